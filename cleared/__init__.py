@@ -1,0 +1,3 @@
+"""A host runtime for small, sandboxed, approved agent scripts."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,6 @@
+"""``python -m cleared``."""
+
+from cleared.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Every way ``cleared`` says no.
+
+    ClearedError            exit
+    ├── CheckFailed           1   a script failed, or a check found violations
+    │   └── PrimitiveError    1   a primitive refused a call (seen by the script, latched by the host)
+    ├── UsageError            2   the command was called wrongly
+    ├── PolicyError           3   what was asked is not allowed (now)
+    ├── WorkspaceError        4   the workspace cannot be used as it is
+    ├── BusyError             5   somebody else holds the writer lock
+    └── Interrupted         130   Ctrl-C
+
+Every error names its cause (``message``), its place and a remedy. It is printed as one paragraph; no
+traceback reaches a user for anything they can cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The documented, stable exit codes of every command."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    UNUSABLE = 4
+    BUSY = 5
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is wrong: a file (relative to the workspace), a 1-based line and column, a field."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        where = self.file or ""
+        if self.line is not None:
+            where += f":{self.line}" if where else f"line {self.line}"
+            if self.column is not None:
+                where += f":{self.column}"
+        if self.field:
+            where += f" ({self.field})" if where else self.field
+        return where
+
+
+class ClearedError(Exception):
+    """Base of all refusals. ``str()`` is the one-paragraph text a user reads."""
+
+    exit_code: ExitCode = ExitCode.FAILED
+
+    def __init__(self, message: str, *, place: Place | None = None, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
+        if self.remedy:
+            text = f"{text.rstrip('.')}. {self.remedy}"
+        return text
+
+
+class CheckFailed(ClearedError):
+    """The script failed, or a check found something wrong."""
+
+    exit_code = ExitCode.FAILED
+
+
+class PrimitiveError(CheckFailed):
+    """A primitive refused a call: a bad argument, an unknown account, a missing file.
+
+    ``field`` of the place names the argument. The sandbox shows it to the script as a ``ValueError``; the
+    host remembers it whatever the script does with it (failure latches).
+    """
+
+
+class UsageError(ClearedError):
+    """The command was called wrongly."""
+
+    exit_code = ExitCode.USAGE
+
+
+class PolicyError(ClearedError):
+    """What was asked for is not allowed, or not allowed now."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class WorkspaceError(ClearedError):
+    """The workspace (its git repository, its files, its configuration) cannot be used as it is."""
+
+    exit_code = ExitCode.UNUSABLE
+
+
+class BusyError(ClearedError):
+    """Another process holds the writer lock and did not let go in time."""
+
+    exit_code = ExitCode.BUSY
+
+
+class Interrupted(ClearedError):
+    """The user pressed Ctrl-C; nothing was changed."""
+
+    exit_code = ExitCode.INTERRUPTED
