@@ -1,0 +1,210 @@
+"""The configuration as values. ``load`` makes these from ``config.yaml``; nothing here reads a file.
+
+The keys and their meaning are part of the interface: the reference page is generated from this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Business:
+    name: str = "My business"
+    entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = "generic"
+    currency: str = "USD"
+    """Base currency, ISO 4217. All debits, credits and balances are in it."""
+    timezone: str = "UTC"
+    """IANA zone; governs schedules and ``ctx_today``. Stored times are always UTC."""
+    tax_year_end: str = "12-31"
+    """MM-DD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fiscal:
+    start_month: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    books: str = "books"
+    """Directory of the journal (``<books>/YYYY/MM/journal.csv``); ``.`` opens the published layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    date: date
+    balance: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a file is recognised as this account's. Every key given must agree."""
+
+    folder: str | None = None
+    """Sub-folder of ``import/`` the file lies in."""
+    last4: str | None = None
+    iban: str | None = None
+    header: str | None = None
+    """Text that must occur in the lines before the column header."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankAccount:
+    id: str
+    """Names the folder of its bank facts; ``[a-z0-9_-]+``."""
+    name: str = ""
+    type: Literal["checking", "savings", "credit_card", "processor", "other"] = "checking"
+    ledger_account: int = 1010
+    currency: str | None = None
+    """None: the base currency."""
+    format: str | None = None
+    """Importer or profile name; None: any."""
+    opening: Opening | None = None
+    match: Match = field(default_factory=Match)
+    date_basis: Literal["posted", "transaction"] = "posted"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvProfile:
+    """A bank's CSV described, not programmed (``import.profiles.<name>``)."""
+
+    name: str
+    columns: Mapping[str, str]
+    """field → column header. Fields: date, description, amount | debit + credit, and optionally
+    transaction_date, balance, id, type, currency, state."""
+    date_format: str = "%Y-%m-%d"
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: Literal[".", ","] = "."
+    thousands: str = ""
+    """Grouping character, e.g. ``,`` ``.`` ``'`` or a space; empty: none allowed."""
+    sign: Literal["as_is", "inverted"] = "as_is"
+    """``inverted``: the file writes money out as positive."""
+    skip_lines: int = 0
+    """Preamble lines before the column header."""
+    currency: str | None = None
+    """Currency of every row where there is no currency column."""
+    currency_symbols: tuple[str, ...] = ()
+    """Texts stripped from amounts, e.g. ``$`` or ``EUR``."""
+    pending: tuple[str, ...] = ("pending",)
+    """Values of the state column (case-insensitive) that mean: not posted yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    keep: Literal["git", "local"] = "git"
+    """Whether the content of processed files is committed."""
+    max_bytes: int = 64 * 1024 * 1024
+    max_rows: int = 200_000
+    settle_seconds: float = 2.0
+    """For triggers: how long a file must have been still."""
+    profiles: Mapping[str, CsvProfile] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
+    """Importer plug-in packages (entry points) that may be loaded, by entry-point name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    auto_confirm: float = 0.95
+    high_confidence: float = 0.90
+    review: float = 0.70
+    anomaly_stddev: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds beyond which a value is taken for a mistake."""
+
+    max_amount: Decimal = Decimal("1000000000000")
+    min_date: date = date(1970, 1, 1)
+    max_date: date = date(2199, 12, 31)
+    max_text_bytes: int = 10_240
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    transport: Literal["direct", "bridge"] = "direct"
+    timeout: float = 30.0
+    """Wall-clock seconds for a whole run, host time included."""
+    memory_mb: int = 512
+    max_calls: int = 1_000_000
+    max_output_kb: int = 1024
+    confine: Literal["best", "require", "off"] = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    author_name: str = "cleared"
+    author_email: str = "cleared@localhost"
+    auto_commit: bool = True
+    """Commit what a script staged without calling ``git_commit``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    wait_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The published design's keys; headers of agents take precedence."""
+
+    schedule: str | None = None
+    watch_dir: str = "import/"
+    auto_commit: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Llm:
+    provider: str | None = None
+    model: str | None = None
+    api_key: str | None = None
+    """A secret: no script can read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoRevert:
+    review_queue_spike: float = 2.0
+    invariant_violations: int = 1
+    error_rate_increase: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SelfImprovement:
+    enabled: bool = False
+    max_changes_per_night: int = 20
+    cooldown_hours: int = 24
+    auto_revert_on: AutoRevert = field(default_factory=AutoRevert)
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    method: str | None = None
+    address: str | None = None
+    daily_digest_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of ``config.yaml``. ``data`` is the same, as plain values, for ``config_get``."""
+
+    business: Business = field(default_factory=Business)
+    fiscal: Fiscal = field(default_factory=Fiscal)
+    paths: Paths = field(default_factory=Paths)
+    bank_accounts: tuple[BankAccount, ...] = ()
+    import_: Import = field(default_factory=Import)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    limits: Limits = field(default_factory=Limits)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    git: Git = field(default_factory=Git)
+    lock: Lock = field(default_factory=Lock)
+    agent: Agent = field(default_factory=Agent)
+    llm: Llm = field(default_factory=Llm)
+    self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
+    notifications: Notifications = field(default_factory=Notifications)
+    data: Mapping[str, Any] = field(default_factory=dict)
