@@ -12,9 +12,7 @@ from functools import lru_cache
 
 # ISO 4217 minor units; every currency not named here has two.
 _EXPONENTS = {
-    **dict.fromkeys(
-        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0
-    ),
+    **dict.fromkeys("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0),
     **dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3),
     **dict.fromkeys("CLF UYW".split(), 4),
 }

@@ -1,0 +1,124 @@
+"""The chart of accounts (``accounts/chart-of-accounts.csv``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from typing import Final
+
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.csvtext import CsvDamage, records
+
+HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
+OPTIONAL: Final = ("code", "currency", "status", "closed_on")
+TYPES: Final = ("asset", "liability", "equity", "revenue", "expense")
+MAX_ACCOUNTS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    account_id: int
+    account_name: str
+    account_type: str
+    """asset | liability | equity | revenue | expense; never derived from the id."""
+    parent_id: int | None
+    tax_line: str
+    description: str
+    status: str = "open"
+    closed_on: date | None = None
+
+    @property
+    def debit_normal(self) -> bool:
+        """Whether the account's balance is usually a debit."""
+        return self.account_type in ("asset", "expense")
+
+
+class Chart:
+    """All accounts, in file order."""
+
+    def __init__(self, accounts: Mapping[int, Account]) -> None:
+        self.accounts = dict(accounts)
+        self.parents = {a.parent_id for a in self.accounts.values() if a.parent_id is not None}
+
+    def get(self, account_id: int) -> Account | None:
+        return self.accounts.get(account_id)
+
+    def why_not_postable(self, account_id: int, on: date) -> tuple[str, str] | None:
+        """``(reason, remedy)`` where a new entry dated ``on`` may not use the account, else None."""
+        account = self.accounts.get(account_id)
+        if account is None:
+            return f"account {account_id} does not exist", self._nearest(account_id)
+        name = f"{account_id} {account.account_name}"
+        if account_id in self.parents:
+            return f"account {name} is a heading, not postable", "Use one of the accounts below it."
+        if account.status == "closed" and (account.closed_on is None or on >= account.closed_on):
+            since = f" since {account.closed_on}" if account.closed_on else ""
+            return f"account {name} is closed{since}", "Use an open account (cleared accounts list)."
+        return None
+
+    def _nearest(self, account_id: int) -> str:
+        near = get_close_matches(str(account_id), [str(i) for i in self.accounts], n=1, cutoff=0.5)
+        hint = f"The nearest is {near[0]} {self.accounts[int(near[0])].account_name}; " if near else ""
+        return hint + "cleared accounts list shows all of them."
+
+
+def parse_chart(data: bytes | None, file: str) -> Chart:
+    """Read the chart. Raises ``WorkspaceError`` naming file, line and column of the first thing wrong."""
+    if data is None:
+        raise WorkspaceError(
+            "the chart of accounts is missing",
+            place=Place(file),
+            remedy="Restore it (git checkout -- accounts) or copy one from a new workspace (cleared init).",
+        )
+    accounts: dict[int, Account] = {}
+    lines: dict[int, int] = {}
+    line = 1
+    try:
+        for line, row in records(data, HEADER, optional=OPTIONAL):
+            account = _account(row, file, line)
+            if account.account_id in accounts:
+                raise _wrong(
+                    file,
+                    line,
+                    "account_id",
+                    f"account {account.account_id} stands already on line {lines[account.account_id]}",
+                )
+            accounts[account.account_id] = account
+            lines[account.account_id] = line
+            if len(accounts) > MAX_ACCOUNTS:
+                raise _wrong(file, line, None, f"more than {MAX_ACCOUNTS} accounts")
+    except CsvDamage as e:
+        raise _wrong(file, e.line, None, str(e)) from None
+    for account in accounts.values():
+        if account.parent_id is not None and account.parent_id not in accounts:
+            raise _wrong(file, lines[account.account_id], "parent_id", f"there is no account {account.parent_id}")
+    return Chart(accounts)
+
+
+def _account(row: list[str], file: str, line: int) -> Account:
+    number, name, kind, parent, tax_line, description, _code, _currency, status, closed_on = row
+    if not (number.isascii() and number.isdigit() and 0 < int(number) < 10**9):
+        raise _wrong(file, line, "account_id", f"{number!r} is not an account number")
+    if kind not in TYPES:
+        raise _wrong(file, line, "account_type", f"{kind!r} is not one of {', '.join(TYPES)}")
+    if parent and not (parent.isascii() and parent.isdigit()):
+        raise _wrong(file, line, "parent_id", f"{parent!r} is not an account number")
+    if status not in ("", "open", "closed"):
+        raise _wrong(file, line, "status", f"{status!r} is not open or closed")
+    try:
+        closed = date.fromisoformat(closed_on) if closed_on else None
+    except ValueError:
+        raise _wrong(file, line, "closed_on", f"{closed_on!r} is not a date") from None
+    return Account(
+        int(number), name, kind, int(parent) if parent else None, tax_line, description, status or "open", closed
+    )
+
+
+def _wrong(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
+    return WorkspaceError(
+        message,
+        place=Place(file, line, field=field),
+        remedy="Mend that line, or go back to the committed version (git checkout -- " + file + ").",
+    )

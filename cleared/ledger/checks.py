@@ -1,0 +1,235 @@
+"""Checks: view → list of violations. The seal runs the first kind, ``cleared journal check`` both.
+
+The seal's checks read the very bytes that are about to be committed, not the values they were made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+
+from cleared.errors import Place
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books
+from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
+from cleared.ledger.journal import Month, check_accounts, parse_month
+from cleared.ledger.source import Source
+from cleared.ledger.violations import Violation
+from cleared.schema import money
+
+
+def check_draft(books: Books, bank: BankBook) -> list[Violation]:
+    """Every violation of the eight invariants in base + draft, over the months the draft touches."""
+    changes = books.changes()
+    found: list[Violation] = []
+    by_path = {books.paths.journal_path(*key): key for key in books.months()}
+    for path, data in changes.items():
+        year, month = by_path[path]
+        after = parse_month(data, year, month, path, books.bounds.places)
+        found += after.damage
+        found += check_accounts([after], books.chart.accounts)
+        found += _unchanged(books.base(year, month), after)
+        found += _new_entries(books, after)
+    found += _lines_accounted(bank)
+    return found
+
+
+def _new_entries(books: Books, after: Month) -> list[Violation]:
+    found = []
+    base = books.base(after.year, after.month).entries
+    for number, entry in after.entries.items():
+        if number in base:
+            continue
+        place = Place(after.file, after.lines.get(number))
+        if books.periods.is_closed(entry.date):
+            found.append(
+                Violation(
+                    "period_open", f"{entry.date} lies in a period closed through {books.periods.closed_through}",
+                    f"Date it {books.periods.first_open(entry.date)} or later.", place, entry.entry_id,
+                )
+            )  # fmt: skip
+        if not books.bounds.min_date <= entry.date <= books.bounds.max_date:
+            found.append(
+                Violation("month", f"{entry.date} is out of bounds", "Correct the date.", place, entry.entry_id)
+            )
+        for leg in entry.legs:
+            why = books.chart.why_not_postable(leg.account_id, entry.date)
+            if why and books.chart.get(leg.account_id) is not None:
+                found.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
+            if max(leg.debit, leg.credit) > books.bounds.max_amount:
+                found.append(
+                    Violation(
+                        "exact", f"{max(leg.debit, leg.credit)} is larger than limits.max_amount",
+                        "Correct the amount, or raise the limit.", place, entry.entry_id, leg.account_id,
+                    )
+                )  # fmt: skip
+    return found
+
+
+def _unchanged(before: Month, after: Month) -> list[Violation]:
+    """Committed entries stay as they are, but for a status that moves forwards."""
+    found = []
+    for number, entry in before.entries.items():
+        place = Place(after.file, after.lines.get(number))
+        now = after.entries.get(number)
+        if now is None:
+            found.append(
+                Violation(
+                    "unchanged", "the entry is gone", "Entries are voided, never deleted; restore it.",
+                    Place(after.file), entry.entry_id,
+                )
+            )  # fmt: skip
+            continue
+        if now == entry:
+            continue
+        if now.status != entry.status and now.status not in TRANSITIONS.get(entry.status, frozenset()):
+            found.append(
+                Violation(
+                    "unchanged", f"the status went from {entry.status} to {now.status}",
+                    "A status only moves forwards.", place, entry.entry_id,
+                )
+            )  # fmt: skip
+        for field, old, new in _differences(entry, now):
+            found.append(
+                Violation(
+                    "unchanged", f"{field} was {old}, now {new}",
+                    "Restore it, and correct it with a new entry.", place, entry.entry_id,
+                )
+            )  # fmt: skip
+    return found
+
+
+def _differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
+    found = []
+    for name in ("date", "description", "counterparty", "reference", "confidence", "evidence", "receipt_hash",
+                 "tags", "notes"):  # fmt: skip
+        a, b = getattr(old, name), getattr(new, name)
+        if a != b:
+            found.append((name, repr(str(a)), repr(str(b))))
+    if old.legs != new.legs:
+        found.append(("the posting", _legs(old), _legs(new)))
+    return found
+
+
+def _legs(entry: Entry) -> str:
+    return " ".join(f"{leg.account_id}:{money.text(leg.amount)}" for leg in entry.legs)
+
+
+def _lines_accounted(bank: BankBook) -> list[Violation]:
+    """Check 7: of the files marked processed, and of every line the draft names."""
+    found = []
+    for line_id in [*bank.taken, *sorted(bank.named() - set(bank.taken))]:
+        if line_id in bank.taken and line_id not in bank.record_all and line_id not in bank.named():
+            continue
+        resolved = bank.find(line_id)
+        if resolved is None or bank.is_accounted(resolved[1]):
+            continue
+        account, line = resolved
+        posted = bank.posted(line_id)
+        part = f"only {posted} of it is posted" if posted else "it is neither posted, held nor ignored"
+        found.append(
+            Violation(
+                "lines_accounted",
+                f"{account} {line.posted_date} {line.amount} {line.description[:60]!r} (row {line.row}): {part}",
+                "Post it with its reference, or call importer_ignore(reference, reason).",
+                Place(field=line_id),
+            )
+        )
+    return found
+
+
+def check_books(books: Books, bank: BankBook) -> list[Violation]:
+    """Every invariant over all months, and the bank facts against the journal."""
+    found: list[Violation] = []
+    months = [books.base(*key) for key in books.months()]
+    for month in months:
+        found += month.damage
+    found += check_accounts(months, books.chart.accounts)
+    legs: dict[str, Decimal] = {}
+    for month in months:
+        for entry in month.entries.values():
+            for i, leg in enumerate(entry.legs):
+                legs[entry.entry_id + leg_suffix(i)] = leg.amount
+    known: set[str] = set()
+    for account in bank.accounts():
+        for line in bank.account_lines(account):
+            if line.line_id in known:
+                found.append(
+                    Violation(
+                        "lines_accounted", f"the bank line {line.line_id} of {account} is recorded twice",
+                        "Restore books/bank from the last good commit.", Place(field=line.line_id),
+                    )
+                )  # fmt: skip
+            known.add(line.line_id)
+            if not bank.is_accounted(line):
+                found.append(
+                    Violation(
+                        "lines_accounted",
+                        f"{account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
+                        f"{bank.posted(line.line_id)} of it is posted, and nobody set it aside",
+                        "Post it, or ignore it with a reason.", Place(field=line.line_id),
+                    )
+                )  # fmt: skip
+    for line_id, pairs in bank.matches.items():
+        for leg_id, amount in pairs:
+            if line_id not in known:
+                found.append(
+                    _bad_match(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
+                )
+            elif leg_id not in legs:
+                found.append(_bad_match(books, f"the bank line {line_id} is matched to {leg_id}, which is not there"))
+            elif legs[leg_id] != amount:
+                found.append(_bad_match(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
+    found += _closed_digest(books)
+    return found
+
+
+def _bad_match(books: Books, message: str) -> Violation:
+    return Violation(
+        "lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(books.paths.matches)
+    )
+
+
+def _closed_digest(books: Books) -> list[Violation]:
+    """A closed period's trial balance is still the one it was closed with."""
+    through = books.periods.closed_through
+    if through is None:
+        return []
+    marks = [m for m in books.periods.marks if m.through == through and m.digest]
+    if not marks or marks[-1].digest == trial_balance_digest(books, through):
+        return []
+    return [
+        Violation(
+            "period_open", f"the trial balance at {through} is not the one the period was closed with",
+            "Find the change (cleared journal check names entries, git log -- books) and reverse it.",
+            Place(books.paths.periods),
+        )
+    ]  # fmt: skip
+
+
+def trial_balance_digest(books: Books, through: date) -> str:
+    """SHA-256 over ``account amount`` lines of the trial balance at the end of ``through``; zero balances left out."""
+    text = "".join(f"{a} {money.text(v)}\n" for a, v in books.trial_balance(through).items() if v)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_against(books: Books, committed: Source, months: Iterable[tuple[int, int]]) -> list[Violation]:
+    """How the working journal differs from the committed one, entry by entry."""
+    found = []
+    for key in months:
+        path = books.paths.journal_path(*key)
+        before = parse_month(committed.read(path), *key, path, books.bounds.places)
+        after = books.base(*key)
+        found += _unchanged(before, after)
+        for number, entry in after.entries.items():
+            if number not in before.entries:
+                found.append(
+                    Violation(
+                        "unchanged", "the entry was written by hand and is not committed",
+                        "Remove it, and post it through an agent or a decision.",
+                        Place(path, after.lines.get(number)), entry.entry_id,
+                    )
+                )  # fmt: skip
+    return found

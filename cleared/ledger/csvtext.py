@@ -1,0 +1,71 @@
+"""Byte-stable CSV: one way to write a record, and a reader that tells where each record stood.
+
+RFC 4180 with ``\\n`` line ends, minimal quoting, UTF-8. Python's writer leaves a lone carriage return unquoted
+(and so loses it on reading), hence our own few lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+_NEEDS_QUOTES = re.compile(r'[",\r\n]')
+
+
+def field(value: str) -> str:
+    """One field as it is written: quoted only where it must be."""
+    if _NEEDS_QUOTES.search(value):
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def record(values: Iterable[str]) -> str:
+    """One record with its line end."""
+    return ",".join([field(v) for v in values]) + "\n"
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8")
+
+
+class CsvDamage(ValueError):
+    """The text is not the CSV we write. ``line`` is 1-based."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def records(data: bytes, header: Sequence[str], *, optional: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
+    """The records after the header, each with the 1-based line it starts on.
+
+    The header must be ``header``, possibly followed by columns of ``optional`` in their order; rows are padded
+    to ``header + optional``. Raises ``CsvDamage`` for a wrong header, a torn last line, bad quoting, a wrong
+    number of fields, or bytes that are not UTF-8.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise CsvDamage(f"byte {e.start} is not UTF-8", data.count(b"\n", 0, e.start) + 1) from None
+    if not text:
+        raise CsvDamage("the file is empty; it should begin with its header", 1)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        found = next(reader)
+        full = [*header, *optional]
+        if found != full[: len(found)] or len(found) < len(header):
+            raise CsvDamage(f"the header is {','.join(found)[:200]!r}, not {','.join(header)!r}", 1)
+        width, padding = len(found), [""] * (len(full) - len(found))
+        line = reader.line_num + 1
+        for row in reader:
+            if len(row) != width:
+                raise CsvDamage(f"the row has {len(row)} fields, the header {width}", line)
+            yield line, row + padding if padding else row
+            line = reader.line_num + 1
+    except csv.Error as e:
+        raise CsvDamage(f"not readable as CSV: {e}", line) from None
+    if not text.endswith("\n"):
+        raise CsvDamage("the last line is torn: it has no line end", text.count("\n") + 1)

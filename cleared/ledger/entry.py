@@ -1,0 +1,125 @@
+"""One journal entry and its legs; how they are named and written.
+
+The journal's 14 columns are the published format: one row per leg, one file per month.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+from cleared.ledger.csvtext import record
+from cleared.schema import money
+
+HEADER: Final = (
+    "entry_id", "date", "account_id", "description", "debit", "credit", "counterparty", "reference",
+    "confidence", "status", "evidence", "receipt_hash", "tags", "notes",
+)  # fmt: skip
+OPTIONAL: Final = ("currency", "amount_fc")
+HEADER_LINE: Final = record(HEADER)
+
+STATUSES: Final = (
+    "auto-confirmed", "pending-review", "user-confirmed", "user-corrected", "voided", "bootstrap-confirmed",
+)  # fmt: skip
+# After the seal only the status may change, and only forwards.
+TRANSITIONS: Final = {
+    "pending-review": frozenset({"auto-confirmed", "user-confirmed", "user-corrected", "voided"}),
+    "auto-confirmed": frozenset({"user-confirmed", "user-corrected", "voided", "pending-review"}),
+    "bootstrap-confirmed": frozenset({"user-confirmed", "user-corrected", "voided"}),
+    "user-confirmed": frozenset({"user-corrected", "voided"}),
+    "user-corrected": frozenset({"voided"}),
+    "voided": frozenset[str](),
+}
+HUMAN_STATUSES: Final = frozenset({"user-confirmed", "user-corrected", "bootstrap-confirmed"})
+"""Only a person's decision sets these; a script cannot."""
+
+ZERO: Final = Decimal(0)
+_ENTRY_ID = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{3,9})([a-z]{0,3})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One posting: exactly one of ``debit`` and ``credit`` is not zero."""
+
+    account_id: int
+    debit: Decimal
+    credit: Decimal
+
+    @property
+    def amount(self) -> Decimal:
+        """Debit minus credit."""
+        return self.debit - self.credit
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One balanced entry. ``entry_id`` is ``YYYY-MM-NNN``; its legs are that plus ``a``, ``b`` …"""
+
+    entry_id: str
+    date: date
+    description: str
+    legs: tuple[Leg, ...]
+    status: str = "pending-review"
+    counterparty: str = ""
+    reference: str = ""
+    confidence: str = "0.00"
+    evidence: str = ""
+    receipt_hash: str = ""
+    tags: str = ""
+    notes: str = ""
+
+    @property
+    def month(self) -> tuple[int, int]:
+        return int(self.entry_id[:4]), int(self.entry_id[5:7])
+
+    @property
+    def number(self) -> int:
+        return int(self.entry_id[8:])
+
+    @property
+    def amount(self) -> Decimal:
+        """The sum of its debits."""
+        return money.total([leg.debit for leg in self.legs])
+
+    def rows(self, places: int) -> str:
+        """The entry as CSV text, a row a leg."""
+        quantum = money.quantum(places)
+        out = []
+        for i, leg in enumerate(self.legs):
+            out.append(
+                record(
+                    (
+                        self.entry_id + leg_suffix(i), self.date.isoformat(), str(leg.account_id), self.description,
+                        money.text(leg.debit.quantize(quantum)) if leg.debit else "",
+                        money.text(leg.credit.quantize(quantum)) if leg.credit else "",
+                        self.counterparty, self.reference, self.confidence, self.status, self.evidence,
+                        self.receipt_hash, self.tags, self.notes,
+                    )
+                )
+            )  # fmt: skip
+        return "".join(out)
+
+
+def leg_suffix(index: int) -> str:
+    """``a`` … ``z``, ``aa``, ``ab`` …: the name of the leg with this 0-based index."""
+    text = ""
+    index += 1
+    while index:
+        index, rest = divmod(index - 1, 26)
+        text = chr(97 + rest) + text
+    return text
+
+
+def make_id(year: int, month: int, number: int) -> str:
+    return f"{year:04d}-{month:02d}-{number:03d}"
+
+
+def split_id(text: str) -> tuple[int, int, int, str] | None:
+    """``(year, month, number, leg suffix)`` of an entry or leg id, or None where it is not one."""
+    found = _ENTRY_ID.fullmatch(text)
+    if not found or int(found[1]) < 1:
+        return None
+    return int(found[1]), int(found[2]), int(found[3]), found[4]

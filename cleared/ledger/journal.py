@@ -1,0 +1,230 @@
+"""One month's journal file: reading it with everything that is wrong, appending to it, changing a status.
+
+Reading never stops at the first problem: each is a ``Violation`` with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+from cleared.errors import Place
+from cleared.ledger.csvtext import CsvDamage, record, records
+from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, split_id
+from cleared.ledger.violations import Violation
+from cleared.schema import money
+
+_STATUS_COLUMN: Final = HEADER.index("status")
+_RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
+
+
+class Month:
+    """The entries of one journal file, by number, and what was wrong with the text."""
+
+    def __init__(self, year: int, month: int, file: str, entries: dict[int, Entry], damage: list[Violation]) -> None:
+        self.year, self.month, self.file = year, month, file
+        self.entries = entries
+        self.damage = damage
+        self.lines: dict[int, int] = {}
+
+    @property
+    def last(self) -> int:
+        """The highest entry number, 0 in an empty month."""
+        return max(self.entries, default=0)
+
+
+def parse_month(data: bytes | None, year: int, month: int, file: str, places: int) -> Month:
+    """Read one month's file (None: there is none yet)."""
+    result = Month(year, month, file, {}, [])
+    if data is None:
+        return result
+    reader = _Reader(result, places)
+    try:
+        for line, row in records(data, HEADER, optional=OPTIONAL):
+            reader.row(line, row)
+    except CsvDamage as e:
+        result.damage.append(Violation("format", str(e), _restore(file), Place(file, e.line)))
+    reader.finish()
+    return result
+
+
+def _restore(file: str) -> str:
+    return _RESTORE.replace("FILE", file)
+
+
+class _Reader:
+    """Groups rows into entries; knows invariants 2, 4, 5 and 6, which are about single rows and their order."""
+
+    def __init__(self, month: Month, places: int) -> None:
+        self.month = month
+        self.places = places
+        self.pattern = re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
+        self.current: int | None = None
+        self.first: list[str] = []
+        self.first_line = 0
+        self.legs: list[Leg] = []
+        self.dates: dict[str, date | None] = {}
+        self.expected = 1
+
+    def fault(self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None) -> None:
+        self.month.damage.append(
+            Violation(check, message, _restore(self.month.file), Place(self.month.file, line, field=column), entry)
+        )
+
+    def row(self, line: int, row: list[str]) -> None:
+        parts = split_id(row[0])
+        if parts is None or not parts[3]:
+            self.fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
+            return
+        year, month, number, suffix = parts
+        entry_id = row[0][: -len(suffix)]
+        if (year, month) != (self.month.year, self.month.month):
+            self.fault("month", f"{row[0]} belongs to another month's file", line, entry_id, "entry_id")
+            return
+        if number != self.current:
+            self.finish()
+            self.current, self.first, self.first_line, self.legs = number, row, line, []
+            if number in self.month.entries:
+                self.fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
+            elif number != self.expected:
+                self.fault(
+                    "ids", f"ids are not contiguous: {entry_id} where {self.expected:03d} should stand",
+                    line, entry_id, "entry_id",
+                )  # fmt: skip
+            self.expected = number + 1
+        elif row[1] != self.first[1]:
+            self.fault("month", f"the legs of {entry_id} have different dates", line, entry_id, "date")
+        if suffix != leg_suffix(len(self.legs)):
+            self.fault(
+                "ids", f"leg {row[0]} stands where leg {entry_id}{leg_suffix(len(self.legs))} should",
+                line, entry_id, "entry_id",
+            )  # fmt: skip
+        self.legs.append(self.leg(line, row, entry_id))
+
+    def leg(self, line: int, row: list[str], entry_id: str) -> Leg:
+        if not (row[2].isascii() and row[2].isdigit() and len(row[2]) < 10):
+            self.fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
+        account = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 10 else 0
+        debit, credit = self.amount(row[4], line, entry_id, "debit"), self.amount(row[5], line, entry_id, "credit")
+        if (row[4] == "") == (row[5] == ""):
+            which = "neither debit nor credit" if row[4] == "" else "both a debit and a credit"
+            self.fault("one_side", f"leg {row[0]} has {which}", line, entry_id)
+        return Leg(account, debit, credit)
+
+    def amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
+        if text == "":
+            return ZERO
+        if not self.pattern.fullmatch(text):
+            self.fault("exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column)
+            return ZERO
+        value = Decimal(text)
+        if not value:
+            self.fault("exact", "an amount of zero says nothing", line, entry_id, column)
+        return value
+
+    def day(self, text: str) -> date | None:
+        if text not in self.dates:
+            try:
+                self.dates[text] = date.fromisoformat(text) if len(text) == 10 else None
+            except ValueError:
+                self.dates[text] = None
+        return self.dates[text]
+
+    def finish(self) -> None:
+        if self.current is None:
+            return
+        row, line, number = self.first, self.first_line, self.current
+        self.current = None
+        entry_id = row[0].rstrip("abcdefghijklmnopqrstuvwxyz")
+        day = self.day(row[1])
+        if day is None:
+            self.fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
+            day = date(self.month.year, self.month.month, 1)
+        elif (day.year, day.month) != (self.month.year, self.month.month):
+            self.fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
+        if row[9] not in STATUSES:
+            self.fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
+        entry = Entry(
+            entry_id, day, row[3], tuple(self.legs), row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13]
+        )
+        if money.total([leg.amount for leg in entry.legs]) != 0 or len(entry.legs) < 2:
+            debits, credits = entry.amount, money.total([leg.credit for leg in entry.legs])
+            self.fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
+        self.month.entries.setdefault(number, entry)
+        self.month.lines.setdefault(number, line)
+
+
+def append(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
+    """The file with these entries at its end; every byte that stood there stays."""
+    parts = [data if data is not None else HEADER_LINE.encode()]
+    extra = 0
+    if data is not None:
+        width = data.split(b"\n", 1)[0].count(b",") + 1
+        extra = width - len(HEADER)
+    for entry in entries:
+        text = entry.rows(places)
+        if extra > 0:
+            text = _widen(text, extra)
+        parts.append(text.encode("utf-8"))
+    return b"".join(parts)
+
+
+def _widen(text: str, extra: int) -> str:
+    """Rows of a file that has the optional columns get them empty."""
+    import csv
+    import io
+
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    return "".join(record([*row, *[""] * extra]) for row in rows)
+
+
+def set_statuses(data: bytes, changes: Mapping[str, str]) -> bytes:
+    """The file with the status of these entries (``entry_id → status``) changed in every leg, all else as it was."""
+    import csv
+    import io
+
+    text = data.decode("utf-8")
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    out: list[str] = []
+    buffer = 0
+    pending: list[str] = []
+    for physical in lines:
+        pending.append(physical)
+        if "".join(pending).count('"') % 2:
+            continue
+        row = next(reader)
+        chunk = "".join(pending)
+        pending = []
+        buffer += 1
+        parts = split_id(row[0]) if buffer > 1 and row else None
+        if parts and parts[3]:
+            wanted = changes.get(row[0][: -len(parts[3])])
+            if wanted is not None and row[_STATUS_COLUMN] != wanted:
+                row[_STATUS_COLUMN] = wanted
+                chunk = record(row)
+        out.append(chunk)
+    return ("".join(out) + "".join(pending)).encode("utf-8")
+
+
+def check_accounts(months: Iterable[Month], known: Mapping[int, object]) -> list[Violation]:
+    """Invariant 3 over whole months."""
+    found: list[Violation] = []
+    for month in months:
+        for number, entry in month.entries.items():
+            for leg in entry.legs:
+                if leg.account_id not in known:
+                    found.append(
+                        Violation(
+                            "account_exists",
+                            f"account {leg.account_id} is not in the chart of accounts",
+                            "Add the account to accounts/chart-of-accounts.csv, or restore the entry.",
+                            Place(month.file, month.lines.get(number)),
+                            entry.entry_id,
+                            leg.account_id,
+                        )
+                    )
+    return found

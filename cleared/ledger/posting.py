@@ -1,0 +1,78 @@
+"""Posting with a reference: the entry that names a bank line is matched to it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from cleared.errors import Place, PrimitiveError
+from cleared.ledger.bank import BankLine
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books
+from cleared.ledger.entry import Entry, Leg, split_id
+from cleared.schema import money
+
+
+def post(
+    books: Books,
+    bank: BankBook,
+    ledger_accounts: Mapping[str, int],
+    day: date,
+    description: str,
+    legs: Sequence[Leg],
+    *,
+    reference: str = "",
+    field: str = "lines",
+    **rest: str,
+) -> tuple[Entry, bool]:
+    """Stage an entry; ``(entry, duplicate)``.
+
+    Where ``reference`` names a bank line that is posted already, nothing is staged and the existing entry is
+    returned with ``duplicate`` true. Otherwise the legs on the line's ledger account are matched to the line.
+    Raises ``PrimitiveError`` where such a leg is missing or moves more than is left of the line.
+    """
+    resolved = bank.resolve(reference) if reference else None
+    if resolved is None:
+        return books.add(day, description, legs, field=field, reference=reference, **rest), False
+    account, line = resolved
+    if line.amount and bank.posted(line.line_id) == line.amount:
+        return _poster(books, bank, line), True
+    ledger_account = ledger_accounts.get(account)
+    if ledger_account is None:
+        raise _refuse(
+            f"the line belongs to the bank account {account!r}, which config.yaml no longer has",
+            f"Put it back under bank_accounts (id: {account}).",
+        )
+    moved = money.total([leg.amount for leg in legs if leg.account_id == ledger_account])
+    left = money.total([line.amount, -bank.posted(line.line_id)])
+    if moved == 0:
+        on = ", ".join(str(leg.account_id) for leg in legs)
+        raise _refuse(
+            f"the line is of {account} (account {ledger_account}), but the entry posts to {on} only",
+            f'Post one leg to {ledger_account}: txn["ledger_account"] holds it.',
+        )
+    if (moved > 0) != (left > 0) or abs(moved) > abs(left):
+        raise _refuse(
+            f"the bank moved {line.amount} on {ledger_account} ({left} not yet posted), the entry moves {moved}",
+            "Money in is a debit of the bank's account, money out a credit; the parts must sum to the line.",
+        )
+    entry = books.add(day, description, legs, field=field, reference=reference, **rest)
+    bank.match(line, ledger_account, entry)
+    return entry, False
+
+
+def _poster(books: Books, bank: BankBook, line: BankLine) -> Entry:
+    """The newest entry that posts the line."""
+    for leg_id, _ in reversed(bank.matches[line.line_id]):
+        parts = split_id(leg_id)
+        entry = books.entry(leg_id) if parts else None
+        if entry is not None and entry.status != "voided":
+            return entry
+    raise _refuse(
+        f"the line {line.line_id} is matched to an entry that is not in the journal",
+        "Run cleared journal check: the books were damaged by hand.",
+    )
+
+
+def _refuse(message: str, remedy: str) -> PrimitiveError:
+    return PrimitiveError(message, place=Place(field="reference"), remedy=remedy)

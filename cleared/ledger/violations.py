@@ -1,0 +1,50 @@
+"""What a check finds. Violations are values, listed all together; faults are exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cleared.errors import CheckFailed, Place
+
+CHECKS: Final = {
+    "balanced": "1. The legs of one entry balance.",
+    "one_side": "2. Each leg has exactly one of debit and credit.",
+    "account_exists": "3. Every account exists and may be posted to.",
+    "month": "4. Every date lies in its file's month.",
+    "ids": "5. Entry ids are unique and contiguous in the month; legs run a, b, c …",
+    "exact": "6. Amounts are exact decimals with the currency's places, positive and within bounds.",
+    "lines_accounted": "7. Every bank line is posted, held for review or ignored with a reason.",
+    "period_open": "8. Nothing new is dated inside a closed period.",
+    "format": "The file is the CSV that cleared writes.",
+    "unchanged": "Nothing but a status changes after it was committed, and that one way only.",
+    "provenance": "Every commit that touches the books came through a run or a decision.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with the books."""
+
+    check: str
+    message: str
+    remedy: str
+    place: Place | None = None
+    entry_id: str | None = None
+    account_id: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place and str(self.place) else ""
+        entry = f"entry {self.entry_id}: " if self.entry_id else ""
+        return f"{where}{entry}{self.message}. {self.remedy}"
+
+
+class BooksViolated(CheckFailed):
+    """What was to be committed breaks the books' invariants; nothing was."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        shown = "\n".join(f"  - [{v.check}] {v}" for v in violations[:20])
+        more = f"\n  … and {len(violations) - 20} more" if len(violations) > 20 else ""
+        count = "1 invariant is" if len(violations) == 1 else f"{len(violations)} invariants are"
+        super().__init__(f"{count} violated; nothing was committed:\n{shown}{more}")
+        self.violations = violations
