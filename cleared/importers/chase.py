@@ -1,0 +1,95 @@
+"""Chase's downloads: the checking account's CSV and the credit card's.
+
+Rows are newest first and stay so. Both write money out as negative. A trailing comma, on the header, on the
+rows or on both, is part of real files and means nothing (7 and 8 fields).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cleared.importers.table import CsvImporter, Hints, RowReader, amount_cell, date_cell, folded
+from cleared.importers.values import AmountStyle, us_dates
+from cleared.schema.bank import BankRow
+
+_CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")
+_CARD = ("Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo")
+_LAST4 = re.compile(r"(?<![0-9])[0-9]{4}", re.ASCII)
+
+
+class ChaseChecking(CsvImporter):
+    """``Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #`` (B6).
+
+    ``type`` is the Type column, e.g. ``ACH_DEBIT``. A row is pending only where Details or Type says so: an
+    empty Balance alone proves nothing (older files leave it out altogether). Check numbers repeat across
+    chequebooks, so they are no bank id.
+    """
+
+    name = "chase_checking"
+
+    def matches(self, names: Sequence[str]) -> bool:
+        return folded(names) == folded(_CHECKING)
+
+    def expected(self) -> Sequence[str]:
+        return _CHECKING
+
+    def reader(self, names: Sequence[str], places: int) -> RowReader:
+        amounts, dates = AmountStyle().parser(), us_dates()
+
+        def read(line: int, fields: list[str]) -> BankRow:
+            details, posted, description, amount, kind, balance = fields[:6]
+            kind = kind.strip()
+            return BankRow(
+                row=line,
+                posted_date=date_cell(dates, posted, "Posting Date"),
+                description=description,
+                amount=amount_cell(amounts, amount, places, "Amount"),
+                type=kind,
+                balance=amount_cell(amounts, balance, places, "Balance") if balance.strip() else None,
+                state="pending" if "pending" in (details.strip().lower(), kind.lower()) else "posted",
+            )
+
+        return read
+
+
+class ChaseCard(CsvImporter):
+    """``Transaction Date,Post Date,Description,Category,Type,Amount,Memo`` (B6).
+
+    Older files have no Memo; files of several cards begin with a Card column, whose four digits become
+    ``last4`` hints. Purchases are negative, payments positive.
+    """
+
+    name = "chase_card"
+
+    def matches(self, names: Sequence[str]) -> bool:
+        columns, found = folded(_CARD), folded(names)
+        if found[:1] == ("card",):
+            found = found[1:]
+        return found in (columns, columns[:-1])
+
+    def expected(self) -> Sequence[str]:
+        return _CARD
+
+    def reader(self, names: Sequence[str], places: int) -> RowReader:
+        amounts, dates = AmountStyle().parser(), us_dates()
+        first = 1 if folded(names)[0] == "card" else 0
+
+        def read(line: int, fields: list[str]) -> BankRow:
+            bought, posted, description, _, kind, amount = fields[first : first + 6]
+            return BankRow(
+                row=line,
+                posted_date=date_cell(dates, posted, "Post Date"),
+                transaction_date=date_cell(dates, bought, "Transaction Date"),
+                description=description,
+                amount=amount_cell(amounts, amount, places, "Amount"),
+                type=kind.strip(),
+            )
+
+        return read
+
+    def hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
+        if folded(names)[0] != "card":
+            return ()
+        found = (m.group() for card in cards if (m := _LAST4.fullmatch(card.strip()[-4:])))
+        return tuple(("last4", digits) for digits in dict.fromkeys(found))

@@ -1,0 +1,118 @@
+"""Bytes to text, strictly: what cannot be decoded is refused by byte and line, never replaced."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from cleared.errors import Place
+from cleared.importers.base import BOMS, Faults, ImportFileError
+
+_MAGIC = (
+    (b"%PDF-", "a PDF"),
+    (b"PK\x03\x04", "a zip archive or an Excel workbook"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"SQLite format 3\0", "a database"),
+    (b"\x7fELF", "a program"),
+)
+_UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+_NEWLINE = re.compile(r"\r\n?|\n")
+_DOWNLOAD = "Download the account's activity as CSV and import that"
+_RESAVE = "Save the file as UTF-8"
+
+
+def refuse_binary(data: bytes) -> None:
+    """Refuse what is not text at all, by its first bytes (B10)."""
+    for magic, what in _MAGIC:
+        if data.startswith(magic):
+            raise ImportFileError(f"this is {what}, not a text file", remedy=_DOWNLOAD)
+    if data.startswith(_UTF32):
+        raise ImportFileError("the file is encoded as UTF-32", remedy=_RESAVE)
+
+
+def refuse_nul(data: bytes) -> None:
+    """Refuse bytes with NULs that no declared encoding explains: binary, or UTF-16 without its mark."""
+    if b"\0" not in data or data.startswith(BOMS[1][0]) or data.startswith(BOMS[2][0]):
+        return
+    head = data[:4096]
+    for nuls, order in ((head[1::2], "utf-16-le"), (head[0::2], "utf-16-be")):
+        if len(nuls) >= 4 and nuls.count(0) * 10 >= len(nuls) * 9:
+            raise ImportFileError(
+                f"the file looks like {order.upper()} without a byte order mark",
+                remedy=f"{_RESAVE}, or describe it under import.profiles with `encoding: {order}`",
+            )
+    at = data.index(b"\0")
+    raise ImportFileError(
+        f"there is a NUL byte at offset {at}: this is a binary file, or a damaged one",
+        place=Place(line=_line(data[:at].decode("latin-1"))),
+        remedy=_DOWNLOAD,
+    )
+
+
+def decode(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> str:
+    """The text of ``data``: by its byte order mark (which is dropped), else strictly as ``encoding``.
+
+    Raises ``ImportFileError`` with the 0-based byte offset and the line of the first undecodable byte, or
+    with every line that holds a NUL. ``profile`` is the profile to name in the remedy.
+    """
+    refuse_binary(data)
+    declare = f"in import.profiles.{profile}" if profile else "in a profile for this bank under import.profiles"
+    remedy = f"{_RESAVE}, or declare the bank's encoding {declare}, e.g. `encoding: cp1252`"
+    mark, encoding = next(((m, e) for m, e in BOMS if data.startswith(m)), (b"", encoding))
+    if not mark and not _wide(encoding, profile):
+        refuse_nul(data)
+    body = data[len(mark) :]
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        at = error.start + len(mark)
+        byte = f"the byte 0x{data[at]:02x}" if at < len(data) else "the end"
+        line = _line(body[: error.start].decode(encoding, "replace"))
+        raise ImportFileError(
+            f"{byte} at offset {at} is not {encoding} text ({error.reason})",
+            place=Place(line=line),
+            remedy=remedy,
+        ) from None
+    except (UnicodeError, ValueError) as error:
+        raise ImportFileError(f"the file is not {encoding} text ({error})", remedy=remedy) from None
+    if "\0" in text:
+        faults = Faults()
+        for number, line_text in enumerate(_NEWLINE.split(text), 1):
+            if "\0" in line_text:
+                faults.add(number, "the line holds a NUL character")
+        raise faults.error(remedy="Remove it, or download the file again")
+    if encoding != "utf-8":
+        _refuse_surrogates(text, encoding, remedy)
+    return text
+
+
+def _wide(encoding: str, profile: str | None) -> bool:
+    """Whether NUL bytes are normal in ``encoding``."""
+    try:
+        info = codecs.lookup(encoding)
+        "".encode(encoding)  # refuses codecs that do not make text, such as base64
+    except (LookupError, UnicodeError) as error:
+        raise ImportFileError(
+            f"the encoding {encoding!r} declared for this format is not known ({error})",
+            remedy=f"Correct `encoding:` of import.profiles.{profile}, e.g. utf-8 or cp1252" if profile else None,
+        ) from None
+    return info.name.startswith(("utf-16", "utf-32"))
+
+
+def _refuse_surrogates(text: str, encoding: str, remedy: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ImportFileError(
+            f"there is half a character (a lone surrogate) in the {encoding} text",
+            place=Place(line=_line(text[: error.start])),
+            remedy=remedy,
+        ) from None
+
+
+def _line(before: str) -> int:
+    """The 1-based line of what follows ``before``."""
+    return len(_NEWLINE.findall(before)) + 1

@@ -1,0 +1,67 @@
+"""Which importers there are: the built-in ones, the configuration's profiles, the plug-ins it switches on."""
+
+from __future__ import annotations
+
+from cleared.config.model import Config
+from cleared.errors import Place, WorkspaceError
+from cleared.importers.base import Importer
+from cleared.importers.chase import ChaseCard, ChaseChecking
+from cleared.importers.profile import ProfileImporter
+
+GROUP = "cleared.importers"
+BUILT_IN = {kind.name: kind for kind in (ChaseChecking, ChaseCard)}
+
+
+def importers(config: Config) -> dict[str, Importer]:
+    """Every importer by name. Raises ``WorkspaceError`` for a missing plug-in or a name with two owners.
+
+    Entry points are looked up only where ``import.plugins`` names one that is not built in: the look-up
+    reads the metadata of every installed package.
+    """
+    settings = config.import_
+    found: dict[str, Importer] = {n: kind(settings.max_rows) for n, kind in BUILT_IN.items()}
+    owners = dict.fromkeys(found, "cleared itself")
+    for name, profile in settings.profiles.items():
+        if name in found:
+            raise _twice(name, owners[name], "a profile")
+        found[name] = ProfileImporter(profile, settings.max_rows)
+        owners[name] = "a profile"
+    for name in dict.fromkeys(settings.plugins):
+        if name in BUILT_IN:
+            continue
+        if name in found:
+            raise _twice(name, owners[name], "a plug-in")
+        found[name] = _load(name)
+        owners[name] = "a plug-in"
+    return found
+
+
+def _load(name: str) -> Importer:
+    from importlib.metadata import entry_points  # late: only where a plug-in is asked for
+
+    place = Place(file="config.yaml", field="import.plugins")
+    points = list(entry_points(group=GROUP, name=name))
+    if len(points) != 1:
+        message = f"no importer plug-in {name!r} is installed"
+        if points:
+            message = f"two packages have an importer plug-in {name!r}: {', '.join(p.value for p in points)}"
+        remedy = f"Have one package with the entry point {name!r} in the group {GROUP}, or remove it"
+        raise WorkspaceError(message, place=place, remedy=remedy)
+    remedy = "Update the plug-in, or remove it from import.plugins"
+    try:
+        importer = points[0].load()()
+    except Exception as error:  # somebody else's code
+        message = f"the importer plug-in {name!r} cannot be loaded: {type(error).__name__}: {error}"
+        raise WorkspaceError(message, place=place, remedy=remedy) from error
+    if not isinstance(importer, Importer) or importer.name != name:
+        message = f"the importer plug-in {name!r} ({points[0].value}) is no importer of that name"
+        raise WorkspaceError(message, place=place, remedy=remedy)
+    return importer
+
+
+def _twice(name: str, one: str, other: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"the importer name {name!r} has two owners: {one} and {other}",
+        place=Place(file="config.yaml", field="import"),
+        remedy="Rename the profile, or remove the plug-in",
+    )
