@@ -1,1 +1,1 @@
-"""``config.yaml``: its shape (``model``), reading it whole (``load``), changing it without losing comments (``edit``)."""
+"""``config.yaml``: its shape (``model``), reading it whole (``load``), changing one value (``edit``)."""

@@ -1,0 +1,89 @@
+"""The configuration's keys as a table, from the dataclasses and what is written below their attributes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from cleared.config import model
+from cleared.config.load import type_name
+from cleared.config.shape import fields
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    key: str
+    """Dotted; ``bank_accounts[]`` is any entry of the list, ``<name>`` a name of your choice."""
+    type: str
+    default: str
+    """As it would be written in YAML; empty: none, the key stays unset; ``required`` where it must be given."""
+    doc: str
+
+
+def keys() -> list[KeyInfo]:
+    """Every key of ``config.yaml``, in order."""
+    return list(_walk(model.Config, ""))
+
+
+def _walk(section: type, path: str) -> Iterator[KeyInfo]:
+    docs = _docs().get(section.__name__, {})
+    attributes = {f.name: f for f in dataclasses.fields(section)}
+    for key, field in fields(section).items():
+        here = f"{path}{key}"
+        if field.section:
+            yield from _walk(field.section, f"{here}.")
+        elif field.entries:
+            yield from _walk(field.entries, f"{here}[]." if "tuple" in str(field.type) else f"{here}.<name>.")
+        else:
+            default = "required" if field.required else _default(attributes[field.attribute])
+            yield KeyInfo(here, type_name(field.type).removeprefix("a "), default, docs.get(field.attribute, ""))
+
+
+def _default(attribute: dataclasses.Field[Any]) -> str:
+    value = attribute.default
+    if value is MISSING:
+        assert attribute.default_factory is not MISSING
+        value = attribute.default_factory()
+    return _shown(value)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_shown(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{}" if not value else str(value)
+    if isinstance(value, (date, Decimal)):
+        return str(value)
+    if isinstance(value, str):
+        return f'"{value}"' if not value or not value[0].isalpha() else value
+    return str(value)
+
+
+@cache
+def _docs() -> dict[str, dict[str, str]]:
+    """Class → attribute → the text below it (which Python itself does not keep)."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(model)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        texts = found[node.name] = {}
+        for attribute, following in zip(node.body, node.body[1:], strict=False):
+            if (
+                isinstance(attribute, ast.AnnAssign)
+                and isinstance(attribute.target, ast.Name)
+                and isinstance(following, ast.Expr)
+                and isinstance(following.value, ast.Constant)
+            ):
+                texts[attribute.target.id] = " ".join(str(following.value.value).split())
+    return found

@@ -1,0 +1,62 @@
+"""The keys of the configuration, read off the dataclasses of ``model``: the one list of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING
+from functools import cache
+from typing import Any
+
+from cleared.config import model
+
+ALIASES: dict[tuple[type, str], str] = {(model.BankAccount, "csv_format"): "format"}
+"""Other names of keys, from the published design."""
+
+_NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one."""
+
+    key: str
+    attribute: str
+    type: Any
+    optional: bool
+    required: bool
+
+    @property
+    def section(self) -> type | None:
+        """The dataclass, where the key holds a section."""
+        return self.type if dataclasses.is_dataclass(self.type) else None
+
+    @property
+    def entries(self) -> type | None:
+        """The dataclass of each entry, where the key holds a list or a map of sections."""
+        origin, args = typing.get_origin(self.type), typing.get_args(self.type)
+        if origin is tuple and dataclasses.is_dataclass(args[0]):
+            return args[0]
+        if origin is Mapping and dataclasses.is_dataclass(args[1]):
+            return args[1]
+        return None
+
+
+@cache
+def fields(section: type) -> dict[str, Field]:
+    """Key → field, in order."""
+    hints = typing.get_type_hints(section)
+    found: dict[str, Field] = {}
+    for each in dataclasses.fields(section):
+        if (section, each.name) in _NOT_KEYS:
+            continue
+        hint = hints[each.name]
+        optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
+        if optional:
+            hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
+        required = each.default is MISSING and each.default_factory is MISSING
+        key = each.name.rstrip("_")
+        found[key] = Field(key, each.name, hint, optional, required)
+    return found

@@ -1,0 +1,160 @@
+"""Changing a value keeps every other character of the file."""
+
+import difflib
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from cleared.config.edit import set_value
+from cleared.config.load import ConfigError, get, load
+from cleared.errors import ClearedError, UsageError
+from cleared.workspace import starters
+
+TEXT = """\
+# Ours.
+business:
+  name: Acme   # who we are
+  currency: USD
+
+  # the end of the business
+bank_accounts:
+  - id: checking   # first
+    csv_format: chase_checking
+  - {id: card, type: credit_card,}
+llm:
+# nothing yet
+thresholds: {auto_confirm: 0.95, review: 0.7}
+notifications:
+  method: |
+    mail
+git:
+  author_name:   # whoever
+    "me"
+"""
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line[0] in "+-"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("business.name", "Beta & Co: 1", ["-   name: Acme   # who we are", '+   name: "Beta & Co: 1"   # who we are']),
+        ("business.timezone", "Europe/Berlin", ["+   timezone: Europe/Berlin"]),
+        ("bank_accounts.checking.format", "x", ["-     csv_format: chase_checking", "+     csv_format: x"]),
+        ("bank_accounts.checking.match.last4", "0123", ["+     match:", '+       last4: "0123"']),
+        (
+            "bank_accounts.card.ledger_account",
+            "2010",
+            ["-   - {id: card, type: credit_card,}", "+   - {id: card, type: credit_card, ledger_account: 2010,}"],
+        ),
+        ("llm.provider", "acme", ["+   provider: acme"]),
+        (
+            "thresholds.high_confidence",
+            "0.8",
+            [
+                "- thresholds: {auto_confirm: 0.95, review: 0.7}",
+                "+ thresholds: {auto_confirm: 0.95, review: 0.7, high_confidence: 0.8}",
+            ],
+        ),
+        ("notifications.method", "push", ["-   method: |", "+   method: push", "-     mail"]),
+        ("notifications.address", "a@b.c", ["+   address: a@b.c"]),
+        ("git.author_name", "yes", ['-     "me"', '+     "yes"']),
+        ("git.auto_commit", "false", ["+   auto_commit: false"]),
+        ("lock.wait_seconds", "5", ["+ ", "+ lock:", "+   wait_seconds: 5"]),
+        ("import.plugins", "a, b c", ["+ ", "+ import:", "+   plugins: [a, b c]"]),
+        (
+            "self_improvement.auto_revert_on.review_queue_spike",
+            "3",
+            ["+ ", "+ self_improvement:", "+   auto_revert_on:", "+     review_queue_spike: 3"],
+        ),
+    ],
+)
+def test_only_the_lines_of_the_key_change(key: str, value: str, expected: list[str]) -> None:
+    after = set_value(TEXT, key, value)
+    assert changed_lines(TEXT, after) == expected
+    assert str(get(load(after), key)) in (value, f"{value}.0", value.title(), "['a', 'b c']")
+
+
+def test_line_ends_of_the_file_are_kept() -> None:
+    after = set_value(TEXT.replace("\n", "\r\n"), "git.auto_commit", "false")
+    after = set_value(after, "lock.wait_seconds", "5")
+    after = set_value(after, "notifications.method", "push")
+    assert after.count("\n") == after.count("\r\n")
+
+
+def test_an_empty_file_and_one_without_a_last_line_end() -> None:
+    assert set_value("", "business.name", "A") == "business:\n  name: A\n"
+    assert set_value("business:\n  name: A", "business.currency", "EUR") == "business:\n  name: A\n  currency: EUR\n"
+    assert set_value("{}\n", "business.name", "A") == "{ business: {name: A} }\n"
+    assert set_value("business: {}\n", "business.name", "A") == "business: { name: A }\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("business.nam", "x", "did you mean name"),
+        ("business", "x", "is a section"),
+        ("business.name.x", "x", "is a value"),
+        ("bank_accounts.savings.name", "x", "no such entry"),
+        ("thresholds.review", "often", "must be a number"),
+        ("business.currency", "usd", "ISO 4217"),
+        ("business.name", "a\0", "control"),
+        ("bank_accounts.card.opening.balance", "5", "opening.date.*missing"),
+        ("thresholds.review", "0.5, high_confidence: 0", "must be a number"),
+        ("git.auto_commit", "true\n  author_email: x", "must be true or false"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(key: str, value: str, expected: str) -> None:
+    with pytest.raises((UsageError, ConfigError), match=expected):
+        set_value(TEXT, key, value)
+
+
+@pytest.mark.parametrize("base", [TEXT, starters.config_text(), "", "{}", "business: {name: x}\n"])
+@given(value=st.text(min_size=1, max_size=40))
+def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, value: str) -> None:
+    key = "business.name"
+    try:
+        after = set_value(base, key, value)
+    except ClearedError:
+        assume(False)
+        return
+    assert load(after).business.name == value
+    first = load(base).business.name
+    back = set_value(after, key, first)
+    assert load(back).data == load(base).data
+    if base in (TEXT, starters.config_text()):
+        assert back == base
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                ("business.timezone", "Asia/Tokyo"),
+                ("thresholds.review", "0.25"),
+                ("import.keep", "local"),
+                ("import.settle_seconds", "7"),
+                ("bank_accounts.checking.name", "Konto №1"),
+                ("limits.max_amount", "10.01"),
+                ("sandbox.memory_mb", "99"),
+                ("git.auto_commit", "false"),
+                ("llm.model", "m"),
+                ("self_improvement.auto_revert_on.error_rate_increase", "0.25"),
+            ]
+        ),
+        unique=True,
+    )
+)
+def test_any_sequence_of_changes_keeps_every_comment(changes: list[tuple[str, str]]) -> None:
+    text = starters.config_text()
+    comments = [line for line in text.splitlines() if "#" in line]
+    for key, value in changes:
+        text = set_value(text, key, value)
+    assert [line for line in text.splitlines() if "#" in line] == comments
+    config = load(text)
+    for key, value in changes:
+        assert str(get(config, key)).lower() == value.lower() or float(get(config, key)) == float(value)
