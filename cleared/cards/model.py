@@ -1,0 +1,46 @@
+"""A card and its identity."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+KINDS: Final = {
+    "entry": "An entry to confirm or correct.",
+    "line": "A bank line that is held, not posted.",
+    "failed_run": "A run failed; nothing of it was done.",
+    "bad_file": "A file in import/ could not be read; it stays where it is.",
+    "duplicate_file": "A file, or rows of it, came before.",
+    "near_match": "A row looks like one that came before under another text.",
+    "revision": "The bank changed the amount of a line it had reported.",
+    "balance_gap": "The running balance jumps: rows are missing.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One question. Its id follows from what it asks about, so asking twice makes one card."""
+
+    id: str
+    kind: str
+    title: str
+    created_at: str
+    """UTC, ISO 8601."""
+    run_id: str | None = None
+    entry_id: str | None = None
+    agent: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    status: str = "open"
+    """open | resolved."""
+    resolved_at: str | None = None
+    resolved_by: str | None = None
+    resolution: str | None = None
+
+
+def card_id(kind: str, *key: str) -> str:
+    """Eight letters and digits that are easy to type, from the kind and what the card is about."""
+    digest = hashlib.sha256("\x1f".join((kind, *key)).encode()).digest()
+    return base64.b32encode(digest)[:8].decode().lower()

@@ -1,0 +1,128 @@
+"""The queue's files: ``queue/YYYY-MM.jsonl``, one JSON object a line, append-only.
+
+    {"event": "open", "id": …, "kind": …, "title": …, "created_at": …, …}
+    {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}
+
+Lines may come in any order and twice (two clones merged): an id is one card, and it is resolved once it was resolved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from cleared.cards.model import Card
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.source import Source
+
+SUFFIX: Final = ".jsonl"
+_OPTIONAL: Final = ("run_id", "entry_id", "agent")
+
+
+def shard(queue: str, at: str) -> str:
+    """The file that takes what happens at this time (``2025-01-31T…``)."""
+    return f"{queue}/{at[:7]}{SUFFIX}"
+
+
+def render_open(card: Card) -> str:
+    data: dict[str, Any] = {
+        "event": "open", "id": card.id, "kind": card.kind, "title": card.title, "created_at": card.created_at
+    }  # fmt: skip
+    data.update({k: getattr(card, k) for k in _OPTIONAL if getattr(card, k) is not None})
+    if card.details:
+        data["details"] = dict(card.details)
+    return _line(data)
+
+
+def render_resolve(card_id: str, at: str, by: str, resolution: str) -> str:
+    return _line({"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution})
+
+
+def _line(data: dict[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def load(source: Source, queue: str) -> dict[str, Card]:
+    """All cards by id, oldest first. Raises ``WorkspaceError`` for a damaged line."""
+    opened: dict[str, Card] = {}
+    resolved: dict[str, tuple[str, str, str]] = {}
+    for path in source.paths(queue):
+        if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
+            continue
+        for number, line in enumerate((source.read(path) or b"").splitlines(), 1):
+            try:
+                data = json.loads(line)
+                if data["event"] == "open":
+                    opened.setdefault(data["id"], _card(data))
+                else:
+                    resolved.setdefault(data["id"], (data["at"], data["by"], data["resolution"]))
+            except (ValueError, KeyError, TypeError):
+                raise WorkspaceError(
+                    "a line of the queue is not readable",
+                    place=Place(path, number),
+                    remedy=f"Restore it: git checkout -- {path}",
+                ) from None
+    for card_id, (at, by, resolution) in resolved.items():
+        if card_id in opened:
+            opened[card_id] = replace(
+                opened[card_id], status="resolved", resolved_at=at, resolved_by=by, resolution=resolution
+            )
+    return dict(sorted(opened.items(), key=lambda item: item[1].created_at))
+
+
+def _card(data: dict[str, Any]) -> Card:
+    return Card(
+        str(data["id"]), str(data["kind"]), str(data["title"]), str(data["created_at"]),
+        data.get("run_id"), data.get("entry_id"), data.get("agent"), data.get("details") or {},
+    )  # fmt: skip
+
+
+class CardDraft:
+    """Open cards + those a run adds or resolves."""
+
+    def __init__(self, source: Source, queue: str) -> None:
+        self.source = source
+        self.queue = queue
+        self.added: dict[str, Card] = {}
+        self.resolved: dict[str, tuple[str, str, str]] = {}
+        self._known: dict[str, Card] | None = None
+
+    @property
+    def known(self) -> dict[str, Card]:
+        if self._known is None:
+            self._known = load(self.source, self.queue)
+        return self._known
+
+    def add(self, card: Card) -> bool:
+        """Stage a card; False where it was asked before."""
+        if card.id in self.added or card.id in self.known:
+            return False
+        self.added[card.id] = card
+        return True
+
+    def resolve(self, card_id: str, at: str, by: str, resolution: str) -> None:
+        """Stage that a card is settled; one that is staged itself is simply dropped."""
+        if self.added.pop(card_id, None) is None:
+            self.resolved[card_id] = (at, by, resolution)
+
+    def open_cards(self) -> list[Card]:
+        committed = [c for c in self.known.values() if c.status == "open" and c.id not in self.resolved]
+        return [*committed, *self.added.values()]
+
+    def changes(self) -> dict[str, bytes]:
+        out: dict[str, bytes] = {}
+        lines: dict[str, list[str]] = {}
+        for card in self.added.values():
+            lines.setdefault(shard(self.queue, card.created_at), []).append(render_open(card))
+        for card_id, (at, by, resolution) in self.resolved.items():
+            lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution))
+        for path, new in lines.items():
+            out[path] = (self.source.read(path) or b"") + "".join(new).encode("utf-8")
+        return out
+
+
+def find(cards: Iterable[Card], text: str) -> Sequence[Card]:
+    """Cards whose id begins with ``text`` or whose entry it is."""
+    return [c for c in cards if c.id.startswith(text) or c.entry_id == text]

@@ -1,0 +1,120 @@
+"""The one door between a caller and the primitives: look up → grant → decode → call → record.
+
+Transports (the in-process sandbox, JSON-RPC) are encodings of this door. It is not a sandbox and not a transaction:
+it refuses what is not allowed, remembers what happened, and latches the first failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
+from cleared.registry.primitive import Effect, Registry
+from cleared.registry.vocabulary import Env
+
+__all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
+
+_NO_PLACE: Final = Place()
+
+
+class UnknownPrimitive(PrimitiveError):
+    """The name is no primitive."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call as it is traced. Times are seconds of the run's monotonic clock."""
+
+    number: int
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    place: Place
+    depth: int
+    started: float
+    duration: float = 0.0
+    result: Any = None
+    error: str | None = None
+
+
+class Dispatcher:
+    """Calls primitives for one run (or one reading client).
+
+    ``allowed`` holds the grants (``domain.verb``) of the script, None for all; ``effects`` what may be done at all.
+    After the first failure every further call fails with the same error: a script cannot swallow it.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        context: Any,
+        env: Env,
+        *,
+        allowed: frozenset[str] | None = None,
+        effects: frozenset[Effect] = frozenset(Effect),
+        monotonic: Callable[[], float],
+        record: Callable[[Call], None] | None = None,
+    ) -> None:
+        self.registry = registry
+        self.context = context
+        self.env = env
+        self.allowed = allowed
+        self.effects = effects
+        self.monotonic = monotonic
+        self.record = record
+        self.failure: ClearedError | None = None
+        self.failed_call: Call | None = None
+        self.calls = 0
+        self.depth = 0
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place = _NO_PLACE) -> Any:
+        """Call one primitive. Raises ``ClearedError`` for every refusal; the first one latches."""
+        if self.failure is not None:
+            raise self.failure
+        self.calls += 1
+        call = Call(self.calls, name, args, kwargs, place, self.depth, self.monotonic())
+        if self.record is not None:
+            self.record(call)
+        try:
+            primitive = self.registry.get(name)
+            if primitive is None:
+                raise self._unknown(name)
+            if self.allowed is not None and primitive.grant not in self.allowed and name not in self.allowed:
+                raise PolicyError(
+                    f"{name} is not granted to this script",
+                    place=place,
+                    remedy=f"Add {primitive.grant} to the header's grants: line, and have the change approved.",
+                )
+            if primitive.effect not in self.effects:
+                raise PolicyError(
+                    f"{name} would change the books, and there is no run to change them in",
+                    remedy="Call it from an agent script (cleared agent run NAME).",
+                )
+            values = primitive.decode(args, kwargs, self.env)
+            result = primitive.function(self.context, **values)
+        except ClearedError as e:
+            call.duration = self.monotonic() - call.started
+            call.error = str(e)
+            self._latch(e, call)
+            raise
+        except BaseException as e:
+            call.error = f"{type(e).__name__}: {e}"
+            if isinstance(e, Exception):
+                self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
+            raise
+        call.duration = self.monotonic() - call.started
+        call.result = result
+        return result
+
+    def _latch(self, error: ClearedError, call: Call) -> None:
+        if self.failure is None:
+            self.failure = error
+            self.failed_call = call
+
+    def _unknown(self, name: str) -> UnknownPrimitive:
+        near = get_close_matches(name, self.registry, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "cleared primitives lists them."
+        return UnknownPrimitive(f"there is no primitive {name[:80]!r}", remedy=hint)

@@ -1,0 +1,26 @@
+"""Every primitive, one module a domain. ``registry()`` is the only list of them there is."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+from cleared.registry.primitive import Primitive, Registry
+
+
+@cache
+def registry() -> Registry:
+    """All primitives. Raises ``DeclarationError`` where two share a name."""
+    from cleared.primitives import accounts, config, ctx, git, importer, journal, money, queue, script
+
+    return collect(importer, journal, money, accounts, git, queue, config, ctx, script)
+
+
+def collect(*modules: ModuleType) -> Registry:
+    """The primitives declared in these modules, in the order of their declaration."""
+    found = Registry()
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, Primitive):
+                found.add(value)
+    return found

@@ -1,0 +1,25 @@
+"""``config_get``: settings a script may read."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cleared.config.load import get
+from cleared.errors import ClearedError, Place, PrimitiveError
+from cleared.primitives.context import Context
+from cleared.registry.primitive import Effect, primitive
+from cleared.registry.vocabulary import Json, Line
+
+_NO_DEFAULT: Final = "\x00none\x00"
+
+
+@primitive(effect=Effect.READ, grant="config.read")
+def config_get(ctx: Context, key: Line, default: Json = _NO_DEFAULT) -> Any:
+    """A setting of ``config.yaml`` by dotted key, e.g. ``"thresholds.auto_confirm"``.
+
+    A missing key is refused unless ``default`` is passed. Secrets (keys, tokens, passwords) are always refused.
+    """
+    try:
+        return get(ctx.config, key) if default == _NO_DEFAULT else get(ctx.config, key, default)
+    except ClearedError as e:
+        raise PrimitiveError(e.message, place=e.place or Place(field="key"), remedy=e.remedy) from None

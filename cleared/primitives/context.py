@@ -1,0 +1,92 @@
+"""What a primitive works on: the run's view of the workspace, and the draft of what it wants to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Final
+
+from cleared.cards.model import Card, card_id
+from cleared.cards.store import CardDraft
+from cleared.clock import iso
+from cleared.config.model import Config
+from cleared.errors import PrimitiveError
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books
+from cleared.primitives.imports import ImportSession
+from cleared.registry.vocabulary import Env
+
+MAX_EVENTS: Final = 1_000
+MAX_LOG_ROWS: Final = 100_000
+
+
+@dataclass(slots=True)
+class LogRow:
+    """One row of the agent log: what was done, and to which entry."""
+
+    action: str
+    details: str
+    entry_id: str = ""
+
+
+@dataclass(slots=True)
+class Context:
+    """One run's world. ``now`` stands still; ``read`` sees base + draft."""
+
+    run_id: str
+    agent: str
+    config: Config
+    env: Env
+    books: Books
+    bank: BankBook
+    imports: ImportSession
+    cards: CardDraft
+    now: datetime
+    today: date
+    dry_run: bool
+    event: Mapping[str, Any]
+    on_log: Callable[[str], None]
+    """Shows a log line to whoever watches the run."""
+    history: Callable[[int], list[dict[str, Any]]]
+    """The newest commits, for ``git_log``."""
+    run_script: Callable[[str, Mapping[str, Any]], Any]
+    check: Callable[[], None]
+    """Raises ``BooksViolated`` where base + draft breaks an invariant."""
+    ledger_accounts: Mapping[str, int]
+    log: list[LogRow] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    last_entry: str | None = None
+    """The entry this run staged last, which ``"pending"`` means; None after a duplicate or before the first."""
+    last_was_duplicate: bool = False
+
+    @property
+    def staged(self) -> bool:
+        """Whether the draft would change anything."""
+        return bool(
+            self.books.staged or self.books.statuses or self.bank.named() or self.bank.new_imports
+            or self.cards.added or self.cards.resolved or self.events
+        )  # fmt: skip
+
+    def note(self, action: str, details: str, entry_id: str = "") -> None:
+        """A row for the agent log."""
+        if len(self.log) >= MAX_LOG_ROWS:
+            raise PrimitiveError(
+                f"the run wrote more than {MAX_LOG_ROWS} log rows", remedy="Log less, or post with journal_add_many."
+            )
+        self.log.append(LogRow(action, details, entry_id))
+
+    def emit(self, name: str, payload: Any) -> None:
+        if len(self.events) >= MAX_EVENTS:
+            raise PrimitiveError(f"the run emitted more than {MAX_EVENTS} events", remedy="Emit one event for many.")
+        if len(json.dumps(payload, default=str)) > 65_536:
+            raise PrimitiveError("the event's payload is larger than 64 kB", remedy="Emit ids, not data.")
+        self.events.append({"name": name, "payload": payload})
+
+    def card(self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any) -> str:
+        """Stage a card unless it was asked before; its id."""
+        identity = card_id(kind, *key)
+        self.cards.add(Card(identity, kind, title, iso(self.now), self.run_id, entry_id, self.agent, details))
+        return identity

@@ -1,0 +1,60 @@
+"""``ctx_*``: the run itself: its log, its clock, its event."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cleared.clock import iso
+from cleared.errors import Place, PrimitiveError
+from cleared.primitives.context import Context
+from cleared.registry.primitive import Effect, primitive
+from cleared.registry.shapes import EventInfo
+from cleared.registry.vocabulary import Json, Line, Text
+
+_EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
+
+
+@primitive(effect=Effect.READ, grant="ctx.log")
+def ctx_log(ctx: Context, message: Text) -> None:
+    """Write a line to the agent log (``logs/agent-log.csv``) and to whoever watches the run."""
+    ctx.note("log", message)
+    ctx.on_log(message)
+
+
+@primitive(effect=Effect.READ, grant="ctx.read")
+def ctx_dry_run(ctx: Context) -> bool:
+    """Whether this is a dry run, of which nothing will be kept."""
+    return ctx.dry_run
+
+
+@primitive(effect=Effect.OUTBOX, grant="ctx.emit")
+def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
+    """Emit an event for other agents; it becomes part of the run's commit and is delivered afterwards."""
+    if not _EVENT_NAME.fullmatch(event_name) or len(event_name) > 100:
+        raise PrimitiveError(
+            f"{event_name[:60]!r} is not an event name",
+            place=Place(field="event_name"),
+            remedy="Lower case letters, digits, _ with . or - between, such as transactions.imported.",
+        )
+    ctx.emit(event_name, payload)
+    ctx.note("ctx_emit", event_name)
+
+
+@primitive(effect=Effect.READ, grant="ctx.read")
+def ctx_today(ctx: Context) -> str:
+    """Today in ``business.timezone``, ``YYYY-MM-DD``. It does not change during a run."""
+    return ctx.today.isoformat()
+
+
+@primitive(effect=Effect.READ, grant="ctx.read")
+def ctx_now(ctx: Context) -> str:
+    """The instant the run began, UTC: ``YYYY-MM-DDTHH:MM:SSZ``. It does not change during a run."""
+    return iso(ctx.now)
+
+
+@primitive(effect=Effect.READ, grant="ctx.read")
+def ctx_event(ctx: Context) -> EventInfo:
+    """Why the run happens: ``{"id", "kind", "name", "payload"}``; kind is on_demand, schedule, file_watch or event."""
+    event = ctx.event
+    return {"id": event["id"], "kind": event["kind"], "name": event["name"], "payload": event["payload"]}

@@ -1,0 +1,121 @@
+"""``importer_*``: bank files in, transactions out."""
+
+from __future__ import annotations
+
+from cleared.clock import iso
+from cleared.errors import Place, PrimitiveError
+from cleared.ledger.bank import BankLine
+from cleared.primitives.context import Context
+from cleared.primitives.imports import OpenFile
+from cleared.registry.primitive import Effect, primitive
+from cleared.registry.shapes import BankFile, Processed, Transaction
+from cleared.registry.vocabulary import Json, Line, Text
+
+
+@primitive(effect=Effect.STAGE, grant="importer.read")
+def importer_scan(ctx: Context) -> list[BankFile]:
+    """The files in ``import/`` that can be read, by name, with their format and account.
+
+    Every file is parsed once here; one that is refused stays where it is, gets a card, and is left out.
+    """
+    return [
+        {
+            "name": f.name,
+            "path": f"{ctx.imports.layout.import_dir}/{f.name}",
+            "size": len(f.data),
+            "format": f.parsed.format,
+            "account": f.account.id,
+            "ledger_account": f.account.ledger_account,
+        }
+        for f in ctx.imports.scan()
+    ]
+
+
+@primitive(effect=Effect.STAGE, grant="importer.read")
+def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> list[Transaction]:
+    """The new transactions of a file, in file order.
+
+    Rows that are in the books already are left out and recorded with the line they repeat; pending rows are
+    recorded and left out. ``amount`` is negative for money out. Each dict's ``reference`` identifies the line: pass
+    it on when posting. Every row given must be posted, held or ignored before the file can be marked processed.
+    """
+    file = ctx.imports.take(filename, format)
+    ctx.note("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
+    return [_transaction(file, line) for line in file.new if line.amount != 0]
+
+
+def _transaction(file: OpenFile, line: BankLine) -> Transaction:
+    by_transaction = file.account.date_basis == "transaction" and line.transaction_date is not None
+    day = line.transaction_date if by_transaction and line.transaction_date else line.posted_date
+    return {
+        "date": day.isoformat(),
+        "description": line.description,
+        "amount": line.amount,
+        "reference": line.line_id,
+        "type": line.type,
+        "currency": line.currency,
+        "balance": line.balance_after,
+        "state": line.state,
+        "account": file.account.id,
+        "ledger_account": file.account.ledger_account,
+    }
+
+
+@primitive(effect=Effect.STAGE, grant="importer.write")
+def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
+    """The file is done: it moves to ``import/processed/`` in the run's commit.
+
+    The run's commit is refused where a row of the file is neither posted, held nor ignored.
+    """
+    file = ctx.imports.mark_processed(filename, iso(ctx.now), ctx.run_id)
+    ctx.note("importer_mark_processed", f"{filename} → {file.processed_as}")
+    return {
+        "name": file.name,
+        "path": file.processed_as or "",
+        "new": len(file.new),
+        "duplicates": len(file.duplicates),
+    }
+
+
+@primitive(effect=Effect.STAGE, grant="importer.write")
+def importer_ignore(ctx: Context, reference: Line, reason: Text) -> None:
+    """Set a bank line aside for good, with a reason. Refused for a line that is posted."""
+    found = ctx.bank.resolve(reference)
+    if found is None:
+        raise PrimitiveError(
+            f"{reference[:60]!r} is not the reference of a bank line",
+            place=Place(field="reference"),
+            remedy="Pass the reference of a dict that importer_parse returned.",
+        )
+    if not reason.strip():
+        raise PrimitiveError("ignoring a line needs a reason", place=Place(field="reason"), remedy="Say why.")
+    if ctx.bank.posted(reference):
+        raise PrimitiveError(
+            f"the line {reference} is posted", place=Place(field="reference"), remedy="Void its entry instead."
+        )
+    ctx.bank.set_aside(reference, "ignored", reason)
+    ctx.note("importer_ignore", f"{reference}: {reason}"[:500])
+
+
+@primitive(effect=Effect.READ, grant="importer.read")
+def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
+    """The transactions of a list that are not in the books yet, each once, in order.
+
+    A dict is known by its ``reference``; one that names no bank line is refused.
+    """
+    seen: set[str] = set()
+    out = []
+    for i, txn in enumerate(txns):
+        reference = txn.get("reference") if isinstance(txn, dict) else None
+        found = ctx.bank.resolve(reference) if isinstance(reference, str) else None
+        if found is None or not isinstance(reference, str):
+            raise PrimitiveError(
+                f"txns[{i}] has no reference of a bank line",
+                place=Place(field=f"txns[{i}]"),
+                remedy="Pass dicts that importer_parse returned.",
+            )
+        if reference in seen or ctx.bank.is_accounted(found[1]) or reference not in ctx.bank.taken:
+            continue
+        seen.add(reference)
+        out.append(txn)
+    return out

@@ -1,0 +1,384 @@
+"""The drop folder as one run sees it: which files are there, what they say, which rows are new.
+
+A file is read once; what was read is what is posted, and the seal fails where the file has changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.config.model import BankAccount, Config
+from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
+from cleared.importers import read_file, resolve_account
+from cleared.ledger.bank import BankLine, ImportRecord, identify, line_of
+from cleared.ledger.bankbook import BankBook
+from cleared.schema import money
+from cleared.schema.bank import ParsedFile
+from cleared.workspace.files import read_stable
+from cleared.workspace.locate import Layout
+from cleared.workspace.names import inside
+
+TEMPORARY: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
+MAX_FILES: Final = 20_000
+Report = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file of the drop folder, read and understood."""
+
+    name: str
+    """Relative to the drop folder, ``/`` between folders."""
+    data: bytes
+    sha256: str
+    mtime_ns: int
+    parsed: ParsedFile
+    account: BankAccount
+    new: list[BankLine] = field(default_factory=list)
+    pending: list[BankLine] = field(default_factory=list)
+    duplicates: list[tuple[int, str, str]] = field(default_factory=list)
+    """(row, the line it repeats, note)"""
+    taken: bool = False
+    processed_as: str | None = None
+
+
+class ImportSession:
+    """What one run does with the drop folder. ``card`` stages a card (kind, key, title, **details)."""
+
+    def __init__(self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool]):
+        self.layout = layout
+        self.config = config
+        self.bank = bank
+        self.places = places
+        self.committed = committed
+        """Whether a path exists in the commit the run builds on."""
+        self.files: dict[str, OpenFile] = {}
+        self.targets: set[str] = set()
+        self.refused: dict[str, ClearedError] = {}
+        self.card: Report = lambda *a, **k: None
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    def scan(self) -> list[OpenFile]:
+        """Every file that can be read, by name. One that cannot gets a card and stays where it is."""
+        found = []
+        for name in self._names():
+            if name in self.files and self.files[name].processed_as:
+                continue
+            try:
+                found.append(self.open(name))
+            except ClearedError as e:
+                self._refuse(name, e)
+        return found
+
+    def _names(self) -> Iterable[str]:
+        root = self.layout.root / self.layout.import_dir
+        processed = self.layout.root / self.layout.processed_dir
+        names: list[str] = []
+        for folder, folders, files in os.walk(root, followlinks=False):
+            here = Path(folder)
+            folders[:] = sorted(
+                d for d in folders
+                if not d.startswith(".") and here / d != processed and not (here / d).is_symlink() and d != "failed"
+            )  # fmt: skip
+            for file in files:
+                if not file.startswith(".") and not file.lower().endswith(TEMPORARY):
+                    names.append((here / file).relative_to(root).as_posix())
+            if len(names) > MAX_FILES:
+                break
+        return sorted(names)[:MAX_FILES]
+
+    def _refuse(self, name: str, error: ClearedError) -> None:
+        if name in self.refused:
+            return
+        self.refused[name] = error
+        path = self.layout.root / self.layout.import_dir / name
+        try:
+            stat = path.lstat()
+            identity = f"{stat.st_size}:{stat.st_mtime_ns}"
+        except OSError:
+            identity = ""
+        self.card(
+            "bad_file", (name, identity, error.message), f"{name[:120]} was not imported: {_first_line(error)}",
+            file=f"{self.layout.import_dir}/{name}", cause=error.message, place=str(error.place or ""),
+            remedy=error.remedy or "",
+        )  # fmt: skip
+
+    def open(self, name: str, format: str | None = None) -> OpenFile:
+        """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
+        known = self.files.get(name)
+        if known is not None and (format is None or known.parsed.format == format or known.taken):
+            return known
+        shown = f"{self.layout.import_dir}/{name}"
+        drop = self.layout.root / self.layout.import_dir
+        path = inside(drop, name)
+        if path != drop.resolve() / name:
+            raise PolicyError(
+                f"{name!r} is reached through a symbolic link",
+                place=Place(shown),
+                remedy="Copy the file itself into import/.",
+            )
+        data, stat = read_stable(path, self.config.import_.max_bytes, shown=shown)
+        parsed = read_file(name, data, self.config, self.places, format)
+        account = resolve_account(name, parsed, self.config)
+        self._check_currency(name, parsed, account)
+        file = OpenFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
+        self._sort_rows(file)
+        self.files[name] = file
+        return file
+
+    def _check_currency(self, name: str, parsed: ParsedFile, account: BankAccount) -> None:
+        base = self.config.business.currency
+        for row in parsed.rows:
+            if (row.currency or account.currency or base) != base:
+                raise PrimitiveError(
+                    f"the row is in {row.currency or account.currency}, the books are in {base}",
+                    place=Place(f"{self.layout.import_dir}/{name}", row.row, field="currency"),
+                    remedy="Amounts in other currencies cannot be posted yet; export the account in " + base + ".",
+                )
+
+    def _sort_rows(self, file: OpenFile) -> None:
+        """Tell new rows from those a line already said."""
+        account = file.account.id
+        has_ids = any(row.bank_id for row in file.parsed.rows)
+        known_ids: dict[str, list[BankLine]] = {}
+        if has_ids:
+            for line in self.bank.account_lines(account):
+                if line.bank_id:
+                    known_ids.setdefault(line.bank_id, []).append(line)
+        for row, occurrence, line_id in identify(account, file.parsed.rows):
+            known = self.bank.month(account, row.posted_date.isoformat()[:7]).get(line_id)
+            if known is None and row.bank_id:
+                known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
+            if known is None and line_id in self.bank.taken:
+                known = self.bank.taken[line_id][1]
+            if known is not None:
+                differs = None not in (known.balance_after, row.balance) and known.balance_after != row.balance
+                note = "another running balance" if differs else ""
+                file.duplicates.append((row.row, line_id, note))
+                continue
+            line = line_of(row, occurrence, line_id, file.sha256, self.config.business.currency)
+            (file.pending if row.state == "pending" else file.new).append(line)
+            for other in known_ids.get(row.bank_id, ()) if row.bank_id else ():
+                if other.amount != row.amount:
+                    self.card(
+                        "revision", (line_id, other.line_id),
+                        f"{account}: the bank reported {row.bank_id} as {other.amount}, now as {row.amount}",
+                        file=file.name, row=row.row, before=money.text(other.amount), after=money.text(row.amount),
+                    )  # fmt: skip
+
+    # -- taking -------------------------------------------------------------------------------------------------
+
+    def take(self, name: str, format: str | None = None) -> OpenFile:
+        """Take the file's new rows into the run: each must be posted, held or ignored before the seal."""
+        if name in self.refused:
+            raise self.refused[name]
+        file = self.open(name, format)
+        if file.processed_as:
+            raise PrimitiveError(
+                f"{name} was marked processed in this run already",
+                place=Place(field="filename"),
+                remedy="Parse a file before marking it.",
+            )
+        if not file.taken:
+            file.taken = True
+            # Another file of this run may have said the same meanwhile.
+            fresh = [line for line in file.new if line.line_id not in self.bank.taken]
+            file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
+            file.new = fresh
+            for line in [*file.new, *file.pending]:
+                self.bank.taken[line.line_id] = (file.account.id, line)
+            for line in file.new:
+                if line.amount == 0:
+                    self.bank.set_aside(line.line_id, "ignored", "the bank reported an amount of zero")
+        return file
+
+    def find(self, name: str) -> OpenFile:
+        """A file this run has parsed."""
+        file = self.files.get(name)
+        if file is not None and file.taken:
+            return file
+        raise PrimitiveError(
+            f"{name!r} was not parsed in this run",
+            place=Place(field="filename"),
+            remedy="Call importer_parse(filename) first.",
+        )
+
+    def mark_processed(self, name: str, imported_at: str, run_id: str) -> OpenFile:
+        """Stage that the file is done: it moves to ``import/processed/`` in the run's commit."""
+        file = self.find(name)
+        if file.processed_as:
+            return file
+        file.processed_as = self._free_name(name)
+        rows = file.parsed.rows
+        days = [row.posted_date for row in rows]
+        first, last = _in_time(file.parsed)
+        opening = money.text(first.balance - first.amount) if first and first.balance is not None else ""
+        closing = money.text(last.balance) if last and last.balance is not None else ""
+        before = [r for r in self.bank.imports if r.account == file.account.id]
+        record = ImportRecord(
+            file.sha256, name, file.account.id, min(days).isoformat() if days else "",
+            max(days).isoformat() if days else "", len(rows), len(file.new),
+            money.text(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
+        )  # fmt: skip
+        self._report_overlap(file, before)
+        self._report_near(file, before)
+        self._report_gaps(file, record, before)
+        self.bank.new_imports.append(record)
+        self.bank.record_all |= {line.line_id for line in [*file.new, *file.pending]}
+        for row, line_id, note in file.duplicates:
+            self.bank.new_duplicates.append((file.sha256, row, line_id, note))
+        return file
+
+    def _free_name(self, name: str) -> str:
+        """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
+        path = Path(name)
+        for n in range(1, 100_000):
+            candidate = path if n == 1 else path.with_name(f"{path.stem}-{n}{path.suffix}")
+            target = f"{self.layout.processed_dir}/{candidate.as_posix()}"
+            if target not in self.targets and not self.committed(target) and not (self.layout.root / target).exists():
+                self.targets.add(target)
+                return target
+        raise PrimitiveError(f"there are too many processed files named {name}", remedy="Rename the file.")
+
+    # -- what a human should see --------------------------------------------------------------------------------
+
+    def _report_overlap(self, file: OpenFile, before: list[ImportRecord]) -> None:
+        if not file.duplicates:
+            return
+        same = next((r for r in before if r.file_sha256 == file.sha256), None)
+        doubtful = [d for d in file.duplicates if d[2]]
+        if same:
+            title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
+        else:
+            title = f"{file.name}: {len(file.duplicates)} of {len(file.parsed.rows)} rows came before and were left out"
+            if doubtful:
+                title += f"; {len(doubtful)} of them carry another balance and may be missing"
+        rows = [{"row": row, "line": line_id, "note": note} for row, line_id, note in file.duplicates[:50]]
+        self.card(
+            "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
+            rows=rows, omitted=len(file.duplicates),
+        )  # fmt: skip
+
+    def _report_near(self, file: OpenFile, before: list[ImportRecord]) -> None:
+        """Same amount within five days, other text, where the two files should both have said it."""
+        if not before or not file.new:
+            return
+        repeated = {line_id for _, line_id, _ in file.duplicates}
+        days = [row.posted_date.isoformat() for row in file.parsed.rows]
+        low, high = min(days), max(days)
+        pairs = []
+        for line in file.new:
+            for other in self.bank.near(file.account.id, line):
+                day = line.posted_date.isoformat()
+                covered = low <= other.posted_date.isoformat() <= high or any(
+                    r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
+                )
+                if covered and other.line_id not in repeated and other.file_sha256 != file.sha256:
+                    pairs.append((line, other))
+                    break
+        if pairs:
+            self.card(
+                "near_match", (file.sha256, "near"),
+                f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
+                account=file.account.id,
+                rows=[
+                    {"row": a.row, "date": str(a.posted_date), "amount": money.text(a.amount), "text": a.description,
+                     "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
+                    for a, b in pairs[:50]
+                ],
+            )  # fmt: skip
+
+    def _report_gaps(self, file: OpenFile, record: ImportRecord, before: list[ImportRecord]) -> None:
+        gaps = _gaps_within(file.parsed)
+        earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
+        later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
+        if earlier and record.opening_balance:
+            last = max(earlier, key=lambda r: r.last_date)
+            missing = Decimal(record.opening_balance) - Decimal(last.closing_balance)
+            if missing:
+                gaps.append((last.last_date, record.first_date, missing))
+        if later and record.closing_balance:
+            next_ = min(later, key=lambda r: r.first_date)
+            missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
+            if missing:
+                gaps.append((record.last_date, next_.first_date, missing))
+        if gaps:
+            start, end, amount = gaps[0]
+            more = f" and {len(gaps) - 1} more" if len(gaps) > 1 else ""
+            self.card(
+                "balance_gap", (file.sha256, "gap"),
+                f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
+                account=file.account.id,
+                gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in gaps[:50]],
+            )  # fmt: skip
+
+    # -- sealing ------------------------------------------------------------------------------------------------
+
+    def moves(self) -> Mapping[str, OpenFile]:
+        """Files that leave the drop folder in this run: path in the workspace → file."""
+        return {f"{self.layout.import_dir}/{f.name}": f for f in self.files.values() if f.processed_as}
+
+    def verify(self) -> None:
+        """Raises ``PrimitiveError`` where a file the run took rows from is no longer what was parsed."""
+        for file in self.files.values():
+            if not file.taken:
+                continue
+            path = self.layout.root / self.layout.import_dir / file.name
+            shown = f"{self.layout.import_dir}/{file.name}"
+            try:
+                data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
+                same = data == file.data
+            except ClearedError:
+                same = False
+            if not same:
+                raise PrimitiveError(
+                    "the file changed after it was parsed", place=Place(shown), remedy="Run the agent again."
+                )
+
+
+def _in_time(parsed: ParsedFile) -> tuple[Any, Any]:
+    """First and last posted row in time; banks write files in either direction."""
+    rows = [row for row in parsed.rows if row.state == "posted"]
+    if not rows:
+        return None, None
+    return (rows[-1], rows[0]) if _newest_first(rows) else (rows[0], rows[-1])
+
+
+def _newest_first(rows: list[Any]) -> bool:
+    if rows[0].posted_date != rows[-1].posted_date:
+        return bool(rows[0].posted_date > rows[-1].posted_date)
+    # One day only: the direction in which the balances add up.
+    return _breaks(rows) > _breaks(rows[::-1])
+
+
+def _breaks(rows: list[Any]) -> int:
+    return sum(
+        1
+        for a, b in itertools.pairwise(rows)
+        if None not in (a.balance, b.balance) and a.balance + b.amount != b.balance
+    )
+
+
+def _gaps_within(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
+    rows = [row for row in parsed.rows if row.state == "posted"]
+    if not rows:
+        return []
+    if _newest_first(rows):
+        rows = rows[::-1]
+    gaps = []
+    for a, b in itertools.pairwise(rows):
+        if a.balance is not None and b.balance is not None and a.balance + b.amount != b.balance:
+            gaps.append((str(a.posted_date), str(b.posted_date), b.balance - a.balance - b.amount))
+    return gaps
+
+
+def _first_line(error: ClearedError) -> str:
+    return str(error).splitlines()[0][:300]

@@ -1,0 +1,365 @@
+"""``journal_*``: posting, reading, voiding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date as Day
+from decimal import Decimal
+from typing import Any, Final
+
+from cleared.cards.model import Card, card_id
+from cleared.clock import iso
+from cleared.errors import Place, PrimitiveError
+from cleared.ledger.bank import BankLine
+from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
+from cleared.ledger.posting import post
+from cleared.primitives.context import Context
+from cleared.registry.primitive import Effect, primitive
+from cleared.registry.shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
+from cleared.registry.vocabulary import (
+    AccountId,
+    Confidence,
+    Date,
+    EntryId,
+    Line,
+    PositiveAmount,
+    Status,
+    Text,
+    Whole,
+)
+
+WRITE: Final = "journal.write"
+READ: Final = "journal.read"
+_CENT: Final = Decimal("0.01")
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE)
+def journal_add_double(
+    ctx: Context,
+    date: Date,
+    description: Text,
+    debit_account: AccountId,
+    credit_account: AccountId,
+    amount: PositiveAmount,
+    counterparty: Text | None = None,
+    reference: Line | None = None,
+    confidence: Confidence = ZERO,
+    status: Status = "pending-review",
+    evidence: Text | None = None,
+) -> EntryRef:
+    """Post one entry of two legs; balanced by construction.
+
+    ``amount`` is positive: debit_account receives it, credit_account gives it. ``reference`` of a transaction
+    matches the entry to its bank line; a line that is posted already stages nothing and gives the existing entry
+    with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
+    amounts finer than the currency.
+    """
+    _two_accounts(debit_account, credit_account)
+    return _post(
+        ctx, date, description, _pair(debit_account, credit_account, amount), counterparty, reference, confidence,
+        status, evidence, field="amount",
+    )  # fmt: skip
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE)
+def journal_add(
+    ctx: Context,
+    date: Date,
+    description: Text,
+    lines: list[JournalLine],
+    counterparty: Text | None = None,
+    reference: Line | None = None,
+    confidence: Confidence = ZERO,
+    status: Status = "pending-review",
+    evidence: Text | None = None,
+    tags: list[Line] | None = None,
+    notes: Text | None = None,
+) -> EntryRef:
+    """Post one entry of two or more legs.
+
+    ``lines=[{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 4}]``: debits and credits must be equal.
+    ``tags`` may not begin with ``@`` (those are the host's) nor hold ``;``. Otherwise as ``journal_add_double``.
+    """
+    return _post(
+        ctx, date, description, _legs(lines), counterparty, reference, confidence, status, evidence, tags, notes
+    )
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE)
+def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
+    """Post many entries in one call: all of them or, where one is refused, none.
+
+    Each is a dict with the arguments of ``journal_add`` or of ``journal_add_double``. The refusal names the index.
+    """
+    refs: list[EntryRef] = []
+    for i, spec in enumerate(entries):
+        try:
+            refs.append(_post_spec(ctx, spec))
+        except PrimitiveError as e:
+            field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
+            raise PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy) from None
+    fresh = [r["entry_id"] for r in refs if not r["duplicate"]]
+    span = f"{fresh[0]} … {fresh[-1]}" if len(fresh) > 1 else "".join(fresh)
+    ctx.note("journal_add_many", f"{len(fresh)} entries {span}".strip())
+    return refs
+
+
+def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
+    double = [k for k in ("debit_account", "credit_account", "amount") if k in spec]
+    if ("lines" in spec) == bool(double) or (double and len(double) < 3):
+        raise PrimitiveError(
+            "give either lines, or debit_account, credit_account and amount",
+            place=Place(field="lines"),
+            remedy="See journal_add and journal_add_double.",
+        )
+    if "lines" in spec:
+        legs, field = _legs(spec["lines"]), "lines"
+    else:
+        _two_accounts(spec["debit_account"], spec["credit_account"])
+        legs, field = _pair(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
+    return _post(
+        ctx, spec["date"], spec["description"], legs, spec.get("counterparty"), spec.get("reference"),
+        spec.get("confidence", ZERO), spec.get("status", "pending-review"), spec.get("evidence"), spec.get("tags"),
+        spec.get("notes"), field=field, log=False,
+    )  # fmt: skip
+
+
+def _post(
+    ctx: Context,
+    day: Day,
+    description: str,
+    legs: Sequence[Leg],
+    counterparty: str | None,
+    reference: str | None,
+    confidence: Decimal,
+    status: str,
+    evidence: str | None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    *,
+    field: str = "lines",
+    log: bool = True,
+) -> EntryRef:
+    _script_status(status)
+    entry, duplicate = post(
+        ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
+        reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
+        status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
+    )  # fmt: skip
+    ctx.last_was_duplicate = duplicate
+    ctx.last_entry = None if duplicate else entry.entry_id
+    if log and not duplicate:
+        ctx.note("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
+    return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}
+
+
+def _two_accounts(debit: int, credit: int) -> None:
+    if debit == credit:
+        raise PrimitiveError(
+            f"debit_account and credit_account are both {debit}",
+            place=Place(field="credit_account"),
+            remedy="An entry moves an amount from one account to another.",
+        )
+
+
+def _pair(debit: int, credit: int, amount: Decimal) -> list[Leg]:
+    return [Leg(debit, amount, ZERO), Leg(credit, ZERO, amount)]
+
+
+def _legs(lines: Sequence[JournalLine]) -> list[Leg]:
+    legs = []
+    for i, line in enumerate(lines):
+        if ("debit" in line) == ("credit" in line):
+            raise PrimitiveError(
+                f"lines[{i}] needs exactly one of debit and credit",
+                place=Place(field=f"lines[{i}]"),
+                remedy='Write {"account_id": 5020, "debit": 4} or {"account_id": 1010, "credit": 4}.',
+            )
+        legs.append(Leg(line["account_id"], line.get("debit", ZERO), line.get("credit", ZERO)))
+    if len(legs) > 500:
+        raise PrimitiveError(f"an entry of {len(legs)} lines", place=Place(field="lines"), remedy="At most 500.")
+    return legs
+
+
+def _confidence(value: Decimal) -> str:
+    return format(value.quantize(_CENT) if value == value.quantize(_CENT) else value.normalize(), "f")[:12]
+
+
+def _tags(tags: Sequence[str] | None) -> str:
+    for tag in tags or ():
+        if not tag or tag.startswith("@") or ";" in tag:
+            raise PrimitiveError(
+                f"{tag!r} cannot be a tag", place=Place(field="tags"), remedy="No leading @, no semicolon, not empty."
+            )
+    return ";".join(tags or ())
+
+
+def _script_status(status: str) -> None:
+    if status in HUMAN_STATUSES or status == "voided":
+        how = "journal_void does that" if status == "voided" else "only a person's decision sets it"
+        raise PrimitiveError(
+            f"a script cannot set the status {status}: {how}",
+            place=Place(field="status"),
+            remedy="Use auto-confirmed or pending-review.",
+        )
+
+
+@primitive(effect=Effect.STAGE, grant="journal.void")
+def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
+    """Void an entry: a reversing entry is posted and the original marked ``voided``; both stay.
+
+    The reversal is dated as the original, or on the first open day where that period is closed. A bank line the
+    entry posted is open again: it is held and gets a card. Gives the reversal.
+    """
+    return void(ctx, entry_id, reason)
+
+
+def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
+    """What ``journal_void`` and the command of the same name do."""
+    if not reason.strip():
+        raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
+    original, reversal = ctx.books.void(entry_id, reason)
+    freed = ctx.bank.unmatch(original, reversal, reason)
+    ctx.note("journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id)
+    ctx.cards.resolve(card_id("entry", original.entry_id), iso(ctx.now), ctx.agent, "voided")
+    for line in freed:
+        hold(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
+    ctx.last_entry = None
+    return _ref(reversal)
+
+
+def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
+    """A card for a bank line that is not posted; its id."""
+    identity = card_id("line", line.line_id, *key)
+    ctx.cards.add(
+        Card(
+            identity, "line", f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300], iso(ctx.now),
+            ctx.run_id, None, ctx.agent,
+            {"line": line.line_id, "date": str(line.posted_date), "amount": str(line.amount), "text": line.description},
+        )
+    )  # fmt: skip
+    return identity
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE)
+def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> EntryRef:
+    """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people."""
+    _script_status(status)
+    entry = ctx.books.set_status(entry_id, status)
+    ctx.note("journal_update_status", status, entry.entry_id)
+    return _ref(entry)
+
+
+def _ref(entry: Entry) -> EntryRef:
+    return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": False}
+
+
+@primitive(effect=Effect.READ, grant=READ)
+def journal_balance(
+    ctx: Context,
+    account_id: AccountId,
+    year: Whole | None = None,
+    month: Whole | None = None,
+    as_of: Date | None = None,
+) -> Decimal:
+    """Debits minus credits of an account: ever, in a year or month, or up to and including a day.
+
+    Positive: a debit balance (usual for assets and expenses). Voided entries count: their reversal cancels them.
+    """
+    if ctx.books.chart.get(account_id) is None:
+        why = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
+        raise PrimitiveError(why[0], place=Place(field="account_id"), remedy=why[1])
+    _month(year, month)
+    return ctx.books.balance(account_id, year=year, month=month, as_of=as_of)
+
+
+@primitive(effect=Effect.READ, grant=READ)
+def journal_query(
+    ctx: Context,
+    status: Status | None = None,
+    year: Whole | None = None,
+    month: Whole | None = None,
+    account: AccountId | None = None,
+    text: Text | None = None,
+    limit: Whole | None = None,
+) -> list[JournalEntry]:
+    """Entries in the order of their ids, staged ones included; every filter given must fit.
+
+    ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
+    keeps the newest.
+    """
+    return query(ctx, status, year, month, account, text, limit)
+
+
+def query(
+    ctx: Context,
+    status: str | None = None,
+    year: int | None = None,
+    month: int | None = None,
+    account: int | None = None,
+    text: str | None = None,
+    limit: int | None = None,
+) -> list[JournalEntry]:
+    """What ``journal_query`` and ``cleared journal list`` show."""
+    _month(year, month)
+    if limit is not None and limit < 0:
+        raise PrimitiveError("limit is negative", place=Place(field="limit"), remedy="Leave it out for all entries.")
+    needle = text.casefold() if text else None
+    found = [
+        entry
+        for entry in ctx.books.entries(year, month)
+        if (status is None or entry.status == status)
+        and (account is None or any(leg.account_id == account for leg in entry.legs))
+        and (needle is None or needle in _haystack(entry))
+    ]
+    if limit is not None:
+        found = found[max(0, len(found) - limit) :]
+    return [show(entry) for entry in found]
+
+
+def _haystack(entry: Entry) -> str:
+    return "\n".join((entry.description, entry.counterparty, entry.reference, entry.evidence, entry.notes)).casefold()
+
+
+def _month(year: int | None, month: int | None) -> None:
+    if month is not None and not 1 <= month <= 12:
+        raise PrimitiveError(f"there is no month {month}", place=Place(field="month"), remedy="Use 1 to 12.")
+    if year is not None and not 1 <= year <= 9999:
+        raise PrimitiveError(f"there is no year {year}", place=Place(field="year"), remedy="Use four digits.")
+
+
+def show(entry: Entry) -> JournalEntry:
+    """An entry as scripts and ``--json`` see it."""
+    try:
+        confidence = Decimal(entry.confidence or "0")
+    except ArithmeticError:
+        confidence = ZERO
+    return {
+        "entry_id": entry.entry_id,
+        "date": entry.date.isoformat(),
+        "description": entry.description,
+        "amount": entry.amount,
+        "status": entry.status,
+        "counterparty": entry.counterparty,
+        "reference": entry.reference,
+        "confidence": confidence,
+        "evidence": entry.evidence,
+        "tags": entry.tags.split(";") if entry.tags else [],
+        "notes": entry.notes,
+        "lines": [
+            {
+                "leg_id": entry.entry_id + leg_suffix(i),
+                "account_id": leg.account_id,
+                "debit": leg.debit,
+                "credit": leg.credit,
+            }
+            for i, leg in enumerate(entry.legs)
+        ],
+    }
+
+
+def plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A shown entry as JSON data."""
+    from cleared.registry.wire import to_json
+
+    return dict(to_json(dict(entry)))

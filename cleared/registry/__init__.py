@@ -1,0 +1,1 @@
+"""One declaration of a primitive; everything else (stubs, schemas, documentation, dispatch) is derived from it."""

@@ -1,0 +1,319 @@
+"""Declaring a primitive, and the registry that holds all of them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+from cleared.errors import Place, PrimitiveError
+from cleared.registry.vocabulary import Env, Kind
+
+_NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)
+_GIVEN: Final = (str, int, bool, float, Decimal, type(None), Any)
+MISSING: Final = object()
+
+
+class Effect(Enum):
+    """What calling a primitive can change."""
+
+    READ = "read"
+    """Nothing."""
+    STAGE = "stage"
+    """The run's draft."""
+    OUTBOX = "outbox"
+    """Something outside the workspace, after the commit."""
+
+
+class DeclarationError(TypeError):
+    """A primitive was declared wrongly: an author's mistake, found when the program starts."""
+
+
+Decoder = Callable[[Any, Env], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A type as the vocabulary sees it: how to decode it, how a stub and a schema write it."""
+
+    stub: str
+    schema: Mapping[str, Any]
+    decode: Decoder
+    records: tuple[type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of a primitive."""
+
+    name: str
+    shape: Shape
+    default: Any = MISSING
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A host function a script may call."""
+
+    name: str
+    effect: Effect
+    grant: str
+    """What an agent's header must grant, ``domain.verb``."""
+    params: tuple[Param, ...]
+    variadic: Shape | None
+    """Shape of further keyword arguments, or None where they are refused."""
+    returns: Shape
+    doc: str
+    owner: str
+    """module:line of the declaration."""
+    function: Callable[..., Any]
+    by_name: Mapping[str, Param]
+
+    @property
+    def domain(self) -> str:
+        return self.name.split("_", 1)[0]
+
+    def decode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: Env) -> dict[str, Any]:
+        """The call's arguments by name, decoded. Raises ``PrimitiveError`` whose place names the argument."""
+        params = self.params
+        if len(args) > len(params):
+            raise PrimitiveError(
+                f"{self.name} takes at most {len(params)} arguments, not {len(args)}",
+                remedy=f"Its signature is {self.signature()}.",
+            )
+        values: dict[str, Any] = {}
+        # By hand and not with zip: this runs for every call of every script.
+        for i, value in enumerate(args):
+            param = params[i]
+            values[param.name] = self._decode(param.name, param.shape, value, env)
+        for name, value in kwargs.items():
+            found = self.by_name.get(name)
+            if found is None:
+                if self.variadic is None:
+                    raise self._unknown(name)
+                values[name] = self._decode(name, self.variadic, value, env)
+            elif name in values:
+                raise PrimitiveError(f"{self.name} got {name} twice", place=Place(field=name), remedy="Pass it once.")
+            else:
+                values[name] = self._decode(name, found.shape, value, env)
+        if len(values) < len(params):
+            for param in params:
+                if param.default is MISSING and param.name not in values:
+                    raise PrimitiveError(
+                        f"{self.name} needs {param.name}",
+                        place=Place(field=param.name),
+                        remedy=f"Its signature is {self.signature()}.",
+                    )
+        return values
+
+    def _decode(self, name: str, shape: Shape, value: Any, env: Env) -> Any:
+        try:
+            return shape.decode(value, env)
+        except ValueError as e:
+            raise PrimitiveError(
+                f"{self.name}: {name}: {e}",
+                place=Place(field=name),
+                remedy=f"{name} takes {shape.stub}.",
+            ) from None
+
+    def _unknown(self, name: str) -> PrimitiveError:
+        near = get_close_matches(name, self.by_name, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Its signature is {self.signature()}."
+        return PrimitiveError(f"{self.name} has no argument {name[:60]!r}", place=Place(field=name[:60]), remedy=hint)
+
+    def signature(self) -> str:
+        """``name(a: str, b: int = 3) -> dict``, as a stub writes it."""
+        parts = []
+        for p in self.params:
+            default = "" if p.required else f" = {_literal(p.default)}"
+            parts.append(f"{p.name}: {p.shape.stub}{default}")
+        if self.variadic:
+            parts.append(f"**args: {self.variadic.stub}")
+        return f"{self.name}({', '.join(parts)}) -> {self.returns.stub}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    return "..." if value is not None and not isinstance(value, str | int | float | bool) else repr(value)
+
+
+def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], Primitive]:
+    """Declare a host function as a primitive. Its first parameter is the run's context; the others and the result
+    must be of the closed vocabulary. Raises ``DeclarationError`` otherwise."""
+
+    def declare(function: Callable[..., Any]) -> Primitive:
+        name = function.__name__
+        owner = f"{function.__module__}:{function.__code__.co_firstlineno}"
+        if not _NAME.fullmatch(name):
+            raise DeclarationError(f"{owner}: {name!r} is not of the form domain_verb (lower case, underscores)")
+        doc = inspect.getdoc(function) or ""
+        if not doc:
+            raise DeclarationError(f"{owner}: {name} has no docstring; scripts' authors read it")
+        hints = get_type_hints(function, include_extras=True)
+        params: list[Param] = []
+        variadic = None
+        for i, p in enumerate(inspect.signature(function).parameters.values()):
+            if i == 0:
+                continue
+            if p.name not in hints:
+                raise DeclarationError(f"{owner}: {name}: {p.name} has no type")
+            shape = _taken(hints[p.name], f"{owner}: {name}: {p.name}")
+            if p.kind is inspect.Parameter.VAR_KEYWORD:
+                variadic = shape
+            else:
+                default = MISSING if p.default is inspect.Parameter.empty else p.default
+                params.append(Param(p.name, shape, default))
+        returns = _given(hints.get("return", type(None)), f"{owner}: {name}: its result")
+        by_name = {p.name: p for p in params}
+        return Primitive(name, effect, grant, tuple(params), variadic, returns, doc, owner, function, by_name)
+
+    return declare
+
+
+def _taken(hint: Any, where: str) -> Shape:
+    """The shape of a parameter's type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is typing.Annotated and isinstance(args[1], Kind):
+        kind = args[1]
+        return Shape(kind.accepts, kind.schema, kind.decode)
+    if origin in (types.UnionType, typing.Union) and type(None) in args and len(args) == 2:
+        inner = _taken(next(a for a in args if a is not type(None)), where)
+        decode = inner.decode
+        return Shape(
+            f"{inner.stub} | None",
+            {"anyOf": [inner.schema, {"type": "null"}]},
+            lambda v, env: None if v is None else decode(v, env),
+            inner.records,
+        )
+    if origin is list:
+        return _list_of(_taken(args[0], where))
+    if is_typeddict(hint):
+        return _record(hint, where)
+    raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary (see cleared.registry.vocabulary)")
+
+
+def _list_of(inner: Shape) -> Shape:
+    item = inner.decode
+
+    def decode(value: Any, env: Env) -> list[Any]:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"a {type(value).__name__} is not a list")
+        out = []
+        for i, v in enumerate(value):
+            try:
+                out.append(item(v, env))
+            except ValueError as e:
+                raise ValueError(f"[{i}]: {e}") from None
+        return out
+
+    return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, decode, inner.records)
+
+
+def _record(hint: Any, where: str) -> Shape:
+    fields: dict[str, Decoder] = {}
+    schema: dict[str, Any] = {}
+    records: list[type] = []
+    for name, field_hint in get_type_hints(hint, include_extras=True).items():
+        inner = get_args(field_hint)[0] if get_origin(field_hint) is NotRequired else field_hint
+        shape = _taken(inner, f"{where}.{name}")
+        fields[name] = shape.decode
+        schema[name] = shape.schema
+        records += shape.records
+    required = sorted(hint.__required_keys__)
+
+    def decode(value: Any, env: Env) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError(f"a {type(value).__name__} is not a dict with {', '.join(fields)}")
+        out = {}
+        for key, v in value.items():
+            field = fields.get(key)
+            if field is None:
+                raise ValueError(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
+            try:
+                out[key] = field(v, env)
+            except ValueError as e:
+                raise ValueError(f"{key}: {e}") from None
+        for key in required:
+            if key not in out:
+                raise ValueError(f"the key {key!r} is missing")
+        return out
+
+    wire = {"type": "object", "properties": schema, "required": required, "additionalProperties": False}
+    return Shape(hint.__name__, wire, decode, (*records, hint))
+
+
+def _pass(value: Any, env: Env) -> Any:
+    return value
+
+
+def _given(hint: Any, where: str) -> Shape:
+    """The shape of a result's type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is typing.Annotated and isinstance(args[1], Kind):
+        kind = args[1]
+        stub = {"Json": "Any", "Date": "str"}.get(kind.name, getattr(args[0], "__name__", "Any"))
+        return Shape(stub, kind.schema, _pass)
+    if hint in _GIVEN:
+        if hint is type(None):
+            return Shape("None", {"type": "null"}, _pass)
+        if hint is Any:
+            return Shape("Any", {}, _pass)
+        schemas: dict[Any, dict[str, Any]] = {
+            str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}, float: {"type": "number"},
+            Decimal: {"$ref": "#/$defs/decimal"},
+        }  # fmt: skip
+        return Shape(hint.__name__, schemas[hint], _pass)
+    if origin in (types.UnionType, typing.Union):
+        parts = [_given(a, where) for a in args]
+        records = tuple(r for p in parts for r in p.records)
+        return Shape(" | ".join(p.stub for p in parts), {"anyOf": [p.schema for p in parts]}, _pass, records)
+    if origin is list:
+        inner = _given(args[0], where)
+        return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, _pass, inner.records)
+    if is_typeddict(hint):
+        fields = {n: _given(h, f"{where}.{n}") for n, h in get_type_hints(hint, include_extras=True).items()}
+        records = tuple(r for s in fields.values() for r in s.records)
+        wire = {
+            "type": "object",
+            "properties": {n: s.schema for n, s in fields.items()},
+            "required": sorted(fields),
+            "additionalProperties": False,
+        }
+        return Shape(hint.__name__, wire, _pass, (*records, hint))
+    raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary")
+
+
+class Registry(Mapping[str, Primitive]):
+    """All primitives by name. Adding one whose name is taken fails and names both owners."""
+
+    def __init__(self, primitives: Iterable[Primitive] = ()) -> None:
+        self._by_name: dict[str, Primitive] = {}
+        for p in primitives:
+            self.add(p)
+
+    def add(self, p: Primitive) -> None:
+        known = self._by_name.get(p.name)
+        if known is not None:
+            raise DeclarationError(f"the primitive {p.name} is declared twice: by {known.owner} and by {p.owner}")
+        self._by_name[p.name] = p
+
+    def __getitem__(self, name: str) -> Primitive:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)

@@ -1,0 +1,154 @@
+"""The dicts primitives take and give. A script sees them as ``TypedDict``s."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NotRequired, TypedDict
+
+from cleared.registry.vocabulary import (
+    AccountId,
+    Confidence,
+    Date,
+    Line,
+    PositiveAmount,
+    Status,
+    Text,
+)
+
+# -- taken ------------------------------------------------------------------------------------------------------
+
+
+class JournalLine(TypedDict):
+    """One leg: an account and exactly one of debit and credit."""
+
+    account_id: AccountId
+    debit: NotRequired[PositiveAmount]
+    credit: NotRequired[PositiveAmount]
+
+
+class EntrySpec(TypedDict):
+    """One entry for ``journal_add_many``; either ``lines`` or debit_account + credit_account + amount."""
+
+    date: Date
+    description: Text
+    lines: NotRequired[list[JournalLine]]
+    debit_account: NotRequired[AccountId]
+    credit_account: NotRequired[AccountId]
+    amount: NotRequired[PositiveAmount]
+    counterparty: NotRequired[Text | None]
+    reference: NotRequired[Line | None]
+    confidence: NotRequired[Confidence]
+    status: NotRequired[Status]
+    evidence: NotRequired[Text | None]
+    tags: NotRequired[list[Line] | None]
+    notes: NotRequired[Text | None]
+
+
+# -- given ------------------------------------------------------------------------------------------------------
+
+
+class EntryRef(TypedDict):
+    """What posting gives back. ``duplicate``: the bank line was posted before; this is that entry."""
+
+    entry_id: str
+    date: str
+    status: str
+    duplicate: bool
+
+
+class EntryLine(TypedDict):
+    leg_id: str
+    account_id: int
+    debit: Decimal
+    credit: Decimal
+
+
+class JournalEntry(TypedDict):
+    entry_id: str
+    date: str
+    description: str
+    amount: Decimal
+    status: str
+    counterparty: str
+    reference: str
+    confidence: Decimal
+    evidence: str
+    tags: list[str]
+    notes: str
+    lines: list[EntryLine]
+
+
+class AccountInfo(TypedDict):
+    account_id: int
+    account_name: str
+    account_type: str
+    parent_id: int | None
+    tax_line: str
+    description: str
+    status: str
+
+
+class BankFile(TypedDict):
+    """A file in the drop folder. ``path`` is relative to the workspace, ``size`` in bytes."""
+
+    name: str
+    path: str
+    size: int
+    format: str
+    account: str
+    ledger_account: int
+
+
+class Transaction(TypedDict):
+    """One row of a bank file. ``amount``: negative = money out. ``reference`` identifies the line; pass it on."""
+
+    date: str
+    description: str
+    amount: Decimal
+    reference: str
+    type: str
+    currency: str
+    balance: Decimal | None
+    state: str
+    account: str
+    ledger_account: int
+
+
+class Processed(TypedDict):
+    """``path``: where the file will lie once the run is committed."""
+
+    name: str
+    path: str
+    new: int
+    duplicates: int
+
+
+class CommitResult(TypedDict):
+    """``commit_hash`` is ``run:<id>`` (a commit cannot hold its own hash), or None where nothing is staged."""
+
+    success: bool
+    commit_hash: str | None
+
+
+class CommitInfo(TypedDict):
+    commit_hash: str
+    date: str
+    author: str
+    message: str
+
+
+class CardInfo(TypedDict):
+    id: str
+    kind: str
+    entry_id: str | None
+    title: str
+    created_at: str
+
+
+class EventInfo(TypedDict):
+    """Why the run happens."""
+
+    id: str
+    kind: str
+    name: str
+    payload: Any

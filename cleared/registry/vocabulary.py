@@ -1,0 +1,225 @@
+"""The closed vocabulary: every type a primitive may take or give, with how it is decoded and described.
+
+A decoder gets what a script or client passed and raises ``ValueError`` with the reason; dispatch adds the place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Annotated, Any, Final
+
+from cleared.ledger.entry import STATUSES, split_id
+from cleared.schema import money
+
+MAX_DEPTH: Final = 32
+_ISO_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """What decoding depends on: the base currency's decimal places and the bound on a text's size."""
+
+    places: int = 2
+    max_text_bytes: int = 10_240
+    dates: dict[str, date] = field(default_factory=dict)
+    """Dates decoded already; bank files repeat them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """One type of the vocabulary."""
+
+    name: str
+    accepts: str
+    """What the type checker lets a script pass."""
+    schema: Mapping[str, Any]
+    """JSON Schema of the wire form."""
+    decode: Callable[[Any, Env], Any]
+
+
+def _date(value: object, env: Env) -> date:
+    if type(value) is str:
+        known = env.dates.get(value)
+        if known is not None:
+            return known
+        if not _ISO_DATE.fullmatch(value):
+            raise ValueError(f"{value[:40]!r} is not a date written YYYY-MM-DD")
+        try:
+            parsed = date.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"there is no day {value}") from None
+        if len(env.dates) < 10_000:
+            env.dates[value] = parsed
+        return parsed
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    raise ValueError(f"a {type(value).__name__} is not a date; pass YYYY-MM-DD")
+
+
+def _amount(value: object, env: Env) -> Decimal:
+    return money.decode(value, env.places)
+
+
+def _positive(value: object, env: Env) -> Decimal:
+    amount = money.decode(value, env.places)
+    if amount <= 0:
+        raise ValueError(f"{amount} is not positive; debit and credit say the direction")
+    return amount
+
+
+def _weight(value: object, env: Env) -> Decimal:
+    if isinstance(value, float):
+        value = repr(value)
+    if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
+        raise ValueError(f"a {type(value).__name__} is not a number")
+    try:
+        number = Decimal(value)
+    except ArithmeticError:
+        raise ValueError(f"{value!r} is not a number") from None
+    if not number.is_finite() or number < 0 or abs(number.adjusted()) > 30:
+        raise ValueError(f"{number} is not a weight: finite and not negative")
+    return number
+
+
+def _confidence(value: object, env: Env) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, Decimal | int | float):
+        raise ValueError(f"a {type(value).__name__} is not a number from 0 to 1")
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite() or not 0 <= number <= 1:
+        raise ValueError(f"{value} does not lie between 0 and 1")
+    return number
+
+
+def _account_id(value: object, env: Env) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not an account number (a whole number such as 1010)"[:200])
+    if not 0 < value < 10**9:
+        raise ValueError(f"{value if abs(value) < 10**20 else 'that number'} is not an account number")
+    return value
+
+
+def _text(value: object, env: Env) -> str:
+    if type(value) is not str:
+        raise ValueError(f"a {type(value).__name__} is not a text; use str(…)")
+    if value.isascii() and len(value) <= env.max_text_bytes and "\0" not in value:
+        return value
+    if "\0" in value:
+        raise ValueError("the text holds a NUL character")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise ValueError("the text holds a lone surrogate, which is no character") from None
+    if size > env.max_text_bytes:
+        raise ValueError(f"the text has {size} bytes; the limit is {env.max_text_bytes}")
+    return value
+
+
+def _line(value: object, env: Env) -> str:
+    text = _text(value, env)
+    if _CONTROL.search(text):
+        raise ValueError("the text must be one line, without control characters")
+    return text
+
+
+def _status(value: object, env: Env) -> str:
+    if value not in STATUSES:
+        near = get_close_matches(str(value), STATUSES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{str(value)[:40]!r} is not a status ({', '.join(STATUSES)}){hint}")
+    return str(value)
+
+
+def _entry_id(value: object, env: Env) -> str:
+    text = _line(value, env)
+    if split_id(text) is None:
+        raise ValueError(f"{text[:40]!r} is not an entry id such as 2025-01-001")
+    return text
+
+
+def _whole(value: object, env: Env) -> int:
+    if type(value) is not int or abs(value) > 10**12:
+        raise ValueError(f"{str(value)[:40]} is not a whole number")
+    return value
+
+
+def _bool(value: object, env: Env) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"a {type(value).__name__} is not True or False")
+    return value
+
+
+def _json(value: object, env: Env, depth: int = 0) -> Any:
+    """Plain data: None, bool, int, finite float, Decimal, text, lists and dicts with text keys."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the data is nested deeper than {MAX_DEPTH}")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, env)
+    if isinstance(value, int):
+        if abs(value) >= 10**40:
+            raise ValueError("a number has more than 40 digits")
+        return value
+    if isinstance(value, float | Decimal):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(f"{value} is not a finite number")
+        return value
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [_json(v, env, depth + 1) for v in value]
+    if isinstance(value, dict):
+        if any(type(k) is not str for k in value):
+            raise ValueError("the keys of a dict must be texts")
+        return {_text(k, env): _json(v, env, depth + 1) for k, v in value.items()}
+    raise ValueError(f"a {type(value).__name__} is not plain data")
+
+
+_NUMBER: Final = {"anyOf": [{"type": "number"}, {"type": "string"}, {"$ref": "#/$defs/decimal"}]}
+_MONEY: Final = "Decimal | int | float | str"
+
+KINDS: Final = {
+    k.name: k
+    for k in (
+        Kind("Date", "str | date", {"type": "string", "format": "date"}, _date),
+        Kind("Amount", _MONEY, _NUMBER, _amount),
+        Kind("PositiveAmount", _MONEY, _NUMBER, _positive),
+        Kind("Weight", _MONEY, _NUMBER, _weight),
+        Kind("Confidence", "Decimal | int | float", {"type": "number", "minimum": 0, "maximum": 1}, _confidence),
+        Kind("AccountId", "int", {"type": "integer", "minimum": 1}, _account_id),
+        Kind("Text", "str", {"type": "string"}, _text),
+        Kind("Line", "str", {"type": "string", "pattern": r"^[^\u0000-\u001f]*$"}, _line),
+        Kind("Status", "Status", {"enum": list(STATUSES)}, _status),
+        Kind("EntryId", "str", {"type": "string"}, _entry_id),
+        Kind("Whole", "int", {"type": "integer"}, _whole),
+        Kind("Bool", "bool", {"type": "boolean"}, _bool),
+        Kind("Json", "object", {}, _json),
+    )
+}
+
+Date = Annotated[date, KINDS["Date"]]
+"""A day: ``YYYY-MM-DD`` or a ``date``."""
+Amount = Annotated[Decimal, KINDS["Amount"]]
+"""Money in the base currency, any sign."""
+PositiveAmount = Annotated[Decimal, KINDS["PositiveAmount"]]
+Weight = Annotated[Decimal, KINDS["Weight"]]
+Confidence = Annotated[Decimal, KINDS["Confidence"]]
+"""0 to 1."""
+AccountId = Annotated[int, KINDS["AccountId"]]
+Text = Annotated[str, KINDS["Text"]]
+"""Any text up to ``limits.max_text_bytes``; newlines allowed."""
+Line = Annotated[str, KINDS["Line"]]
+"""Text on one line."""
+Status = Annotated[str, KINDS["Status"]]
+EntryId = Annotated[str, KINDS["EntryId"]]
+"""``YYYY-MM-NNN``, or the id of one of its legs."""
+Whole = Annotated[int, KINDS["Whole"]]
+Bool = Annotated[bool, KINDS["Bool"]]
+Json = Annotated[Any, KINDS["Json"]]
+"""Plain data."""
