@@ -1,0 +1,119 @@
+"""Reading files that others may be writing, and writing files that others may be reading."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from cleared.errors import Place, WorkspaceError
+
+_CHUNK = 1 << 20
+_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0)
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def write_atomic(path: Path, data: bytes, *, fsync: bool = True) -> None:
+    """Put ``data`` at ``path`` so that any reader, and any crash, sees the old content or the new, whole.
+
+    Missing folders are made; the permissions of an existing file are kept. ``fsync=False`` leaves it to the
+    system when the content reaches the disk. Raises ``WorkspaceError``; then the old content is still there.
+    """
+    temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, _CREATE, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                with contextlib.suppress(FileNotFoundError):
+                    temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
+                file.write(data)
+                if fsync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if fsync:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise WorkspaceError(f"the file could not be written: {reason(error)}", place=Place(file=str(path))) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` durable (where the system can; Windows cannot)."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tuple[bytes, os.stat_result]:
+    """The whole content of a regular file that nobody changes meanwhile, and its ``fstat``.
+
+    Never follows a link at the end of ``path`` (use ``names.inside`` for the folders before it), never waits
+    on a pipe or a device, and never reads more than ``max_bytes``. ``shown`` names the file in messages.
+    Raises ``WorkspaceError``.
+    """
+    place = Place(file=shown or str(path))
+    try:
+        before = path.lstat()
+        if not stat.S_ISREG(before.st_mode):
+            raise WorkspaceError(f"not a file but {_kind(before.st_mode)}; not opened", place=place)
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        raise WorkspaceError(f"the file cannot be read: {reason(error)}", place=place) from error
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        try:
+            first = os.fstat(descriptor)
+            if not stat.S_ISREG(first.st_mode):  # swapped between the two calls
+                raise WorkspaceError(f"not a file but {_kind(first.st_mode)}; not opened", place=place)
+            if first.st_size > max_bytes:
+                raise WorkspaceError(
+                    f"the file has {first.st_size:,} bytes; at most {max_bytes:,} are read", place=place
+                )
+            parts: list[bytes] = []
+            left = first.st_size + 1
+            while left > 0 and (part := file.read(min(left, _CHUNK))):
+                parts.append(part)
+                left -= len(part)
+            last = os.fstat(descriptor)
+        except OSError as error:
+            raise WorkspaceError(f"the file cannot be read: {reason(error)}", place=place) from error
+    data = b"".join(parts)
+    if len(data) != first.st_size or (last.st_size, last.st_mtime_ns) != (first.st_size, first.st_mtime_ns):
+        raise WorkspaceError("the file is still being written", place=place, remedy="Try again when it is complete.")
+    return data, last
+
+
+def reason(error: OSError) -> str:
+    """What the system said, in words a user can act on."""
+    if error.errno == errno.ENOSPC:
+        return "the disk is full"
+    if error.errno == errno.EROFS:
+        return "the disk is read-only"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "permission denied"
+    if error.errno == errno.ENOENT:
+        return "there is no such file or directory"
+    if error.errno in (errno.ELOOP, errno.EMLINK):
+        return "it is a symbolic link"
+    return error.strerror or str(error)
+
+
+def _kind(mode: int) -> str:
+    return next((name for test, name in _KINDS if test(mode)), "a device")

@@ -1,0 +1,219 @@
+"""One writer at a time, across processes.
+
+The lock is the kernel's: whoever dies lets go, whatever killed it. The file only says who holds it, for
+messages. The descriptor is not inherited by programs that the holder starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cleared.clock import Clock, SystemClock, iso
+from cleared.errors import BusyError, Place, WorkspaceError
+from cleared.workspace.files import reason, write_atomic
+
+_POLL_SECONDS = 0.05
+_SPARE = 4096
+_held: dict[str, tuple[int, int]] = {}
+"""Real path of a lock file → (process, thread) of this process that holds it."""
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    pid: int
+    what: str
+    """What it does, such as ``agent run ingest``."""
+    since: str
+    """ISO 8601, UTC."""
+
+    def __str__(self) -> str:
+        return f"{self.what} (process {self.pid}, since {self.since})"
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # Locks are mandatory there: lock a byte far behind the text, so that others can read who holds it.
+    _BYTE = 1 << 30
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, _BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def ensure_state_dir(state_dir: Path) -> None:
+    """Make ``.cleared/``: readable by its owner only, and unknown to git whatever ``.gitignore`` says.
+
+    Raises ``WorkspaceError`` where it cannot be made, or is something other than a directory.
+    """
+    place = Place(file=state_dir.name)
+    try:
+        try:
+            state_dir.mkdir(mode=0o700)
+        except FileExistsError:
+            if not stat.S_ISDIR(state_dir.lstat().st_mode):
+                raise WorkspaceError(
+                    "this must be a directory of the workspace itself, not a file or a link",
+                    place=place,
+                    remedy=f"Remove it: {state_dir}",
+                ) from None
+        ignore = state_dir / ".gitignore"
+        if not ignore.exists():
+            write_atomic(ignore, b"*\n", fsync=False)
+    except OSError as error:
+        raise WorkspaceError(f"the directory cannot be made: {reason(error)}", place=place) from error
+
+
+@contextmanager
+def writer_lock(
+    state_dir: Path,
+    wait_seconds: float,
+    what: str,
+    *,
+    clock: Clock | None = None,
+    on_wait: Callable[[Holder | None], None] | None = None,
+) -> Iterator[None]:
+    """Hold the workspace's writer lock for the length of a ``with`` block.
+
+    If another process (or thread) has it, ``on_wait`` is told once by whom, and then it is waited for.
+    Raises ``BusyError`` when ``wait_seconds`` have passed, ``WorkspaceError`` where the lock file cannot be
+    made, ``RuntimeError`` where this very thread holds it already (a fault of the program).
+    """
+    clock = clock or SystemClock()
+    ensure_state_dir(state_dir)
+    path = state_dir / "lock"
+    key = os.path.realpath(path)
+    me = (os.getpid(), threading.get_ident())
+    with _guard:
+        if _held.get(key) == me:
+            raise RuntimeError("the writer lock is held by this thread already")
+    descriptor = _acquire(path, wait_seconds, clock, on_wait)
+    try:
+        _describe(descriptor, Holder(os.getpid(), what, iso(clock.now())))
+        with _guard:
+            _held[key] = me
+        yield
+    finally:
+        with _guard:
+            if _held.get(key) == me:
+                del _held[key]
+        try:
+            _truncate(descriptor)
+        finally:
+            os.close(descriptor)  # this is the release
+
+
+def holder(state_dir: Path) -> Holder | None:
+    """Who holds the writer lock now, or None. A guess by the time it is read: for messages only."""
+    path = state_dir / "lock"
+    found = _read(path)
+    if found is None:
+        return None  # free: whoever lets go wipes the text, so the lock need not be touched
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return found
+    try:
+        return None if _try_lock(descriptor) else found  # text without a lock: its writer was killed
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[Holder | None], None] | None) -> int:
+    start = clock.monotonic()
+    pause = 0.001
+    told = False
+    while True:
+        descriptor = _open(path)
+        try:
+            while not _try_lock(descriptor):
+                waited = clock.monotonic() - start
+                if waited >= wait_seconds:
+                    other = _read(path)
+                    raise BusyError(
+                        f"another command is writing to this workspace: {other or 'unknown'}",
+                        remedy="Try again when it is done; lock.wait_seconds in config.yaml says how long "
+                        f"to wait (it was {wait_seconds:g}).",
+                    )
+                if not told and waited > 0.02:  # who just took it may not have written its name yet
+                    told = True
+                    if on_wait:
+                        on_wait(_read(path))
+                time.sleep(min(pause, max(0.0, wait_seconds - waited)))
+                pause = min(pause * 2, _POLL_SECONDS)
+            if _same_file(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # .cleared/ was deleted meanwhile: what was locked is not what others see
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        ensure_state_dir(path.parent)
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise WorkspaceError(
+            f"the writer lock cannot be opened: {reason(error)}",
+            place=Place(file=f"{path.parent.name}/{path.name}"),
+        ) from error
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def _describe(descriptor: int, mine: Holder) -> None:
+    _truncate(descriptor)
+    try:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, json.dumps(asdict(mine)).encode()[:_SPARE])
+    except OSError:
+        pass  # a full disk: the lock holds all the same, only its message is poorer
+
+
+def _truncate(descriptor: int) -> None:
+    try:
+        os.ftruncate(descriptor, 0)
+    except OSError:
+        pass
+
+
+def _read(path: Path) -> Holder | None:
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_SPARE))
+        return Holder(int(found["pid"]), str(found["what"]), str(found["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

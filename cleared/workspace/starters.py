@@ -1,0 +1,35 @@
+"""The starter agents, scripts and configuration: one source, wherever the package was installed from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cleared.errors import WorkspaceError
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def folder() -> Path:
+    """Where the starters are: in the wheel, or at the top of the checkout. Raises ``WorkspaceError``."""
+    for place in (_PACKAGE / "starters", _PACKAGE.parent):
+        if (place / "config.yaml").is_file() and (place / "agents" / "ingest.py").is_file():
+            return place
+    raise WorkspaceError(
+        "this installation lacks the starter files", remedy="Install again: pip install --force-reinstall cleared"
+    )
+
+
+def files() -> dict[str, bytes]:
+    """Relative path → content of the starter agents and shared scripts."""
+    top = folder()
+    return {
+        f"{kind}/{path.name}": path.read_bytes()
+        for kind in ("agents", "scripts")
+        for path in sorted((top / kind).glob("*.py"))
+        if not path.name.startswith((".", "_"))
+    }
+
+
+def config_text() -> str:
+    """The commented ``config.yaml`` that new workspaces begin with."""
+    return (folder() / "config.yaml").read_text(encoding="utf-8")

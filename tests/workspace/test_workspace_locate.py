@@ -1,0 +1,78 @@
+"""A workspace is found from anywhere inside it, and knows where everything lies."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleared.config.load import load
+from cleared.errors import ExitCode, UsageError, WorkspaceError
+from cleared.workspace.locate import Layout, find, open_layout
+
+
+def test_it_looks_upwards_as_git_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.yaml").write_text("business:\n  name: Outer\n")
+    deep = tmp_path / "books" / "2025"
+    deep.mkdir(parents=True)
+    assert find(deep) == tmp_path.resolve()
+    monkeypatch.chdir(deep)
+    assert open_layout().config.business.name == "Outer"
+    (tmp_path / "books" / "config.yaml").mkdir()  # only a file makes a workspace
+    assert find(deep) == tmp_path.resolve()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_outside_of_a_workspace(tmp_path: Path, missing: bool) -> None:
+    with pytest.raises(WorkspaceError) as caught:
+        find(tmp_path / "none" if missing else tmp_path)
+    assert caught.value.exit_code == ExitCode.UNUSABLE
+    assert missing or "cleared init DIR" in str(caught.value)
+
+
+def layout(books: str, root: Path = Path("/w")) -> Layout:
+    return Layout(root, load(f"paths: {{books: {books}}}\n"))
+
+
+def test_the_documented_layout() -> None:
+    found = layout("books")
+    assert found.journal_path(2025, 1) == "books/2025/01/journal.csv"
+    assert found.bank_path("checking", "2025-01") == "books/bank/checking/2025-01.csv"
+    assert (found.matches, found.imports) == ("books/bank/matches.csv", "books/bank/imports.csv")
+    assert (found.duplicates, found.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
+    assert found.agent_path("ingest") == "agents/ingest.py"
+    assert found.script_path("vendor_name") == "scripts/vendor_name.py"
+    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/")
+    assert found.is_managed("books/2025/01/journal.csv")
+    assert not found.is_managed("agents/ingest.py")
+    assert found.state_dir == Path("/w/.cleared")
+
+
+def test_the_published_layout(tmp_path: Path) -> None:
+    found = layout(".", tmp_path)
+    (tmp_path / "2024" / "12").mkdir(parents=True)
+    (tmp_path / "2024" / "12" / "journal.csv").touch()
+    assert found.journal_path(2025, 1) == "2025/01/journal.csv"
+    assert found.periods == "books/periods.csv"
+    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "2024/")
+    assert found.is_managed("2025/01/journal.csv")
+    assert found.journals() == [(2024, 12)]
+
+
+@given(st.integers(1, 9999), st.integers(1, 12), st.sampled_from([".", "books", "a/b", "books/"]))
+def test_a_journal_path_says_its_month(year: int, month: int, books: str) -> None:
+    found = layout(books)
+    assert found.journal_month(found.journal_path(year, month)) == (year, month)
+
+
+@pytest.mark.parametrize("path", ["books/2025/13/journal.csv", "2025/01/journal.csv", "books/bank/x.csv", ""])
+def test_other_paths_are_no_journals(path: str) -> None:
+    assert layout("books").journal_month(path) is None
+
+
+@pytest.mark.parametrize("name", ["../ingest", "a/b", "", "/x"])
+def test_names_are_checked(name: str) -> None:
+    with pytest.raises(UsageError):
+        layout("books").agent_path(name)
+    with pytest.raises(UsageError):
+        layout("books").bank_path(name, "2025-01")
