@@ -54,6 +54,10 @@ if sys.platform == "win32":
             return False
         return True
 
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, _BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -63,6 +67,10 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _unlock(descriptor: int) -> None:
+        # Closing is not enough: a child just started has a copy until its exec is through.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def ensure_state_dir(state_dir: Path) -> None:
@@ -123,8 +131,9 @@ def writer_lock(
                 del _held[key]
         try:
             _truncate(descriptor)
+            _unlock(descriptor)
         finally:
-            os.close(descriptor)  # this is the release
+            os.close(descriptor)
 
 
 def holder(state_dir: Path) -> Holder | None:
@@ -138,7 +147,10 @@ def holder(state_dir: Path) -> Holder | None:
     except OSError:
         return found
     try:
-        return None if _try_lock(descriptor) else found  # text without a lock: its writer was killed
+        if not _try_lock(descriptor):
+            return found
+        _unlock(descriptor)
+        return None  # text without a lock: its writer was killed
     finally:
         os.close(descriptor)
 
