@@ -1,0 +1,33 @@
+"""Git: reading commits, and the one place that makes them.
+
+``Repository`` opens, ``Snapshot`` reads, ``seal`` commits, ``recover`` repairs after a kill, ``differences``
+tells what the user changed by hand, ``history`` reads the past (with GitPython, imported on demand).
+"""
+
+from __future__ import annotations
+
+from cleared.vcs.housekeeping import maybe_gc
+from cleared.vcs.objects import Author, blob_id
+from cleared.vcs.recovery import recover
+from cleared.vcs.refs import HeadMoved
+from cleared.vcs.repository import Repository, TreeEntry
+from cleared.vcs.seal import STEPS, LocalMove, Unfinished, seal
+from cleared.vcs.snapshot import Snapshot
+from cleared.vcs.worktree import Difference, differences
+
+__all__ = [
+    "STEPS",
+    "Author",
+    "Difference",
+    "HeadMoved",
+    "LocalMove",
+    "Repository",
+    "Snapshot",
+    "TreeEntry",
+    "Unfinished",
+    "blob_id",
+    "differences",
+    "maybe_gc",
+    "recover",
+    "seal",
+]

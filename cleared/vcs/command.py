@@ -1,0 +1,151 @@
+"""Calling git so that nothing of the user's settings, of a hostile repository's, or of the calling process's
+environment can run a program, ask a question, or alter a byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cleared.errors import WorkspaceError
+
+#: Settings that outrank every configuration file. ``update-ref`` runs hooks too (``reference-transaction``),
+#: ``status`` and ``update-index`` ask the file-system monitor, ``log`` can call a signature checker.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "commit.gpgsign=false",
+    "tag.gpgsign=false",
+    "log.showSignature=false",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.quotePath=false",
+    "core.pager=cat",
+    "color.ui=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "protocol.ext.allow=never",
+    "maintenance.auto=false",
+)
+_NO_GC = "gc.auto=0"
+
+_FIXED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A commit means what its hash says, whatever refs/replace holds.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # A file called "*.csv" is that file, not a pattern.
+    "GIT_LITERAL_PATHSPECS": "1",
+    # A partial clone must not go to the network behind our back.
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
+
+NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
+
+
+def hardening(*, gc: bool = False) -> list[str]:
+    """The ``-c`` options of every git call; ``gc`` leaves git's own housekeeping as the user set it."""
+    settings = _SETTINGS if gc else (*_SETTINGS, _NO_GC)
+    return [part for setting in settings for part in ("-c", setting)]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
+    return kept | _FIXED | dict(extra or {})
+
+
+def fixed_environment() -> dict[str, str]:
+    """Only the variables that are set for every git call."""
+    return dict(_FIXED)
+
+
+def executable() -> str:
+    """The path of git. Raises ``WorkspaceError`` where there is none."""
+    found = _which(os.environ.get("PATH", os.defpath))
+    if found is None:
+        raise WorkspaceError("git is not installed", remedy=NOT_INSTALLED)
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _which(path: str) -> str | None:
+    found = shutil.which("git", path=path)
+    # Absolute: the calls run in the workspace, and a relative PATH entry must not find a program there.
+    return str(Path(found).absolute()) if found else None
+
+
+def first_line(stderr: bytes) -> str:
+    """The first thing git complains about, without its ``fatal:``."""
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    chosen = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "")
+    for prefix in ("fatal: ", "error: "):
+        chosen = chosen.removeprefix(prefix)
+    return chosen.strip()
+
+
+class GitFailed(WorkspaceError):
+    """A git call ended badly; ``stderr`` is all it said."""
+
+    def __init__(self, message: str, *, stderr: bytes, returncode: int) -> None:
+        super().__init__(message)
+        self.stderr = stderr
+        self.returncode = returncode
+
+
+class Git:
+    """Runs git in ``root``, hardened."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,
+        check: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """What ``git <args>`` printed. With ``check`` a failure is a ``GitFailed``, else its output so far."""
+        process = self.start(args, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, env=env)
+        try:
+            out, err = process.communicate(input)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if check and process.returncode != 0:
+            said = first_line(err) or f"exit status {process.returncode}"
+            raise GitFailed(f"git {args[0]} failed: {said}", stderr=err, returncode=process.returncode)
+        return out
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+        env: Mapping[str, str] | None = None,
+        gc: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle."""
+        try:
+            return subprocess.Popen(
+                [executable(), *hardening(gc=gc), *args],
+                cwd=self.root,
+                env=environment(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        except OSError as error:
+            if not self.root.is_dir():
+                raise WorkspaceError(f"{self.root} is not a directory") from error
+            raise WorkspaceError(f"git cannot be started: {error.strerror}", remedy=NOT_INSTALLED) from error

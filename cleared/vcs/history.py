@@ -1,0 +1,202 @@
+"""Reading the history: what was committed, when, by whom, with which trailers.
+
+The only place that uses GitPython; importing it takes longer than a whole run, so it is imported on demand.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from cleared.errors import UsageError, WorkspaceError
+from cleared.vcs.command import NOT_INSTALLED, executable, first_line, fixed_environment, hardening
+from cleared.vcs.objects import parse_trailers
+
+if TYPE_CHECKING:
+    from git import Repo
+
+_FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """One commit. ``trailers`` are those of the last paragraph; a repeated key's values are joined by newlines."""
+
+    id: str
+    short: str
+    #: Author time, aware, UTC.
+    when: datetime
+    author: str
+    email: str
+    subject: str
+    #: The message without its subject and its trailers.
+    body: str
+    trailers: dict[str, str] = field(default_factory=dict)
+    #: The paths it changed against its first parent; ``None`` where they were not asked for.
+    files: tuple[str, ...] | None = None
+
+
+def log(
+    root: Path,
+    limit: int | None = None,
+    paths: Sequence[str] | None = None,
+    *,
+    grep: str | None = None,
+    since: str | None = None,
+    files: bool = False,
+) -> list[CommitInfo]:
+    """The commits of HEAD, newest first.
+
+    ``paths``: only those that touched one of these files or folders (taken literally). ``grep``: only those
+    whose message has this text, exactly. ``since``: only those that are not in this commit's history.
+    ``files``: also what each changed. Raises ``WorkspaceError`` where git cannot tell.
+    """
+    return _log(root, limit, paths, grep=grep, since=since, files=files)
+
+
+def commits_touching(root: Path, paths: Sequence[str], since: str | None = None) -> list[CommitInfo]:
+    """Every commit of HEAD that changed one of ``paths``, on side branches too, newest first, with its files."""
+    return _log(root, None, paths, since=since, files=True, full=True)
+
+
+def find_by_trailer(root: Path, key: str, value: str) -> list[CommitInfo]:
+    """The commits of HEAD that have the trailer ``key: value``, newest first."""
+    found = _log(root, None, None, grep=f"{key}: {value}")
+    return [commit for commit in found if value in commit.trailers.get(key, "").split("\n")]
+
+
+def commit_info(root: Path, rev: str) -> CommitInfo:
+    """One commit with its files. ``rev`` is anything git takes for a commit; ``UsageError`` where there is none."""
+    with _repo(root) as repo:
+        try:
+            if rev.startswith("-"):
+                raise ValueError("an option, not a revision")
+            commit = _run(repo, ["rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"]).decode().strip()
+        except (WorkspaceError, ValueError):  # ValueError also for a NUL in it
+            raise UsageError(f"there is no commit {rev!r}", remedy="See: git log.") from None
+        said = _run(repo, ["log", "-z", "--no-walk", _FORMAT, commit])
+        return next(_parse(said, _files(repo, [commit])))
+
+
+def _log(
+    root: Path,
+    limit: int | None,
+    paths: Sequence[str] | None,
+    *,
+    grep: str | None = None,
+    since: str | None = None,
+    files: bool = False,
+    full: bool = False,
+) -> list[CommitInfo]:
+    if paths is not None and not paths:
+        return []
+    args = ["log", "-z", "--no-decorate", "--no-color", "--no-show-signature", _FORMAT]
+    if limit is not None:
+        args.append(f"--max-count={limit}")
+    if grep is not None:
+        args += ["--fixed-strings", f"--grep={grep}"]
+    if full:
+        args.append("--full-history")
+    args += ["--end-of-options", "HEAD"]
+    if since is not None:
+        args.append(f"^{since}")
+    if paths is not None:
+        args += ["--", *paths]
+    with _repo(root) as repo:
+        said = _run(repo, args)
+        ids = [commit.id for commit in _parse(said, None)] if files else []
+        return list(_parse(said, _files(repo, ids) if files else None))
+
+
+def _parse(said: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[CommitInfo]:
+    fields = [part.decode("utf-8", "replace") for part in said.split(b"\0")]
+    for at in range(0, len(fields) - 5, 6):
+        commit, short, when, author, email, message = fields[at : at + 6]
+        subject, _, rest = message.strip("\n").partition("\n")
+        trailers = parse_trailers(message)
+        if trailers:
+            rest = rest.strip("\n").rpartition("\n\n")[0]
+        yield CommitInfo(
+            id=commit,
+            short=short,
+            when=datetime.fromtimestamp(int(when), UTC),
+            author=author,
+            email=email,
+            subject=subject,
+            body=rest.strip("\n"),
+            trailers=trailers,
+            files=None if files is None else files.get(commit, ()),
+        )
+
+
+def _files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    args = ["diff-tree", "--stdin", "-r", "-z", "--root", "--always", "--name-only", "--no-renames"]
+    # No name is empty, so two NULs cannot be part of one: no file name can pass for the next commit's id.
+    args += ["--no-ext-diff", "--diff-merges=first-parent", "--format=%x00%x00%H"]
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{commit}\n" for commit in commits).encode())
+        asked.seek(0)
+        said = _run(repo, args, cast(BinaryIO, asked)).decode("utf-8", "surrogateescape")
+    found: dict[str, tuple[str, ...]] = {}
+    for part in said.split("\0\0"):
+        # Before an id the end of the last name, after it a newline of the format.
+        commit, _, names = part.lstrip("\0").partition("\0")
+        if commit:
+            found[commit] = tuple(filter(None, names.removeprefix("\n").split("\0")))
+    return found
+
+
+@contextmanager
+def _repo(root: Path) -> Iterator[Repo]:
+    git_path = executable()
+    # Its import runs "git version" and complains on stderr; whether there is a git was asked just now.
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    try:
+        import git
+    except ImportError as error:
+        raise WorkspaceError("GitPython cannot be used", remedy=NOT_INSTALLED) from error
+    git.Git.GIT_PYTHON_GIT_EXECUTABLE = git_path
+    try:
+        repo = git.Repo(root, expand_vars=False)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
+        raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.") from error
+    with repo:
+        repo.git.update_environment(**_environment(repo, root))
+        yield repo
+
+
+def _environment(repo: Repo, root: Path) -> dict[str, str]:
+    """What to set, as GitPython can add variables but not drop those this process inherited."""
+    found = {name: "" for name in os.environ if name.startswith("GIT_") and "PYTHON" not in name}
+    common = str(repo.common_dir)
+    here = {
+        "GIT_DIR": str(repo.git_dir),
+        "GIT_COMMON_DIR": common,
+        "GIT_OBJECT_DIRECTORY": str(Path(common) / "objects"),
+        "GIT_WORK_TREE": str(root),
+        "GIT_INDEX_FILE": str(Path(repo.git_dir) / "index"),
+    }
+    return {name: here.get(name, "") for name in found} | fixed_environment()
+
+
+def _run(repo: Repo, args: Sequence[str], asked: BinaryIO | None = None) -> bytes:
+    import git
+
+    try:
+        said = repo.git.execute(
+            [executable(), *hardening(), *args],
+            istream=asked,
+            with_extended_output=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+        )
+    except git.GitCommandError as error:
+        stderr = str(error.stderr).strip().removeprefix("stderr: '").rstrip("'")
+        raise WorkspaceError(f"git {args[0]} failed: {first_line(stderr.encode())}") from None
+    return said if isinstance(said, bytes) else str(said).encode()

@@ -1,0 +1,32 @@
+"""Letting git pack its loose objects now and then."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from contextlib import suppress
+
+from cleared.errors import WorkspaceError
+from cleared.vcs.repository import Repository
+
+#: git's own estimate: a 256th of the 6,700 loose objects (its default ``gc.auto``) from which it packs.
+_MANY = 27
+
+
+def maybe_gc(repo: Repository) -> bool:
+    """Starts ``git gc --auto`` in the background when there are many loose objects; whether it did.
+
+    Never waits and never fails; the user's own ``gc.*`` settings decide what is done.
+    """
+    try:
+        if sum(1 for _ in (repo.common_dir / "objects" / "17").iterdir()) <= _MANY:
+            return False
+    except OSError:
+        return False
+    with suppress(WorkspaceError):
+        process = repo.git.start(
+            ["gc", "--auto", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, gc=True
+        )
+        threading.Thread(target=process.wait, daemon=True).start()
+        return True
+    return False

@@ -1,0 +1,134 @@
+"""Moving a branch, by compare-and-swap, so that no instant of a kill leaves it in doubt.
+
+``git update-ref`` is driven step by step. It takes the lock and compares at ``prepare``, and moves the branch
+only when told ``commit``: a process that is killed before has closed the pipe, and git lets go; one that is
+killed after has a git that holds the lock until it is done. So whoever finds no lock can believe the branch.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+from cleared.clock import SystemClock
+from cleared.errors import WorkspaceError
+from cleared.vcs.command import first_line
+from cleared.vcs.repository import Repository
+
+#: Git holds these locks for milliseconds; one that does not change for so many seconds has no owner.
+_PATIENCE = 2.0
+
+
+class HeadMoved(WorkspaceError):
+    """The branch is not where the draft was based: somebody committed, or checked out, meanwhile."""
+
+
+class RefMove:
+    """One move of ``repo.branch`` from ``old`` (``None``: it must not exist yet) to ``new``."""
+
+    def __init__(self, repo: Repository, old: str | None, new: str, log: str, env: Mapping[str, str]) -> None:
+        self._repo = repo
+        self._old, self._new = old, new
+        args = ["update-ref", "-m", log, "--stdin"]
+        self._process: subprocess.Popen[bytes] = repo.git.start(args, stdin=subprocess.PIPE, env=env)
+
+    def prepare(self) -> None:
+        """Locks and compares. Raises ``HeadMoved``, or ``WorkspaceError`` where the lock is not to be had."""
+        old = self._old or "0" * len(self._new)
+        order = f"start\nupdate {self._repo.branch} {self._new} {old}\nprepare\n"
+        if not (self._say(order) and self._hears("start: ok") and self._hears("prepare: ok")):
+            raise self._refused()
+        if self._repo.current_branch() != self._repo.branch:
+            self.abort()
+            raise moved("another branch was checked out")
+
+    def commit(self) -> None:
+        """Moves it. An error means that it has not moved; when this is interrupted, nobody knows."""
+        if self._say("commit\n") and self._hears("commit: ok"):
+            self._end()
+        elif self._repo.find_head() != self._new:
+            raise self._refused()
+
+    def abort(self) -> None:
+        """Lets go of the lock; harmless when all is over."""
+        self._end()
+
+    def _say(self, text: str) -> bool:
+        to = cast(IO[bytes], self._process.stdin)
+        try:
+            to.write(text.encode("utf-8", "surrogateescape"))
+            to.flush()
+        except BrokenPipeError:
+            return False
+        return True
+
+    def _hears(self, wanted: str) -> bool:
+        return cast(IO[bytes], self._process.stdout).readline().decode().strip() == wanted
+
+    def _end(self) -> bytes:
+        process = self._process
+        if process.returncode is not None:
+            return b""
+        with suppress(BrokenPipeError):
+            cast(IO[bytes], process.stdin).close()
+        process.stdin = None
+        return process.communicate()[1]
+
+    def _refused(self) -> WorkspaceError:
+        said = first_line(self._end())
+        if self._repo.find_head() != self._old:
+            return moved("the branch has a new commit")
+        return WorkspaceError(
+            f"git could not move the branch, nothing was changed: {said}",
+            remedy="Let other git commands end, and try again.",
+        )
+
+
+def moved(why: str) -> HeadMoved:
+    return HeadMoved(f"{why} while this was being prepared; nothing was changed", remedy="Run the command again.")
+
+
+def settle(repo: Repository, branch: str, commit: str) -> bool:
+    """Waits until no git that was moving ``branch`` to ``commit`` is still at it.
+
+    Whether it removed a lock that a killed git left. Raises ``WorkspaceError`` where another one is at work.
+    """
+    removed = False
+    for lock in (
+        repo.common_dir / f"{branch}.lock",
+        repo.git_dir / "HEAD.lock",
+        repo.common_dir / "reftable" / "tables.list.lock",
+    ):
+        removed |= _settled(lock, commit)
+    return removed
+
+
+def _settled(lock: Path, commit: str) -> bool:
+    clock = SystemClock()
+    started, seen = clock.monotonic(), _look(lock)
+    while seen is not None:
+        time.sleep(0.005)
+        now = _look(lock)
+        if now != seen:
+            started, seen = clock.monotonic(), now
+        elif clock.monotonic() - started > _PATIENCE:
+            if seen[2] not in ("", commit):
+                raise WorkspaceError(
+                    f"another git command holds {lock.name}",
+                    remedy=f"Let it end. If there is none, remove {lock}.",
+                )
+            lock.unlink(missing_ok=True)
+            return True
+    return False
+
+
+def _look(lock: Path) -> tuple[int, int, str] | None:
+    try:
+        status = lock.stat()
+        return status.st_ino, status.st_mtime_ns, lock.read_bytes().decode("utf-8", "replace").strip()
+    except OSError:
+        return None

@@ -1,0 +1,56 @@
+"""The files of one commit, read lazily."""
+
+from __future__ import annotations
+
+from cleared.vcs.repository import Repository, TreeEntry
+
+
+class Snapshot:
+    """The state of all files in ``commit`` (``None``: before the first commit, where there are none).
+
+    Paths are relative to the top level, with ``/``; names that are not UTF-8 carry surrogate escapes.
+    """
+
+    def __init__(self, repo: Repository, commit: str | None) -> None:
+        self._repo = repo
+        self.commit = commit
+        self.hash_name = repo.hash_name
+        self.tree: str | None = None if commit is None else repo.tree_of(commit)
+
+    def entry(self, path: str) -> TreeEntry | None:
+        """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or nothing; the tree at ``""``."""
+        entry = None if self.tree is None else TreeEntry("40000", self.tree)
+        for name in path.split("/") if path else ():
+            if entry is None or not entry.is_tree:
+                return None
+            entry = self._repo.tree(entry.oid).get(name)
+        return entry
+
+    def read(self, path: str) -> bytes | None:
+        """The content of the regular file at ``path``; ``None`` where the commit has none there."""
+        oid = self.oid_of(path)
+        return None if oid is None else self._repo.object(oid)[1]
+
+    def oid_of(self, path: str) -> str | None:
+        """The blob id of the regular file at ``path``; ``None`` where the commit has none there."""
+        entry = self.entry(path)
+        return entry.oid if entry is not None and entry.is_file else None
+
+    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+        """``{path: (mode, id)}`` of all that lies under the folder ``prefix``, or of the one file it names.
+
+        The mode is git's: ``100644``, ``100755``, ``120000`` (symlink) or ``160000`` (submodule).
+        """
+        prefix = prefix.strip("/")
+        found: dict[str, tuple[str, str]] = {}
+        entry = self.entry(prefix)
+        if entry is not None:
+            self._collect(prefix, entry, found)
+        return found
+
+    def _collect(self, path: str, entry: TreeEntry, found: dict[str, tuple[str, str]]) -> None:
+        if not entry.is_tree:
+            found[path] = (entry.mode, entry.oid)
+            return
+        for name, child in self._repo.tree(entry.oid).items():
+            self._collect(f"{path}/{name}" if path else name, child, found)
