@@ -29,7 +29,9 @@ FIELDS = (
     "state",
 )
 _IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])")
-_MASKED = re.compile(r"[*xX•#.…]{2,}[ -]?([0-9]{4})(?![0-9])", re.ASCII)
+# Possessive and anchored: linear on a hostile line of dots.
+_MASKED = re.compile(r"(?<![*xX•#.…])[*xX•#.…]{2,}+[ -]?([0-9]{4})(?![0-9])", re.ASCII)
+_PREAMBLE = 64 * 1024  # characters looked at for hints
 
 
 class ProfileImporter(CsvImporter):
@@ -87,7 +89,11 @@ class ProfileImporter(CsvImporter):
         columns = dict(self.profile.columns)
         for column in columns.values():
             if found.count(column.strip().casefold()) > 1:
-                raise ImportFileError(f"the column {shown(column)} is there twice", place=Place(field=column))
+                raise ImportFileError(
+                    f"the column {shown(column)} is there twice",
+                    place=Place(field=column),
+                    remedy="Rename the column that is not meant",
+                )
         index = {field: found.index(column.strip().casefold()) for field, column in columns.items()}
         pending = set(folded(self.profile.pending))
         inverted = self.profile.sign == "inverted"
@@ -142,7 +148,7 @@ class ProfileImporter(CsvImporter):
         """From the preamble: its text as ``header``, IBANs with right check digits, masked card numbers."""
         found = header(text, self.delimiter, self.skip_lines)
         above = found[0] - 1 if found else 0
-        preamble = "".join(line for line, _ in zip(lines(text), range(above), strict=False))
+        preamble = "".join(line for line, _ in zip(lines(text), range(above), strict=False))[:_PREAMBLE]
         if not preamble.strip():
             return ()
         pairs = [("header", preamble)]

@@ -51,7 +51,10 @@ class CsvImporter:
     def parse(self, text: str, places: int) -> ParsedFile:
         found = header(text, self.delimiter, self.skip_lines)
         if found is None:
-            raise ImportFileError(f"there is no column header for the format {self.name}")
+            raise ImportFileError(
+                f"there is no line of column headers for the format {self.name}",
+                remedy="Download it again; for a profile, see its `skip_lines:`",
+            )
         at, names = found
         if not self.matches(names):
             raise ImportFileError(
