@@ -72,12 +72,12 @@ class CsvImporter:
             for line, fields in records(text, self.delimiter, self.skip_lines):
                 if line == at:
                     continue
+                if self.max_rows is not None and len(rows) + len(faults.kept) + faults.more >= self.max_rows:
+                    raise too_many(self.max_rows, line)
                 count = len(fields)
                 if count != width and not (count == width + 1 and not fields[-1].strip()):
                     faults.add(line, f"the row has {count} fields, the header {width}")
                     continue
-                if self.max_rows is not None and len(rows) >= self.max_rows:
-                    raise too_many(self.max_rows, line)
                 try:
                     rows.append(read(line, fields))
                 except FieldError as error:

@@ -205,6 +205,7 @@ def test_size_and_row_count_are_bounded() -> None:
     assert "more than 3 rows" in error.message
     assert error.place is not None and error.place.line == 5
     assert len(read(checking(*rows), max_rows=4).rows) == 4
+    assert "more than 3 rows" in refusal(checking(*["bad"] * 4), max_rows=3).message
 
 
 def test_B10_all_faults_come_at_once_the_first_has_the_place() -> None:
