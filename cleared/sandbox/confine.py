@@ -1,0 +1,193 @@
+"""Confinement beneath the interpreter: what a worker could do if the interpreter itself were broken.
+
+Landlock, seccomp and ``no_new_privs`` belong to a thread and are inherited by what it starts. So a worker is
+started from a thread that has restricted itself and then ends; the host's other threads stay free, and no
+wrapper program delays the start. Resource limits are set on the worker from outside. What was reached is read
+back from the worker, never assumed. Elsewhere than on Linux there is no such confinement.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from cleared.sandbox import landlock, seccomp
+
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ABI_QUERY, _PATH_BENEATH = 1, 1
+_OPEN_FILES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What holds for a worker. ``str()`` is e.g. ``landlock+seccomp+rlimits``, or ``none``."""
+
+    landlock: int = 0
+    """The ABI of the kernel's Landlock in force; 0 = not in force."""
+    seccomp: bool = False
+    rlimits: bool = False
+
+    @property
+    def full(self) -> bool:
+        return bool(self.landlock and self.seccomp and self.rlimits)
+
+    def __str__(self) -> str:
+        parts = [
+            "landlock" if self.landlock else "",
+            "seccomp" if self.seccomp else "",
+            "rlimits" if self.rlimits else "",
+        ]
+        return "+".join(part for part in parts if part) or "none"
+
+
+class Unavailable(Exception):
+    """The kernel refused a restriction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """What a thread is to put on itself, prepared before: inside, files can no longer be opened."""
+
+    abi: int
+    ruleset: tuple[bytes, tuple[tuple[Path, int], ...]] | None
+    filter: bytes | None
+
+
+@lru_cache(maxsize=8)
+def restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Restrictions:
+    """What this kernel offers for a worker that runs ``binary``."""
+    if sys.platform != "linux":
+        return Restrictions(0, None, None)
+    abi = max(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY), 0) if files else 0
+    ruleset = None
+    if abi:
+        try:
+            ruleset = landlock.attributes(abi), tuple(landlock.rules(binary, wide=wide))
+        except (OSError, ValueError):
+            abi = 0
+    return Restrictions(abi, ruleset, seccomp.program(platform.machine()))
+
+
+def restrict_thread(wanted: Restrictions) -> None:
+    """Put ``wanted`` on the calling thread, for ever. Raises ``Unavailable`` where the kernel refuses.
+
+    The calling thread must end soon: it can open nothing but what a worker can.
+    """
+    libc = _libc()
+
+    def check(result: int, what: str) -> int:
+        if result < 0:
+            raise Unavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
+        return result
+
+    check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    if wanted.ruleset is not None:
+        attributes, paths = wanted.ruleset
+        size = ctypes.c_size_t(len(attributes))
+        ruleset = check(libc.syscall(_CREATE_RULESET, attributes, size, 0), "landlock")
+        try:
+            for path, rights in paths:
+                fd, rule = landlock.open_rule(path, rights)
+                try:
+                    check(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"landlock {path}")
+                finally:
+                    os.close(fd)
+            check(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
+        finally:
+            os.close(ruleset)
+        # What a worker inherits cannot be read from outside, so the thread proves it on itself.
+        if _can_open("/proc/self/status"):
+            raise Unavailable("landlock: a file outside could be opened")
+    if wanted.filter is not None:
+        buffer = ctypes.create_string_buffer(wanted.filter, len(wanted.filter))
+        program = _Program(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+        check(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+
+
+def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
+    """``action()`` on a thread of its own under ``wanted``; what it raises is raised here."""
+    failure: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            restrict_thread(wanted)
+            action()
+        except BaseException as error:  # noqa: BLE001  (carried to the caller's thread)
+            failure.append(error)
+
+    thread = threading.Thread(target=body, name="cleared-worker-start", daemon=True)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+def limit_resources(pid: int) -> bool:
+    """No core file, no file growth, few descriptors for the worker ``pid``; whether that holds now."""
+    if sys.platform != "linux":
+        return False
+    import resource
+
+    limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, _OPEN_FILES))
+    try:
+        for what, value in limits:
+            resource.prlimit(pid, what, (value, value))
+        return all(resource.prlimit(pid, what) == (value, value) for what, value in limits)
+    except (OSError, ValueError):
+        return False
+
+
+def limit_data(pid: int, limit: int) -> None:
+    """A backstop under the interpreter's own count of memory: bytes of private data of the worker."""
+    if sys.platform == "linux":
+        import resource
+
+        try:
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+        except (OSError, ValueError):
+            pass
+
+
+def observed(pid: int, wanted: Restrictions) -> Level:
+    """What holds for the worker ``pid``, read from the kernel. Sets its resource limits."""
+    rlimits = limit_resources(pid)
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return Level(rlimits=rlimits)
+    facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    inherited = facts.get("NoNewPrivs", "").strip() == "1"
+    filtered = inherited and facts.get("Seccomp", "").strip() == "2"
+    return Level(
+        # A child cannot lose its parent's Landlock domain; that it is a child of the restricted thread shows
+        # in what the same thread inherits to it.
+        landlock=wanted.abi if wanted.ruleset is not None and inherited else 0,
+        seccomp=filtered and wanted.filter is not None,
+        rlimits=rlimits,
+    )
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _can_open(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno != errno.EACCES
+    return True

@@ -1,0 +1,116 @@
+"""How a run of a script ends badly, told in the author's own lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cleared.errors import CheckFailed, ClearedError, Place
+
+Kind = Literal["error", "timeout", "memory", "calls", "output", "crash", "result", "syntax", "recursion"]
+
+_SHOWN = 12  # frames shown at each end of a deep traceback
+_MAX_MESSAGE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a script: 1-based line and column, counted in characters, in the text its author wrote."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One level of a traceback, outermost first. ``function`` is ``<module>`` outside of functions."""
+
+    file: str
+    line: int
+    column: int
+    function: str
+    source_line: str
+
+
+class ScriptError(CheckFailed):
+    """The script failed.
+
+    ``kind`` says how: ``error`` (it raised), ``syntax``, ``recursion``, ``result`` (its result is nothing that
+    can be kept), a limit (``timeout``, ``memory``, ``calls``, ``output``), ``crash`` (its worker died).
+    ``type`` is the exception's type name as the script sees it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Kind,
+        type: str,
+        place: Place,
+        remedy: str | None = None,
+        frames: Sequence[Frame] = (),
+    ) -> None:
+        super().__init__(clip(message), place=place, remedy=remedy)
+        self.kind: Kind = kind
+        self.type = type
+        self.frames = tuple(frames)
+
+    @property
+    def traceback(self) -> str:
+        """As Python prints it, with the script's own file name, lines and columns."""
+        return traceback(self.frames, f"{self.type}: {self.message}" if self.message else self.type)
+
+
+class HostCallFailed(CheckFailed):
+    """A primitive refused a call; the run ended there, whatever the script would have done about it.
+
+    ``original`` is what the host function raised, ``name`` the primitive, ``position`` the call,
+    ``frames`` how the script got there. Message, remedy and exit code are the original's.
+    """
+
+    def __init__(self, original: Exception, *, name: str, position: Position, frames: Sequence[Frame] = ()) -> None:
+        inner = original if isinstance(original, ClearedError) else None
+        super().__init__(
+            clip(inner.message if inner else str(original) or type(original).__name__),
+            place=Place(
+                position.file,
+                position.line,
+                position.column,
+                inner.place.field if inner and inner.place else None,
+            ),
+            remedy=inner.remedy if inner else None,
+        )
+        if inner:
+            self.exit_code = inner.exit_code
+        self.original = original
+        self.name = name
+        self.position = position
+        self.frames = tuple(frames)
+
+    @property
+    def traceback(self) -> str:
+        return traceback(self.frames, f"{type(self.original).__name__}: {self.message}")
+
+
+def traceback(frames: Sequence[Frame], last: str) -> str:
+    """The text of a traceback; the middle of a very deep one is left out."""
+    lines = ["Traceback (most recent call last):"] if frames else []
+    for index, frame in enumerate(frames):
+        if len(frames) > 2 * _SHOWN and _SHOWN <= index < len(frames) - _SHOWN:
+            if index == _SHOWN:
+                lines.append(f"  [{len(frames) - 2 * _SHOWN} more levels]")
+            continue
+        lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')
+        if text := frame.source_line.strip():
+            lines.append(f"    {text[:160]}")
+            indent = len(frame.source_line) - len(frame.source_line.lstrip())
+            if indent < frame.column <= indent + 160:
+                lines.append(f"    {' ' * (frame.column - 1 - indent)}^")
+    return "\n".join([*lines, last])
+
+
+def clip(message: str) -> str:
+    """A script can raise a message of megabytes."""
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} …"

@@ -1,0 +1,234 @@
+"""A script's header: the docstring's ``key: rest of line`` lines (document 003).
+
+Values need no quoting (``schedule: */5 * * * *``, ``@daily``); a list is ``[a, b]`` or one value. Indented
+lines continue the description.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+from typing import Literal
+
+from cleared.errors import Place
+from cleared.sandbox import values
+from cleared.sandbox.finding import Finding
+from cleared.sandbox.source import normalise, parse
+
+Trigger = Literal["schedule", "file_watch", "event", "on_demand"]
+TRIGGERS: tuple[Trigger, ...] = ("schedule", "file_watch", "event", "on_demand")
+
+_KEY = re.compile(r"([A-Za-z_][\w-]*)\s*:(?:\s+(.*)|)$")
+_OPENING = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')""")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderLine:
+    """One ``key: value`` as written; ``line`` is 1-based in the file."""
+
+    key: str
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a script says of itself. ``None`` means: not said, the workspace's own setting applies."""
+
+    name: str
+    triggers: tuple[Trigger, ...] = ("on_demand",)
+    schedule: str | None = None
+    """5 or 6 cron fields or an ``@`` alias."""
+    timezone: str | None = None
+    """IANA name."""
+    watch: tuple[str, ...] = ()
+    """Directories or globs, relative to the workspace."""
+    event: tuple[str, ...] = ()
+    """Event names, ``*`` allowed."""
+    description: str = ""
+    grants: tuple[str, ...] | None = None
+    """Upper bound of the primitives the script may call."""
+    args: tuple[str, ...] = ()
+    timeout: float | None = None
+    """Seconds."""
+    memory_mb: int | None = None
+    max_calls: int | None = None
+    max_entries: int | None = None
+    max_total: Decimal | None = None
+    accounts: tuple[int, ...] | None = None
+    """The only accounts the script may post to."""
+    catch_up: Literal["none", "latest", "all"] | None = None
+    overlap: Literal["skip", "queue"] | None = None
+    retries: int | None = None
+    jitter: float | None = None
+    """Seconds."""
+    raw: tuple[HeaderLine, ...] = ()
+
+    def line_of(self, key: str) -> int | None:
+        """The 1-based line on which ``key`` stands."""
+        return next((line.line for line in self.raw if line.key == key), None)
+
+
+_READERS: Mapping[str, values.Reader] = {
+    "name": values.name,
+    "trigger": values.choices(*TRIGGERS),
+    "schedule": values.cron,
+    "timezone": values.timezone,
+    "watch": values.paths,
+    "event": values.words,
+    "description": values.text,
+    "grants": values.words_or_none,
+    "args": values.identifiers,
+    "timeout": values.seconds(0.001, 86400),
+    "memory_mb": values.integer(16, 1 << 16),
+    "max_calls": values.integer(1, 10**9),
+    "max_entries": values.integer(0, 10**9),
+    "max_total": values.money,
+    "accounts": values.integers,
+    "catch_up": values.choice("none", "latest", "all"),
+    "overlap": values.choice("skip", "queue"),
+    "retries": values.integer(0, 100),
+    "jitter": values.seconds(0, 86400),
+}
+_SCRIPT_KEYS = ("name", "description", "args")
+_FIELDS = {"trigger": "triggers"}  # where key and field differ
+
+
+def parse_header(
+    source: str, file: str, *, kind: Literal["agent", "script"] = "agent"
+) -> tuple[Header | None, list[Finding]]:
+    """The header of a script and what is wrong with it; the header is ``None`` where anything is.
+
+    An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none or any prose; it
+    knows ``name``, ``description`` and ``args`` only, and is named after its file.
+    """
+    source = normalise(source)
+    tree = parse(source, file)
+    if isinstance(tree, Finding):
+        return None, [tree]
+    docstring = _docstring(tree, source)
+    if docstring is None:
+        if kind == "script":
+            return Header(_stem(file)), []
+        remedy = 'Begin the file with """, a line `name: …`, a line `trigger: …`, and """.'
+        return None, [Finding("header-missing", "the agent has no header", Place(file, 1, 1), remedy)]
+    first, lines = docstring
+    reading = _Reading(file, kind)
+    for number, line in enumerate(lines, first):
+        reading.take(number, line)
+    return reading.header(first)
+
+
+class _Reading:
+    """The lines read so far."""
+
+    def __init__(self, file: str, kind: str) -> None:
+        self._file = file
+        self._kind = kind
+        self._keys = _SCRIPT_KEYS if kind == "script" else tuple(_READERS)
+        self._lines: dict[str, HeaderLine] = {}
+        self._last = ""
+        self.findings: list[Finding] = []
+
+    def take(self, number: int, line: str) -> None:
+        if not line.strip():
+            return
+        if line[0] in " \t":
+            if self._last == "description":
+                old = self._lines["description"]
+                joined = f"{old.value} {line.strip()}".strip()
+                self._lines["description"] = HeaderLine(old.key, joined, old.line)
+            elif self._kind == "agent":
+                self._find("header-line", "", number, "only a description has a second line", "Join the lines.")
+            return
+        match = _KEY.match(line.rstrip())
+        if match is None:
+            self._last = ""
+            if self._kind == "agent":
+                message = f"{line.strip()[:60]!r} is not a `key: value` line"
+                self._find("header-line", "", number, message, "Put prose under `description:`, indented.")
+            return
+        self._key(match[1], (match[2] or "").strip(), number)
+
+    def _key(self, key: str, value: str, number: int) -> None:
+        self._last = key
+        if key not in self._keys:
+            near = get_close_matches(key.lower(), self._keys, 1, 0.6)
+            if self._kind == "script" and not near:
+                return  # prose with a colon
+            known = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(self._keys)}."
+            self._find("header-key", key, number, f"unknown key {key!r}", known)
+        elif key in self._lines:
+            message = f"{key!r} is given twice, first on line {self._lines[key].line}"
+            self._find("header-duplicate", key, number, message, "Keep one of the lines.")
+        else:
+            self._lines[key] = HeaderLine(key, value, number)
+
+    def header(self, first: int) -> tuple[Header | None, list[Finding]]:
+        read: dict[str, object] = {}
+        for key, line in self._lines.items():
+            try:
+                read[_FIELDS.get(key, key)] = _READERS[key](line.value)
+            except values.Bad as bad:
+                self._find(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
+        if "name" not in self._lines:
+            if self._kind == "agent":
+                message, remedy = "the header has no name", "Add a line `name: …`."
+                self._find("header-name", "name", first, message, remedy)
+            else:
+                read["name"] = _stem(self._file)
+        self._needs(read, first)
+        if self.findings:
+            self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
+            return None, self.findings
+        return Header(raw=tuple(self._lines.values()), **read), []  # type: ignore[arg-type]  # by _READERS
+
+    def _needs(self, read: dict[str, object], first: int) -> None:
+        """A trigger needs its key, and the key its trigger: otherwise the agent would silently never run."""
+        if "trigger" in self._lines and "triggers" not in read:
+            return  # refused already
+        triggers = read.get("triggers", ("on_demand",))
+        assert isinstance(triggers, tuple)
+        at = self._lines["trigger"].line if "trigger" in self._lines else first
+        for trigger, key, example in (
+            ("schedule", "schedule", "0 6 * * *"),
+            ("file_watch", "watch", "import/*.csv"),
+            ("event", "event", "import.done"),
+        ):
+            if trigger in triggers and key not in self._lines:
+                message = f"trigger {trigger} needs a `{key}:` line"
+                self._find("header-trigger", key, at, message, f"Add a line `{key}: {example}`.")
+            elif key in self._lines and trigger not in triggers:
+                message = f"`{key}:` has no effect without trigger {trigger}"
+                remedy = f"Write `trigger: {trigger}`, or a list with it, or delete the line."
+                self._find("header-trigger", key, self._lines[key].line, message, remedy)
+
+    def _find(self, rule: str, field: str, line: int, message: str, remedy: str) -> None:
+        self.findings.append(Finding(rule, message, Place(self._file, line, 1, field or None), remedy))
+
+
+def _docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | None:
+    """The docstring's first line number and its raw lines without quotes and common indentation.
+
+    Raw, not evaluated: an escape or a continued line would shift the line numbers.
+    """
+    if not tree.body or ast.get_docstring(tree, clean=False) is None:
+        return None
+    node = tree.body[0]
+    segment = ast.get_source_segment(source, node) or ""
+    match = _OPENING.match(segment)
+    if match is None:  # in parentheses: no header that anybody would write
+        return None
+    lines = segment[match.end() :].removesuffix(match[1]).split("\n")
+    rest = [line for line in lines[1:] if line.strip()]
+    indent = min((len(line) - len(line.lstrip(" \t")) for line in rest), default=0)
+    return node.lineno, [lines[0].lstrip(" \t"), *(line[indent:] for line in lines[1:])]
+
+
+def _stem(file: str) -> str:
+    return PurePosixPath(file).stem

@@ -1,0 +1,98 @@
+"""Which files an interpreter's worker may touch, as a Landlock ruleset: what it needs to start, time zones.
+
+Source: the kernel's ``Documentation/userspace-api/landlock.rst``.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+_EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
+# Rights of the file system known to each ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV.
+_FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+ZONES = Path("/usr/share/zoneinfo")
+_LIBRARIES = ("/lib64", "/lib", "/usr/lib64", "/usr/lib")
+_LIBRARY_DIRS = (
+    *_LIBRARIES,
+    *(f"{root}/{triplet}" for root in ("/lib", "/usr/lib") for triplet in ("x86_64-linux-gnu", "aarch64-linux-gnu")),
+)
+_PT_DYNAMIC, _PT_INTERP, _PT_LOAD = 2, 3, 1
+_DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
+
+
+def attributes(abi: int) -> bytes:
+    """``struct landlock_ruleset_attr``: everything the kernel can handle is denied unless a rule allows it."""
+    rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
+    attr = struct.pack("<Q", rights)
+    if abi >= 4:
+        attr += struct.pack("<Q", 0b11)  # TCP bind and connect
+    if abi >= 6:
+        attr += struct.pack("<Q", 0b11)  # abstract Unix sockets and signals to the outside
+    return attr
+
+
+def rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
+    """Path and rights of what a dynamic ELF ``binary`` needs to run; ``wide`` allows whole library directories.
+
+    Raises ``ValueError`` or ``OSError`` for what is not such a binary.
+    """
+    interpreter, needed = _linkage(binary)
+    allowed = [(binary, _EXECUTE | _READ_FILE)]
+    if interpreter is not None:
+        allowed.append((interpreter, _EXECUTE | _READ_FILE))
+        allowed.append((Path("/etc/ld.so.cache"), _READ_FILE))
+    if wide:
+        allowed += [(Path(root), _READ_FILE | _READ_DIR) for root in _LIBRARIES]
+    else:
+        dirs = [*([interpreter.resolve().parent] if interpreter else []), *map(Path, _LIBRARY_DIRS)]
+        for name in needed:
+            found = [path for path in (folder / name for folder in dirs) if path.is_file()]
+            if not found:
+                raise ValueError(f"{name} is in none of the usual places")
+            allowed += [(path, _READ_FILE) for path in found]
+    allowed.append((ZONES, _READ_FILE | _READ_DIR))
+    return [(path, rights) for path, rights in allowed if path.exists()]
+
+
+def open_rule(path: Path, rights: int) -> tuple[int, bytes]:
+    """An ``O_PATH`` descriptor and the ``struct landlock_path_beneath_attr`` that names it."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    return fd, struct.pack("<Qi", rights, fd)
+
+
+def _linkage(binary: Path) -> tuple[Path | None, list[str]]:
+    """The dynamic loader and the names of the libraries of a 64-bit little-endian ELF file."""
+    with binary.open("rb") as file:
+
+        def read(offset: int, size: int) -> bytes:
+            file.seek(offset)
+            data = file.read(size)
+            if len(data) != size or size > 1 << 20:
+                raise ValueError(f"{binary} is not a complete ELF file")
+            return data
+
+        head = read(0, 64)
+        if head[:6] != b"\x7fELF\x02\x01":
+            raise ValueError(f"{binary} is not a 64-bit ELF program")
+        (table,) = struct.unpack_from("<Q", head, 32)
+        size, count = struct.unpack_from("<HH", head, 54)
+        segments = [struct.unpack_from("<IIQQQQQ", read(table + size * i, size)) for i in range(count)]
+        interpreter: Path | None = None
+        dynamic: list[tuple[int, int]] = []
+        for kind, _, offset, _, _, length, _ in segments:
+            if kind == _PT_INTERP:
+                interpreter = Path(os.fsdecode(read(offset, length).rstrip(b"\0")))
+            elif kind == _PT_DYNAMIC:
+                dynamic = list(struct.iter_unpack("<qQ", read(offset, length // 16 * 16)))
+        tags = dict(dynamic)
+        if _DT_STRTAB not in tags:
+            return interpreter, []
+        address = tags[_DT_STRTAB]
+        names = b""
+        for kind, _, offset, start, _, length, _ in segments:
+            if kind == _PT_LOAD and start <= address < start + length:
+                names = read(offset + address - start, tags.get(_DT_STRSZ, 0))
+        needed = [os.fsdecode(names[at : names.index(b"\0", at)]) for tag, at in dynamic if tag == _DT_NEEDED]
+        return interpreter, needed

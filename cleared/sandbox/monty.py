@@ -1,0 +1,170 @@
+"""Running a script in isolation: the only door to the interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Container, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from cleared.clock import SystemClock
+from cleared.errors import Place, UsageError, WorkspaceError
+from cleared.sandbox.confine import Level
+from cleared.sandbox.drive import Drive, HostCall, Job
+from cleared.sandbox.failure import ScriptError
+from cleared.sandbox.finding import Finding
+from cleared.sandbox.limits import Limits
+from cleared.sandbox.source import normalise, parse
+from cleared.sandbox.tail import Rewritten
+from cleared.sandbox.watch import Watch
+from cleared.sandbox.workers import Confine, Worker, Workers
+
+if TYPE_CHECKING:
+    from pydantic_monty import OSPolicy, ResourceLimits
+
+# The sandbox stops itself at its limit; a worker that does not is killed this much later.
+_GRACE = 1.0
+# Suspensions that are no calls of the script's: a few of the client's own.
+_SLACK = 1000
+
+
+class Sandbox:
+    """Runs scripts in worker processes; a context manager that owns them.
+
+    Workers start when first needed, at most ``processes`` idle ones are kept. ``run`` may be called from any
+    thread and, for nested scripts, from inside a host call. ``confine`` asks for confinement beneath the
+    interpreter: the ``best`` the kernel has, ``require`` (``WorkspaceError`` where not all of it is reached) or
+    ``off``. Do not fork after the first run.
+    """
+
+    def __init__(self, *, confine: Confine = "best", processes: int = 2) -> None:
+        self._workers = Workers(confine, processes)
+        self._watch = Watch()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all idle workers. The sandbox can be used again afterwards."""
+        self._workers.close()
+        self._watch.close()
+
+    @property
+    def level(self) -> Level:
+        """The confinement of a worker of this sandbox, read from a live one."""
+        worker = self._workers.take(_GRACE)
+        self._workers.give(worker, reusable=True)
+        return worker.level
+
+    def run(
+        self,
+        source: str,
+        *,
+        file: str,
+        call: HostCall,
+        names: Container[str],
+        limits: Limits,
+        now: datetime,
+        timezone: str = "UTC",
+        seed: str,
+        inputs: Mapping[str, object] | None = None,
+        on_print: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+        monotonic: Callable[[], float] = SystemClock().monotonic,
+    ) -> object:
+        """Run ``source`` and return its result: the value of its last expression.
+
+        ``call(name, args, kwargs, position)`` answers the calls of ``names``; what it raises ends the run.
+        ``now`` (aware) is the only instant the script can see, ``timezone`` its local zone, ``seed`` the start
+        of its random numbers; ``inputs`` are bound as variables. ``on_print`` receives printed text as it
+        comes. The run ends at ``limits.seconds`` from now or at ``deadline`` (a time of ``monotonic``),
+        whichever is first, the time spent in ``call`` included.
+
+        Raises ``ScriptError`` where the script fails or reaches a limit, ``HostCallFailed`` where ``call``
+        raises an ``Exception`` (any other ``BaseException`` comes through as it is), ``KeyboardInterrupt`` on
+        Ctrl-C, ``BusyError`` where too many scripts run at once, ``WorkspaceError`` where no worker can start.
+        """
+        if now.tzinfo is None:
+            raise UsageError("the time of a run must be aware of its zone")
+        script = _read(source, file)
+        began = monotonic()
+        end = began + limits.seconds if deadline is None else min(began + limits.seconds, deadline)
+        seconds = end - began
+        if seconds <= 0:
+            message = "there is no time left to run the script"
+            raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file))
+        worker, session = self._session(file, limits, seconds, now, timezone, seed)
+        drive: Drive | None = None
+        try:
+            with self._watch.guard(worker.kill, seconds + _GRACE) as guard:
+                job = Job(
+                    script=script,
+                    file=file,
+                    call=call,
+                    names=names,
+                    limits=limits,
+                    inputs=inputs or {},
+                    on_print=on_print,
+                    monotonic=monotonic,
+                    deadline=end,
+                    shorten=lambda more: self._watch.shorten(guard, more),
+                )
+                drive = Drive(job, guard)
+                return drive.run(session)
+        finally:
+            reusable = drive is not None and drive.reusable
+            if not reusable:
+                worker.kill()  # closing a session waits for its script
+            with contextlib.suppress(Exception):  # what closing says of a dead worker is no news
+                session.__exit__(None, None, None)
+            self._workers.give(worker, reusable=reusable)
+
+    def _session(
+        self, file: str, limits: Limits, seconds: float, now: datetime, timezone: str, seed: str
+    ) -> tuple[Worker, Any]:
+        bounds: ResourceLimits = {
+            "max_feed_duration_secs": seconds,
+            "max_turn_duration_secs": seconds,
+            "max_memory": limits.memory_bytes,
+            "max_suspensions": limits.max_calls + _SLACK,
+            "max_recursion_depth": limits.max_recursion,
+            "max_total_sleep_secs": 0.0,
+        }
+        policy: OSPolicy = {
+            "datetime": now,
+            "timezone": timezone,
+            "sleep": "zero",
+            "process_time": "zero",
+            "random_start": {"seed": seed},
+        }
+        while True:
+            worker = self._workers.take(seconds + 2 * _GRACE)
+            try:
+                worker.allow_memory(limits.memory_bytes)
+                session = worker.pool.checkout(limits=bounds, os_policy=policy)
+                session.__enter__()
+            except ValueError as error:  # a zone this system does not know
+                self._workers.give(worker, reusable=True)
+                remedy = "Name an IANA time zone, or install the system's tzdata."
+                raise WorkspaceError(str(error), place=Place(file), remedy=remedy) from None
+            except BaseException:
+                self._workers.give(worker, reusable=False)
+                raise
+            if session.worker_pid == worker.pid:
+                return worker, session
+            # It died while idle, and the client replaced it outside of our confinement.
+            with contextlib.suppress(Exception):
+                session.__exit__(None, None, None)
+            self._workers.give(worker, reusable=False)
+
+
+def _read(source: str, file: str) -> Rewritten:
+    text = normalise(source)
+    tree = parse(text, file)
+    if isinstance(tree, Finding):
+        kind, place = "SyntaxError", tree.place
+        raise ScriptError(tree.message, kind="syntax", type=kind, place=place, remedy=tree.remedy)
+    return Rewritten(text, tree)

@@ -1,0 +1,189 @@
+"""Reading the values of a header: text in, a typed value or ``Bad`` out."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+
+Reader = Callable[[str], object]
+
+_ALIASES = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?", re.ASCII)
+_PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
+_UNIT = {None: 1, "s": 1, "m": 60, "h": 3600}
+_MAX_TEXT = 200
+
+
+class Bad(Exception):
+    """A value that is refused: the rule's suffix, what is wrong, what to write instead."""
+
+    def __init__(self, rule: str, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+        self.remedy = remedy
+
+
+def _list(value: str) -> list[str]:
+    if value.startswith("[") and value.endswith("]"):
+        return [part for part in (part.strip() for part in value[1:-1].split(",")) if part]
+    return [value] if value else []
+
+
+def text(value: str) -> str:
+    return value
+
+
+def name(value: str) -> str:
+    if not value:
+        raise Bad("name", "the name is empty", "Write `name: …`.")
+    if len(value) > _MAX_TEXT:
+        raise Bad("name", f"the name is longer than {_MAX_TEXT} characters", "Shorten it.")
+    return value
+
+
+def words(value: str) -> tuple[str, ...]:
+    found = _list(value)
+    if not found:
+        raise Bad("value", "the value is empty", "Write one name, or a list as [a, b].")
+    for word in found:
+        if re.search(r"[\s\[\],]", word):
+            raise Bad("value", f"{word!r} is not one name", "Write a list as [a, b].")
+    return tuple(found)
+
+
+def words_or_none(value: str) -> tuple[str, ...]:
+    """As ``words``; ``[]`` is an answer too: nothing at all."""
+    return () if re.fullmatch(r"\[\s*\]", value) else words(value)
+
+
+def identifiers(value: str) -> tuple[str, ...]:
+    found = words_or_none(value)
+    for word in found:
+        if not word.isidentifier() or keyword.iskeyword(word) or word.startswith("__"):
+            raise Bad("args", f"{word!r} cannot be the name of an argument", "Write it like [month, year].")
+    if len(set(found)) != len(found):
+        raise Bad("args", "an argument is named twice", "Name each once.")
+    return found
+
+
+def choices(*allowed: str) -> Reader:
+    """One or more of ``allowed``."""
+
+    def read(value: str) -> tuple[str, ...]:
+        found = _list(value)
+        if not found:
+            raise Bad("trigger", "the value is empty", f"Choose from: {', '.join(allowed)}.")
+        for word in found:
+            _one_of(word, allowed, "trigger")
+        return tuple(dict.fromkeys(found))
+
+    return read
+
+
+def choice(*allowed: str) -> Reader:
+    """Exactly one of ``allowed``."""
+    return lambda value: _one_of(value, allowed, "value")
+
+
+def _one_of(word: str, allowed: tuple[str, ...], rule: str) -> str:
+    if word not in allowed:
+        near = get_close_matches(word[:60].lower(), allowed, 1, 0.6)
+        what = "unknown trigger" if rule == "trigger" else "unknown value"
+        hint = f"Did you mean {near[0]}? " if near else ""
+        remedy = f"{hint}Choose from: {', '.join(allowed)}; write several as [a, b]."
+        raise Bad(rule, f"{what} {word[:60]!r}", remedy if rule == "trigger" else remedy.split(";")[0] + ".")
+    return word
+
+
+def cron(value: str) -> str:
+    """5 or 6 fields (the sixth are seconds) or an alias; refused where it can never happen."""
+    remedy = "Write minute hour day month weekday, e.g. `0 6 * * *`, or an alias such as @daily."
+    if value.startswith("@"):
+        if value not in _ALIASES:
+            known = ", ".join(_ALIASES)
+            raise Bad("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
+        return value
+    fields = value.split()
+    if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
+        raise Bad("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", remedy)
+
+    import croniter
+
+    try:
+        start = datetime(2024, 1, 1, tzinfo=UTC)  # a leap year, so that 29 February counts
+        croniter.croniter(value, start, max_years_between_matches=8).get_next(datetime)
+    except croniter.CroniterBadDateError:
+        raise Bad("cron", f"{value!r} never happens", remedy) from None
+    except (croniter.CroniterError, ValueError, KeyError, TypeError, OverflowError, IndexError) as error:
+        raise Bad("cron", f"{value[:60]!r} is not a cron expression: {error}", remedy) from None
+    return value
+
+
+def timezone(value: str) -> str:
+    from zoneinfo import ZoneInfo
+
+    try:
+        if not _ZONE.fullmatch(value):
+            raise ValueError
+        ZoneInfo(value)
+    except (ValueError, OSError, KeyError):
+        message = f"{value[:60]!r} is not an IANA time zone"
+        raise Bad("timezone", message, "Write it like Europe/London or UTC.") from None
+    return value
+
+
+def paths(value: str) -> tuple[str, ...]:
+    """Directories or globs under the workspace."""
+    found = _list(value)
+    if not found:
+        raise Bad("watch", "the path is empty", "Name a directory, e.g. import/, or a glob, e.g. import/*.csv.")
+    for path in found:
+        inside = "Name a directory or glob under the workspace, e.g. import/*.csv."
+        if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path) or "\\" in path:
+            raise Bad("watch", f"{path[:60]!r} is not a path relative to the workspace", inside)
+        if ".." in path.split("/"):
+            raise Bad("watch", f"{path[:60]!r} leaves the workspace", inside)
+    return tuple(found)
+
+
+def integer(low: int, high: int) -> Reader:
+    def read(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,12}", value, re.ASCII) or not low <= int(value) <= high:
+            message = f"{value[:60]!r} is not a whole number from {low} to {high}"
+            raise Bad("number", message, "Write plain digits.")
+        return int(value)
+
+    return read
+
+
+def integers(value: str) -> tuple[int, ...]:
+    found = _list(value)
+    if not found:
+        raise Bad("number", "the list is empty", "Write it like [5010, 5020].")
+    one = integer(0, 10**9)
+    read = [one(word) for word in found]
+    return tuple(number for number in read if isinstance(number, int))
+
+
+def seconds(low: float, high: float) -> Reader:
+    def read(value: str) -> float:
+        match = _DURATION.fullmatch(value)
+        duration = float(match[1]) * _UNIT[match[2]] if match else -1.0
+        if not low <= duration <= high:
+            message = f"{value[:60]!r} is not a number of seconds up to {high:g}"
+            raise Bad("number", message, "Write it like 30, 30s or 5m.")
+        return duration
+
+    return read
+
+
+def money(value: str) -> Decimal:
+    if not _PLAIN.fullmatch(value):
+        raise Bad("number", f"{value[:60]!r} is not an amount", "Write it like 1500.00.")
+    return Decimal(value)
