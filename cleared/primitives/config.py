@@ -10,7 +10,7 @@ from cleared.primitives.context import Context
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Json, Line
 
-_NO_DEFAULT: Final = "\x00none\x00"
+_NO_DEFAULT: Final[Any] = object()
 
 
 @primitive(effect=Effect.READ, grant="config.read")
@@ -20,6 +20,6 @@ def config_get(ctx: Context, key: Line, default: Json = _NO_DEFAULT) -> Any:
     A missing key is refused unless ``default`` is passed. Secrets (keys, tokens, passwords) are always refused.
     """
     try:
-        return get(ctx.config, key) if default == _NO_DEFAULT else get(ctx.config, key, default)
+        return get(ctx.config, key) if default is _NO_DEFAULT else get(ctx.config, key, default)
     except ClearedError as e:
         raise PrimitiveError(e.message, place=e.place or Place(field="key"), remedy=e.remedy) from None

@@ -159,6 +159,10 @@ class Layout:
         """Whether a relative path is one that only runs and decisions may change."""
         return path.startswith(self.managed_prefixes()) or self.journal_month(path) is not None
 
+    def is_managed_file(self, path: str) -> bool:
+        """Whether the host itself might write this very path: a stray file there must not be overwritten."""
+        return self.is_managed(path) and path.endswith((".csv", ".jsonl"))
+
     @property
     def _flat(self) -> bool:
         return self.config.paths.books.strip("/") == "."

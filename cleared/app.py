@@ -1,0 +1,51 @@
+"""The composition root: what stands on what, in one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cleared.clock import Clock, SystemClock
+from cleared.primitives import registry
+from cleared.runs.execute import Event, Executor, run_agent
+from cleared.runs.host import Host
+from cleared.runs.outcome import RunResult
+from cleared.workspace.locate import open_layout
+
+
+def open_workspace(
+    start: Path | None = None,
+    *,
+    clock: Clock | None = None,
+    say: Callable[[str], None] | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> Host:
+    """The workspace that holds ``start`` (default: the current directory), its configuration read and checked.
+
+    Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
+    """
+    layout = open_layout(start)
+    return Host(
+        layout.root, layout, layout.config, clock or SystemClock(), registry(), say or (lambda _: None), on_step
+    )
+
+
+def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
+    """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
+    return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
+
+
+@contextmanager
+def executor(host: Host) -> Iterator[Executor]:
+    """The sandbox as ``sandbox.transport`` says: in this process's own worker, or behind a bridge process."""
+    if host.config.sandbox.transport == "bridge":
+        from cleared.rpc.client import BridgeExecutor
+
+        with BridgeExecutor(confine=host.config.sandbox.confine) as bridge:
+            yield bridge
+    else:
+        from cleared.sandbox.monty import Sandbox
+
+        with Sandbox(confine=host.config.sandbox.confine) as sandbox:
+            yield sandbox

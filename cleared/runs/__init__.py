@@ -1,0 +1,1 @@
+"""Runs: an event and an approved script become one commit, or nothing."""

@@ -1,0 +1,77 @@
+"""The draft as files: what the run's commit will hold, and the one call that makes it real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleared.clock import iso
+from cleared.primitives.context import Context
+from cleared.runs import log
+from cleared.runs.host import Host
+from cleared.runs.session import check
+from cleared.vcs import LocalMove, Repository, Snapshot, maybe_gc, seal
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Paths and their new content (None: deleted), and files outside git that move with the commit."""
+
+    changes: dict[str, bytes | None]
+    moves: tuple[LocalMove, ...]
+
+
+def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
+    """Everything the run staged, as files."""
+    changes: dict[str, bytes | None] = {}
+    changes.update(context.books.changes())
+    changes.update(context.bank.changes(context.run_id))
+    changes.update(context.cards.changes())
+    moves = []
+    for path, file in context.imports.moves().items():
+        target = file.processed_as or ""
+        if host.config.import_.keep == "git":
+            changes[target] = file.data
+        if snapshot.oid_of(path) is not None:
+            changes[path] = None
+        else:
+            moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
+    if context.events:
+        before = snapshot.read(host.layout.events) or b""
+        lines = [
+            json.dumps(
+                {"id": f"{context.run_id}/{i}", "run": context.run_id, "agent": context.agent, "at": iso(context.now),
+                 "name": e["name"], "payload": e["payload"]},
+                ensure_ascii=False, separators=(",", ":"), default=str,
+            )
+            for i, e in enumerate(context.events)
+        ]  # fmt: skip
+        changes[host.layout.events] = before + ("\n".join(lines) + "\n").encode("utf-8")
+    return Draft(changes, tuple(moves))
+
+
+def commit(
+    host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
+    trailers: Sequence[tuple[str, str]],
+) -> str:  # fmt: skip
+    """Check the draft and seal it: one commit; its id.
+
+    Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
+    """
+    check(context.books, context.bank)
+    host.step("checked")
+    draft = render(host, snapshot, context)
+    waiting = log.waiting(host)
+    before = snapshot.read(host.layout.log)
+    # A process killed between its commit and the end may leave rows waiting that are committed already.
+    fresh = "" if before is not None and waiting.encode("utf-8") in before else waiting
+    draft.changes[host.layout.log] = log.append(before, fresh + log.rows(context, context.now))
+    done = seal(
+        repo, snapshot.commit, draft.changes, message, trailers, host.author, context.now,
+        verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=draft.moves,
+    )  # fmt: skip
+    if waiting:
+        log.clear(host)
+    maybe_gc(repo)
+    return done

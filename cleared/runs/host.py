@@ -1,0 +1,101 @@
+"""What every run of a workspace stands on, made once by ``app.open_workspace``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cleared.clock import Clock
+from cleared.config.model import Config
+from cleared.errors import WorkspaceError
+from cleared.ledger.books import Bounds
+from cleared.registry.primitive import Registry
+from cleared.registry.vocabulary import Env
+from cleared.schema import money
+from cleared.vcs import Author, Repository, recover
+from cleared.workspace.locate import Layout
+from cleared.workspace.lock import Holder, writer_lock
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Host:
+    """One workspace, opened. ``say`` takes lines for whoever is watching (stderr)."""
+
+    root: Path
+    layout: Layout
+    config: Config
+    clock: Clock
+    registry: Registry
+    say: Say
+    on_step: Callable[[str], None] | None = None
+    """Told of each step of a run and its seal; crash tests stop the process there."""
+    places: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = money.exponent(self.config.business.currency)
+
+    @property
+    def env(self) -> Env:
+        return Env(self.places, self.config.limits.max_text_bytes)
+
+    @property
+    def bounds(self) -> Bounds:
+        limits = self.config.limits
+        return Bounds(self.places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
+
+    @property
+    def author(self) -> Author:
+        return Author(self.config.git.author_name, self.config.git.author_email)
+
+    @property
+    def ledger_accounts(self) -> dict[str, int]:
+        """Bank account id → its account in the ledger."""
+        return {a.id: a.ledger_account for a in self.config.bank_accounts}
+
+    def step(self, name: str) -> None:
+        if self.on_step is not None:
+            self.on_step(name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Repository]:
+        """The repository for reading. A half-done seal is completed first, if nobody is at work."""
+        self._repair()
+        with Repository.open(self.root, for_writing=False) as repo:
+            yield repo
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[Repository]:
+        """The repository under the writer lock, repaired. Raises ``BusyError`` when the lock is not had in time."""
+        with writer_lock(
+            self.layout.state_dir, self.config.lock.wait_seconds, what, clock=self.clock, on_wait=self._waiting
+        ):
+            repo = Repository.open(self.root, for_writing=True)
+            with repo:
+                report = recover(repo, self.layout.state_dir)
+                if report:
+                    self.say(report)
+                yield repo
+
+    def _waiting(self, holder: Holder | None) -> None:
+        self.say(f"waiting for {holder}" if holder else "waiting for another command")
+
+    def _repair(self) -> None:
+        """Finish a seal that was killed. A seal that is under way holds the lock: then there is nothing to do."""
+        from cleared.errors import BusyError
+
+        if not (self.layout.state_dir / "seal.json").exists():
+            return
+        try:
+            with (
+                writer_lock(self.layout.state_dir, 0.0, "repair", clock=self.clock),
+                Repository.open(self.root, for_writing=True) as repo,
+            ):
+                report = recover(repo, self.layout.state_dir)
+                if report:
+                    self.say(report)
+        except (BusyError, WorkspaceError):
+            return

@@ -1,0 +1,95 @@
+"""How a run ended, as values: what ``agent run --json`` prints and the trace keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cleared.cards.model import Card
+from cleared.errors import ClearedError, ExitCode
+from cleared.ledger.entry import Entry
+from cleared.primitives.journal import show
+from cleared.registry.wire import to_json
+
+Status = Literal["succeeded", "failed", "dry_run", "interrupted"]
+
+
+@dataclass(slots=True)
+class RunError:
+    """Why a run failed. ``line`` is the script's line, ``primitive`` the call that was refused, if one was."""
+
+    type: str
+    message: str
+    line: int | None = None
+    primitive: str | None = None
+    remedy: str | None = None
+    file: str | None = None
+    traceback: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file and self.line else ""
+        what = f"{self.primitive}: " if self.primitive and not self.message.startswith(self.primitive) else ""
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return f"{where}{what}{self.message.rstrip('.')}.{remedy}"
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "type": self.type, "message": self.message, "file": self.file, "line": self.line,
+            "primitive": self.primitive, "remedy": self.remedy,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class RunResult:
+    """One ended run."""
+
+    run_id: str
+    agent: str
+    status: Status
+    result: Any = None
+    commits: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    cards: list[Card] = field(default_factory=list)
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    duration_ms: int = 0
+    error: RunError | None = None
+    message: str | None = None
+    """The commit's first line."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return {"failed": ExitCode.FAILED, "interrupted": ExitCode.INTERRUPTED}.get(self.status, ExitCode.DONE)
+
+    def data(self) -> dict[str, Any]:
+        """The one object of ``--json``."""
+        return {
+            "run_id": self.run_id,
+            "agent": self.agent,
+            "status": self.status,
+            "result": to_json(self.result),
+            "commits": self.commits,
+            "entries": [to_json(dict(show(e))) for e in self.entries],
+            "cards": [card_data(c) for c in self.cards],
+            "duration_ms": self.duration_ms,
+            "error": self.error.data() if self.error else None,
+        }
+
+
+def card_data(card: Card) -> dict[str, Any]:
+    """A card as ``--json`` shows it."""
+    return {
+        "id": card.id, "kind": card.kind, "entry_id": card.entry_id, "title": card.title, "status": card.status,
+        "created_at": card.created_at, "run_id": card.run_id, "agent": card.agent, "details": to_json(dict(card.details)),
+        "resolved_at": card.resolved_at, "resolved_by": card.resolved_by, "resolution": card.resolution,
+    }  # fmt: skip
+
+
+def error_of(error: ClearedError, *, primitive: str | None = None, line: int | None = None,
+             file: str | None = None) -> RunError:  # fmt: skip
+    place = error.place
+    return RunError(
+        type(error).__name__, error.message, line if line is not None else (place.line if place else None), primitive,
+        error.remedy, file or (place.file if place else None),
+    )  # fmt: skip

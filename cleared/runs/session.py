@@ -1,0 +1,131 @@
+"""One run's view of the workspace: the pinned commit, the books and bank facts over it, the draft."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cleared.cards.store import CardDraft
+from cleared.clock import iso
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books
+from cleared.ledger.checks import check_draft
+from cleared.ledger.violations import BooksViolated
+from cleared.primitives.context import Context
+from cleared.primitives.imports import ImportSession
+from cleared.runs.host import Host
+from cleared.vcs import Difference, Repository, Snapshot, differences
+
+
+class CommittedSource:
+    """The files of one commit (a ``ledger.Source``)."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def read(self, path: str) -> bytes | None:
+        return self.snapshot.read(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        return sorted(self.snapshot.entries(prefix))
+
+
+class WorkingSource:
+    """The files of the working tree (a ``ledger.Source``): only for ``journal check``, which judges them."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def read(self, path: str) -> bytes | None:
+        full = self.host.root / path
+        try:
+            return full.read_bytes() if full.is_file() and not full.is_symlink() else None
+        except OSError as e:
+            raise WorkspaceError(f"the file cannot be read: {e.strerror}", place=Place(path)) from None
+
+    def paths(self, prefix: str) -> list[str]:
+        root = self.host.root
+        start = root / prefix if prefix else root
+        return sorted(
+            p.relative_to(root).as_posix()
+            for p in start.rglob("*")
+            if p.is_file()
+            and ".git" not in p.relative_to(root).parts[:1]
+            and p.relative_to(root).parts[0] != ".cleared"
+        )
+
+
+def new_run_id(now: datetime) -> str:
+    """``20250201T060000Z-1f3a9c``: sortable, unique."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
+    """Books and bank facts over any source."""
+    return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
+
+
+def refuse_dirty(host: Host, snapshot: Snapshot) -> None:
+    """Raises ``WorkspaceError`` where a managed file differs from the commit."""
+    found = [d for d in dirty(host, snapshot) if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+    if found:
+        shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
+        raise WorkspaceError(
+            f"files that only runs and decisions may change differ from the last commit: {shown}",
+            place=Place(found[0].path),
+            remedy="Look with git diff and cleared journal check; then restore them (git checkout -- FILE), "
+            "or, if the change is meant, commit it yourself.",
+        )
+
+
+def dirty(host: Host, snapshot: Snapshot) -> list[Difference]:
+    """How the managed files in the working tree differ from the commit."""
+    return differences(snapshot, host.root, [p.rstrip("/") for p in host.layout.managed_prefixes()])
+
+
+def make_context(
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    *,
+    agent: str,
+    now: datetime,
+    run_id: str,
+    event: Mapping[str, Any],
+    dry_run: bool,
+    on_log: Callable[[str], None],
+    run_script: Callable[[str, Mapping[str, Any]], Any],
+) -> Context:
+    """A fresh context: nothing staged, reading from ``snapshot``."""
+    source = CommittedSource(snapshot)
+    books, bank = open_books(host, source)
+    imports = ImportSession(host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None)
+    context = Context(
+        run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
+        cards=CardDraft(source, host.layout.queue_dir), now=now,
+        today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
+        on_log=on_log, history=lambda limit: recent_commits(host, limit), run_script=run_script,
+        check=lambda: check(books, bank), ledger_accounts=host.ledger_accounts,
+    )  # fmt: skip
+    imports.card = context.card
+    return context
+
+
+def check(books: Books, bank: BankBook) -> None:
+    """Raises ``BooksViolated`` with every violation of base + draft."""
+    violations = check_draft(books, bank)
+    if violations:
+        raise BooksViolated(violations)
+
+
+def recent_commits(host: Host, limit: int) -> list[dict[str, Any]]:
+    from cleared.vcs import history
+
+    return [
+        {"commit_hash": c.id, "date": iso(c.when), "author": c.author, "message": c.subject}
+        for c in history.log(host.root, limit)
+    ]

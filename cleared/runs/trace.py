@@ -1,0 +1,180 @@
+"""Full traces of runs in ``.cleared/runs.db`` (SQLite, WAL): operational, rebuilt empty when lost.
+
+One transaction when a run begins and one when it ends: a call costs the run nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.dispatch import Call
+from cleared.registry.wire import to_json
+from cleared.workspace.lock import ensure_state_dir
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS runs (
+  id TEXT PRIMARY KEY, agent TEXT NOT NULL, status TEXT NOT NULL, dry_run INTEGER NOT NULL, started_at TEXT NOT NULL,
+  duration_ms INTEGER, event TEXT, script TEXT, head TEXT, result TEXT, error TEXT, message TEXT, commits TEXT,
+  entries TEXT, cards TEXT, log TEXT, pid INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS calls (
+  run_id TEXT NOT NULL, number INTEGER NOT NULL, depth INTEGER NOT NULL, name TEXT NOT NULL, arguments TEXT NOT NULL,
+  result TEXT, error TEXT, file TEXT, line INTEGER, col INTEGER, at_ms REAL NOT NULL, duration_ms REAL NOT NULL,
+  PRIMARY KEY (run_id, number)) WITHOUT ROWID;
+"""
+KEEP_RUNS: Final = 1_000
+MAX_VALUE: Final = 2_000
+_VERSION: Final = 1
+
+
+class Traces:
+    """The trace database of one workspace. Losing it loses no entry, card or decision."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.state_dir = state_dir
+        self.path = state_dir / "runs.db"
+
+    @contextmanager
+    def _open(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
+        if not create and not self.path.exists():
+            yield None
+            return
+        if create:
+            ensure_state_dir(self.state_dir)
+        try:
+            db = self._connect()
+        except sqlite3.DatabaseError:
+            # Not a database any more: set aside, begin anew.
+            with suppress(OSError):
+                self.path.replace(self.path.with_suffix(".damaged"))
+            db = self._connect()
+        try:
+            with db:
+                yield db
+        finally:
+            db.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=10)
+        try:
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.executescript(SCHEMA)
+                db.execute(f"PRAGMA user_version={_VERSION}")
+            db.execute("PRAGMA synchronous=NORMAL")
+        except sqlite3.DatabaseError:
+            db.close()
+            raise
+        return db
+
+    def begin(self, run: Mapping[str, Any]) -> None:
+        """A run starts; if the process dies, the row tells."""
+        with self._open(create=True) as db:
+            assert db is not None
+            db.execute(
+                "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
+                " VALUES (?,?,?,?,?,?,?,?,?)",
+                (
+                    run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"], _dump(run["event"]),
+                    run["script"], run["head"], os.getpid(),
+                ),
+            )  # fmt: skip
+
+    def end(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
+        """A run has ended, one way or another."""
+        with self._open(create=True) as db:
+            assert db is not None
+            db.execute(
+                "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
+                " log=? WHERE id=?",
+                (
+                    outcome["status"], outcome["duration_ms"], _dump(outcome["result"]), _dump(outcome["error"]),
+                    outcome["message"], _dump(outcome["commits"]), _dump(outcome["entries"]), _dump(outcome["cards"]),
+                    _dump(outcome["log"]), run_id,
+                ),
+            )  # fmt: skip
+            db.executemany(
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                (
+                    (
+                        run_id, c.number, c.depth, c.name, _short({"args": c.args, "kwargs": c.kwargs}),
+                        _short(c.result) if c.error is None else None, c.error, c.place.file, c.place.line,
+                        c.place.column, (c.started - origin) * 1000, c.duration * 1000,
+                    )
+                    for c in calls
+                ),
+            )  # fmt: skip
+            old = db.execute("SELECT id FROM runs ORDER BY id DESC LIMIT -1 OFFSET ?", (KEEP_RUNS,)).fetchall()
+            if old:
+                db.executemany("DELETE FROM calls WHERE run_id=?", old)
+                db.executemany("DELETE FROM runs WHERE id=?", old)
+
+    def runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
+        """The newest runs first."""
+        with self._open(create=False) as db:
+            if db is None:
+                return []
+            where, values = ("WHERE agent=?", [agent]) if agent else ("", [])
+            rows = db.execute(f"SELECT * FROM runs {where} ORDER BY id DESC LIMIT ?", [*values, limit])
+            return [_run(rows, row) for row in rows]
+
+    def run(self, run_id: str) -> dict[str, Any] | None:
+        """A run by its id or a unique beginning of it, with its calls."""
+        with self._open(create=False) as db:
+            if db is None:
+                return None
+            rows = db.execute(
+                "SELECT * FROM runs WHERE id=? OR substr(id, 1, ?)=? OR id LIKE ? ESCAPE '\\' LIMIT 2",
+                (run_id, len(run_id), run_id, "%-" + run_id.replace("\\", "").replace("%", "\\%").replace("_", "\\_")),
+            )
+            found = [_run(rows, row) for row in rows]
+            if len(found) != 1:
+                return None
+            calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (found[0]["id"],))
+            found[0]["calls"] = [_call(calls, row) for row in calls]
+            return found[0]
+
+
+def _run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    data = dict(zip((c[0] for c in cursor.description), row, strict=True))
+    for key in ("event", "result", "error", "commits", "entries", "cards", "log"):
+        data[key] = json.loads(data[key]) if data[key] is not None else None
+    data["dry_run"] = bool(data["dry_run"])
+    if data["status"] == "running" and not _alive(data["pid"]):
+        data["status"] = "killed"
+    return data
+
+
+def _call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    data = dict(zip((c[0] for c in cursor.description), row, strict=True))
+    del data["run_id"]
+    data["column"] = data.pop("col")
+    return data
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(to_json(value), ensure_ascii=False, default=str)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=_value, separators=(",", ":"))
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def _value(value: Any) -> Any:
+    return format(value, "f") if type(value).__name__ == "Decimal" else str(value)
