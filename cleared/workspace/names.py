@@ -13,6 +13,7 @@ MAX_NAME_BYTES = 120
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Devices on Windows, with any extension: a workspace that holds one cannot be checked out there.
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
+_DRIVE = re.compile(r"[A-Za-z]:")
 
 
 def safe_name(name: str, what: str) -> str:
@@ -36,6 +37,8 @@ def _name_problem(name: str) -> str | None:
         return "holds a slash; only a name is wanted, not a path"
     if name in (".", "..") or name.startswith("."):
         return "starts with a dot"
+    if name.startswith("~") or _DRIVE.match(name):
+        return "starts as a home directory or a drive does"
     if any(unicodedata.category(c) in _UNSEEN for c in name):
         return "holds characters that cannot be seen"
     if len(name.encode()) > MAX_NAME_BYTES:
@@ -57,7 +60,7 @@ def relative_problem(path: str) -> str | None:
         return "is empty"
     if "\\" in path:
         return "holds a backslash; separate folders with /"
-    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
+    if path.startswith(("/", "~")) or _DRIVE.match(path):
         return "is absolute; give it relative to the workspace"
     if ".." in PurePosixPath(path).parts:
         return "holds .. and could lead out of the workspace"

@@ -19,7 +19,20 @@ def test_plain_names_are_themselves(name: str) -> None:
     "name",
     [
         *("", " ", ".", "..", "../x", "/etc/passwd", "a/b", "a\\b", ".hidden", "a\0b", "a\nb", "x" * 121, "é" * 61),
-        *("CON", "nul.csv", "com1", "LPT9.txt", "a.", "a ", " a", "invoice\u202efdp.csv", "a\ud800", "a\u2028b"),
+        *(
+            "CON",
+            "nul.csv",
+            "com1",
+            "LPT9.txt",
+            "a.",
+            "a ",
+            " a",
+            "~a",
+            "C:a",
+            "invoice\u202efdp.csv",
+            "a\ud800",
+            "a\u2028b",
+        ),
     ],
 )
 def test_names_that_lead_elsewhere_are_refused_with_a_remedy(name: str) -> None:
