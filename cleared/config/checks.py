@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -50,6 +49,13 @@ _COLUMNS = (
 )
 
 
+def nearest(written: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """The known words most like what was written, best first."""
+    import difflib  # only ever wanted for a mistake
+
+    return difflib.get_close_matches(written, list(known), n=most, cutoff=0.6 if most == 1 else 0.5)
+
+
 def _currency(value: str) -> str | None:
     try:
         money.exponent(value)
@@ -66,7 +72,7 @@ def _timezone(value: str) -> str | None:
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        near = difflib.get_close_matches(value, sorted(zoneinfo.available_timezones()), n=1, cutoff=0.6)
+        near = nearest(value, sorted(zoneinfo.available_timezones()))
         hint = f"did you mean {near[0]}?" if near else "use one such as America/New_York"
         return f"{value[:60]!r} is not an IANA time zone; {hint}"
     return None
@@ -121,7 +127,7 @@ def _iban(value: str) -> str | None:
 def _columns(value: Mapping[str, str]) -> str | None:
     for key in value:
         if key not in _COLUMNS:
-            near = difflib.get_close_matches(key, _COLUMNS, n=1, cutoff=0.6)
+            near = nearest(key, _COLUMNS)
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(_COLUMNS)}"
             return f"{key!r} is not a field; {hint}"
     for key, header in value.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.config import tree
-from cleared.config.checks import CHECKS, check_whole
+from cleared.config.checks import CHECKS, check_whole, nearest
 from cleared.config.model import BankAccount, Config, CsvProfile
 from cleared.config.shape import ALIASES, Field
 from cleared.config.shape import fields as keys_of
@@ -265,7 +264,7 @@ _TYPE_NAMES = {
 
 def unknown(written: str, known: Iterable[str], message: str) -> str:
     """``message``, with the nearest known word where there is one."""
-    near = difflib.get_close_matches(written.lower(), list(known), n=1, cutoff=0.6)
+    near = nearest(written.lower(), known)
     return f"{message}; did you mean {near[0]}?" if near else message
 
 
@@ -329,12 +328,12 @@ def _step(value: Any, part: str) -> tuple[Any, list[str]]:
 def _no_key(dotted: str, found: list[str], names: list[str], config: Config) -> ClearedError:
     prefix = ".".join(found) + "." if found else ""
     last = dotted[len(prefix) :].split(".")[0]
-    near = [prefix + n for n in difflib.get_close_matches(last, names, n=3, cutoff=0.5)]
+    near = [prefix + n for n in nearest(last, names, 3)]
     if not near:  # perhaps the right key in the wrong section
         every = list(_leaves(config.data or plain(config), ""))
         tail = dotted.rsplit(".", 1)[-1]
         near = [k for k in every if k.rsplit(".", 1)[-1] == tail][:3]
-        near = near or difflib.get_close_matches(dotted, every, n=3, cutoff=0.5)
+        near = near or nearest(dotted, every, 3)
     near = [k for k in near if not _SECRET.search(k)]
     return PrimitiveError(
         f"there is no key {dotted[:80]!r} in config.yaml" + (f"; did you mean {' or '.join(near)}?" if near else ""),
