@@ -1,6 +1,7 @@
 """
 name: Vendor Name
-description: A readable vendor name from a bank description (input: description)
+description: A readable vendor name from a bank description
+args: [description]
 """
 # Words that name the way of paying, not the one who was paid.
 NOISE = [
