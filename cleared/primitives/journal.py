@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date as Day
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import BankLine
+from cleared.ledger.books import Books
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.posting import post
 from cleared.primitives.context import Context
@@ -288,11 +289,11 @@ def journal_query(
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
     keeps the newest.
     """
-    return query(ctx, status, year, month, account, text, limit)
+    return query(ctx.books, status, year, month, account, text, limit)
 
 
 def query(
-    ctx: Context,
+    books: Books,
     status: str | None = None,
     year: int | None = None,
     month: int | None = None,
@@ -307,7 +308,7 @@ def query(
     needle = text.casefold() if text else None
     found = [
         entry
-        for entry in ctx.books.entries(year, month)
+        for entry in books.entries(year, month)
         if (status is None or entry.status == status)
         and (account is None or any(leg.account_id == account for leg in entry.legs))
         and (needle is None or needle in _haystack(entry))
@@ -356,10 +357,3 @@ def show(entry: Entry) -> JournalEntry:
             for i, leg in enumerate(entry.legs)
         ],
     }
-
-
-def plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A shown entry as JSON data."""
-    from cleared.registry.wire import to_json
-
-    return dict(to_json(dict(entry)))

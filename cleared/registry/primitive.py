@@ -169,27 +169,27 @@ def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], P
                 continue
             if p.name not in hints:
                 raise DeclarationError(f"{owner}: {name}: {p.name} has no type")
-            shape = _taken(hints[p.name], f"{owner}: {name}: {p.name}")
+            shape = taken(hints[p.name], f"{owner}: {name}: {p.name}")
             if p.kind is inspect.Parameter.VAR_KEYWORD:
                 variadic = shape
             else:
                 default = MISSING if p.default is inspect.Parameter.empty else p.default
                 params.append(Param(p.name, shape, default))
-        returns = _given(hints.get("return", type(None)), f"{owner}: {name}: its result")
+        returns = given(hints.get("return", type(None)), f"{owner}: {name}: its result")
         by_name = {p.name: p for p in params}
         return Primitive(name, effect, grant, tuple(params), variadic, returns, doc, owner, function, by_name)
 
     return declare
 
 
-def _taken(hint: Any, where: str) -> Shape:
+def taken(hint: Any, where: str) -> Shape:
     """The shape of a parameter's type."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is typing.Annotated and isinstance(args[1], Kind):
         kind = args[1]
         return Shape(kind.accepts, kind.schema, kind.decode)
     if origin in (types.UnionType, typing.Union) and type(None) in args and len(args) == 2:
-        inner = _taken(next(a for a in args if a is not type(None)), where)
+        inner = taken(next(a for a in args if a is not type(None)), where)
         decode = inner.decode
         return Shape(
             f"{inner.stub} | None",
@@ -198,7 +198,7 @@ def _taken(hint: Any, where: str) -> Shape:
             inner.records,
         )
     if origin is list:
-        return _list_of(_taken(args[0], where))
+        return _list_of(taken(args[0], where))
     if is_typeddict(hint):
         return _record(hint, where)
     raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary (see cleared.registry.vocabulary)")
@@ -227,7 +227,7 @@ def _record(hint: Any, where: str) -> Shape:
     records: list[type] = []
     for name, field_hint in get_type_hints(hint, include_extras=True).items():
         inner = get_args(field_hint)[0] if get_origin(field_hint) is NotRequired else field_hint
-        shape = _taken(inner, f"{where}.{name}")
+        shape = taken(inner, f"{where}.{name}")
         fields[name] = shape.decode
         schema[name] = shape.schema
         records += shape.records
@@ -258,7 +258,7 @@ def _pass(value: Any, env: Env) -> Any:
     return value
 
 
-def _given(hint: Any, where: str) -> Shape:
+def given(hint: Any, where: str) -> Shape:
     """The shape of a result's type."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is typing.Annotated and isinstance(args[1], Kind):
@@ -276,14 +276,14 @@ def _given(hint: Any, where: str) -> Shape:
         }  # fmt: skip
         return Shape(hint.__name__, schemas[hint], _pass)
     if origin in (types.UnionType, typing.Union):
-        parts = [_given(a, where) for a in args]
+        parts = [given(a, where) for a in args]
         records = tuple(r for p in parts for r in p.records)
         return Shape(" | ".join(p.stub for p in parts), {"anyOf": [p.schema for p in parts]}, _pass, records)
     if origin is list:
-        inner = _given(args[0], where)
+        inner = given(args[0], where)
         return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, _pass, inner.records)
     if is_typeddict(hint):
-        fields = {n: _given(h, f"{where}.{n}") for n, h in get_type_hints(hint, include_extras=True).items()}
+        fields = {n: given(h, f"{where}.{n}") for n, h in get_type_hints(hint, include_extras=True).items()}
         records = tuple(r for s in fields.values() for r in s.records)
         wire = {
             "type": "object",

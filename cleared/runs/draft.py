@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cleared.clock import iso
@@ -53,15 +53,16 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
 
 def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
-    trailers: Sequence[tuple[str, str]],
+    trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes] | None = None,
 ) -> str:  # fmt: skip
-    """Check the draft and seal it: one commit; its id.
+    """Check the draft and seal it, with further ``files``: one commit; its id.
 
     Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check(context.books, context.bank)
     host.step("checked")
     draft = render(host, snapshot, context)
+    draft.changes.update(files or {})
     waiting = log.waiting(host)
     before = snapshot.read(host.layout.log)
     # A process killed between its commit and the end may leave rows waiting that are committed already.

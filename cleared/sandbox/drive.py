@@ -40,8 +40,9 @@ class Job:
     inputs: Mapping[str, object]
     on_print: Callable[[str], None] | None
     monotonic: Callable[[], float]
+    seconds: float
     deadline: float
-    """In ``monotonic``'s time."""
+    """In ``monotonic``'s time, ``seconds`` after the start."""
     shorten: Callable[[float], None]
     """Give the worker at most so many seconds more."""
 
@@ -149,7 +150,7 @@ class Drive:
                 self._print_error = error
                 raise
         if self._printed > cap:
-            raise RuntimeError("too much output")  # ends the feed; told as what it is by `_told`
+            self._guard.kill()  # an exception would reach the script only at its end
 
     def _locate(self, at: Any) -> Position:
         line, column = self._job.script.at(at.start) if at.filename == _SCRIPT_FEED else (1, 1)
@@ -201,10 +202,13 @@ class Drive:
         if isinstance(error, MontySyntaxError) or (
             isinstance(inner, NotImplementedError) and "syntax parser" in message
         ):
-            return self._failed("syntax", "SyntaxError", message, "Correct the line.", frames)
+            deep = "too deeply nested" in message
+            remedy = "Keep long chains of cases in a list and loop over it." if deep else "Correct the line."
+            return self._failed("syntax", "SyntaxError", message, remedy, frames)
         if isinstance(inner, RecursionError):
             return self._failed("recursion", name, message, "Use a loop.", frames)
-        return self._failed("error", name, message, self._hint(inner, message), frames)
+        told = f"{name}: {message}" if message else name
+        return self._failed("error", name, told, self._hint(inner, message), frames)
 
     def _hint(self, inner: BaseException, message: str) -> str | None:
         if isinstance(inner, NotImplementedError) and "cannot suspend" in message:
@@ -219,7 +223,7 @@ class Drive:
 
     def _late(self) -> ScriptError:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
-        message = f"the script did not end within {self._job.limits.seconds:g} s{where}"
+        message = f"the script did not end within {self._job.seconds:g} s{where}"
         return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise `timeout:`.")
 
     def _limit(self, kind: Kind, message: str, what: str) -> ScriptError:

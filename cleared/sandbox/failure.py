@@ -60,7 +60,8 @@ class ScriptError(CheckFailed):
     @property
     def traceback(self) -> str:
         """As Python prints it, with the script's own file name, lines and columns."""
-        return traceback(self.frames, f"{self.type}: {self.message}" if self.message else self.type)
+        told = self.message.startswith(self.type)
+        return traceback(self.frames, self.message if told else f"{self.type}: {self.message}")
 
 
 class HostCallFailed(CheckFailed):

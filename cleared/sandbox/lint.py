@@ -56,6 +56,9 @@ _FORBIDDEN: dict[str, str] = {
     "help": "See `cleared primitives`.",
 }
 
+# The interpreter reads a chain of branches as nesting, and nests to 199 levels.
+_MAX_BRANCHES = 180
+
 _DUNDER = re.compile(r"__\w+__")
 _IGNORE = re.compile(r"#\s*(?:type|ty)\s*:\s*ignore", re.IGNORECASE)
 
@@ -87,13 +90,18 @@ def _ignores(source: str, file: str) -> Iterator[Finding]:
 def _constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
     lines = source.split("\n")
     # A stack, not recursion: a chain of a thousand `+` is a thousand levels deep.
-    todo: list[tuple[ast.AST, ast.AST | None]] = [(tree, None)]
+    todo: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 0)]
     while todo:
-        node, template = todo.pop()
+        node, template, branch = todo.pop()
         if isinstance(node, ast.JoinedStr):
             template = template or node
+        chain = node.orelse if isinstance(node, ast.If) else []
         for child in ast.iter_child_nodes(node):
-            todo.append((child, template))
+            todo.append((child, template, branch + 1 if len(chain) == 1 and child is chain[0] else 0))
+        if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
+            message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
+            remedy = "Keep the cases in a list of dicts and loop over it."
+            yield Finding("nesting", message, Place(file, *_at(node, lines)), remedy)
         for rule, message, remedy, at, word in _refusals(node):
             line, column = _position(at, template, word, lines)
             yield Finding(rule, message, Place(file, line, column), remedy)

@@ -11,13 +11,13 @@ from cleared.clock import SystemClock
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.sandbox.confine import Level
 from cleared.sandbox.drive import Drive, HostCall, Job
-from cleared.sandbox.failure import ScriptError
+from cleared.sandbox.failure import Frame, ScriptError
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.source import normalise, parse
 from cleared.sandbox.tail import Rewritten
 from cleared.sandbox.watch import Watch
-from cleared.sandbox.workers import Confine, Worker, Workers
+from cleared.sandbox.workers import MAX_WORKERS, Confine, Worker, Workers, prepare_client
 
 if TYPE_CHECKING:
     from pydantic_monty import OSPolicy, ResourceLimits
@@ -109,6 +109,7 @@ class Sandbox:
                     inputs=inputs or {},
                     on_print=on_print,
                     monotonic=monotonic,
+                    seconds=round(seconds, 3),
                     deadline=end,
                     shorten=lambda more: self._watch.shorten(guard, more),
                 )
@@ -125,6 +126,9 @@ class Sandbox:
     def _session(
         self, file: str, limits: Limits, seconds: float, now: datetime, timezone: str, seed: str
     ) -> tuple[Worker, Any]:
+        prepare_client()
+        from pydantic_monty import MontyCrashedError
+
         bounds: ResourceLimits = {
             "max_feed_duration_secs": seconds,
             "max_turn_duration_secs": seconds,
@@ -140,7 +144,7 @@ class Sandbox:
             "process_time": "zero",
             "random_start": {"seed": seed},
         }
-        while True:
+        for _ in range(MAX_WORKERS + 1):
             worker = self._workers.take(seconds + 2 * _GRACE)
             try:
                 worker.allow_memory(limits.memory_bytes)
@@ -150,6 +154,9 @@ class Sandbox:
                 self._workers.give(worker, reusable=True)
                 remedy = "Name an IANA time zone, or install the system's tzdata."
                 raise WorkspaceError(str(error), place=Place(file), remedy=remedy) from None
+            except MontyCrashedError:  # it died while idle
+                self._workers.give(worker, reusable=False)
+                continue
             except BaseException:
                 self._workers.give(worker, reusable=False)
                 raise
@@ -159,12 +166,25 @@ class Sandbox:
             with contextlib.suppress(Exception):
                 session.__exit__(None, None, None)
             self._workers.give(worker, reusable=False)
+        raise WorkspaceError(
+            "the sandbox's workers die as soon as they are started",
+            place=Place(file),
+            remedy="Look for a limit on memory or processes; `cleared doctor` says what the sandbox reaches.",
+        )
 
 
 def _read(source: str, file: str) -> Rewritten:
     text = normalise(source)
     tree = parse(text, file)
     if isinstance(tree, Finding):
-        kind, place = "SyntaxError", tree.place
-        raise ScriptError(tree.message, kind="syntax", type=kind, place=place, remedy=tree.remedy)
+        line, column = tree.place.line or 1, tree.place.column or 1
+        shown = text.split("\n")[line - 1 : line]
+        raise ScriptError(
+            tree.message,
+            kind="syntax",
+            type="SyntaxError",
+            place=tree.place,
+            remedy=tree.remedy,
+            frames=[Frame(file, line, column, "<module>", "".join(shown))],
+        )
     return Rewritten(text, tree)

@@ -24,6 +24,7 @@ _SETTINGS = (
     "core.autocrlf=false",
     "core.safecrlf=false",
     "core.quotePath=false",
+    "core.untrackedCache=keep",
     "core.pager=cat",
     "color.ui=false",
     "i18n.logOutputEncoding=UTF-8",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from cleared.vcs.command import GitFailed
+from cleared.vcs.command import Git, GitFailed
 from cleared.vcs.objects import encoded
 from cleared.vcs.repository import Repository
 
@@ -32,37 +32,40 @@ def update_index(
     if not entries:
         return True, None
     index, lock = repo.git_dir / "index", repo.git_dir / "index.lock"
-    private = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
+    own = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
     note = None
     try:
-        if not _take(lock, private):
+        own.mkdir()
+        private, call = own / "index", _Private(repo, own)
+        if not _take(lock, own / "mark"):
             return False, f"the index is locked by another git command ({lock})"
         try:
-            env = {"GIT_INDEX_FILE": str(private)}
             if index.exists():
-                # With its time: git tells by it which of the entries it cannot trust to be unchanged.
                 shutil.copy2(index, private)
             else:
-                repo.git.run("read-tree", commit, env=env)
+                call.run("read-tree", commit)
             try:
-                _set(repo, entries, env)
+                _set(call, repo, entries)
             except GitFailed as error:
                 if not rebuild or b"index" not in error.stderr.splitlines()[-1]:
                     raise
                 aside = repo.git_dir / "index.damaged"
                 shutil.copy2(index, aside)
                 private.unlink()
-                repo.git.run("read-tree", commit, env=env)
+                call.run("read-tree", commit)
                 note = f"the damaged index was rebuilt (the old one is {aside})"
             _sync(private)
+            if note is None and index.exists():
+                # With its old time: git tells by it which entries it cannot trust to be unchanged, and as it
+                # did not see the files just now, it knows no better than before.
+                shutil.copystat(index, private)
             private.replace(index)
         finally:
             lock.unlink(missing_ok=True)
     except (OSError, GitFailed) as error:
         return False, f"the index could not be updated: {getattr(error, 'strerror', None) or error}"
     finally:
-        with suppress(OSError):
-            private.unlink(missing_ok=True)
+        shutil.rmtree(own, ignore_errors=True)
     return True, note
 
 
@@ -75,22 +78,42 @@ def sweep_index(repo: Repository) -> None:
     with suppress(OSError), os.scandir(repo.git_dir) as found:
         for entry in found:
             if entry.name.startswith(_NAME):
-                Path(entry.path).unlink(missing_ok=True)
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _set(repo: Repository, entries: Mapping[str, tuple[str, str] | None], env: Mapping[str, str]) -> None:
+class _Private:
+    """git on a copy of the index, in an empty working tree.
+
+    When git writes an index it looks at the files that changed in the same instant as the index did, and for
+    that it runs the user's clean filters. Where there are no files, there is nothing to run them on.
+    """
+
+    def __init__(self, repo: Repository, own: Path) -> None:
+        nothing = own / "nothing"
+        nothing.mkdir()
+        self._git = Git(nothing)
+        self._env = {
+            "GIT_DIR": str(repo.git_dir),
+            "GIT_WORK_TREE": str(nothing),
+            "GIT_INDEX_FILE": str(own / "index"),
+        }
+
+    def run(self, *args: str, input: bytes | None = None) -> None:
+        self._git.run(*args, input=input, env=self._env)
+
+
+def _set(call: _Private, repo: Repository, entries: Mapping[str, tuple[str, str] | None]) -> None:
     none = "0" * (40 if repo.hash_name == "sha1" else 64)
     # Removals first: a file may make place for a folder of its name.
     lines = [f"0 {none}\t".encode() + encoded(path) for path, entry in entries.items() if entry is None]
     for path, entry in entries.items():
         if entry is not None:
             lines.append(f"{entry[0]} {entry[1]}\t".encode() + encoded(path))
-    repo.git.run("update-index", "--replace", "-z", "--index-info", input=b"".join(x + b"\0" for x in lines), env=env)
+    call.run("update-index", "--replace", "-z", "--index-info", input=b"".join(x + b"\0" for x in lines))
 
 
-def _take(lock: Path, private: Path) -> bool:
+def _take(lock: Path, marked: Path) -> bool:
     # A link appears with its content, so that even a kill right here leaves a lock that is known as ours.
-    marked = private.with_name(private.name + ".mark")
     marked.write_bytes(_MARK)
     try:
         os.link(marked, lock)
@@ -102,8 +125,6 @@ def _take(lock: Path, private: Path) -> bool:
                 file.write(_MARK)
         except FileExistsError:
             return False
-    finally:
-        marked.unlink(missing_ok=True)
     return True
 
 

@@ -76,7 +76,11 @@ class RefMove:
         with suppress(BrokenPipeError):
             cast(IO[bytes], process.stdin).close()
         process.stdin = None
-        return process.communicate()[1]
+        said = process.communicate()[1]
+        if process.wait() < 0:  # killed, and its locks with nobody to let go of them
+            with suppress(WorkspaceError, OSError):
+                settle(self._repo, self._repo.branch, self._new)
+        return said
 
     def _refused(self) -> WorkspaceError:
         said = first_line(self._end())

@@ -1,0 +1,110 @@
+"""``cleared agent …``"""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from typing import Annotated
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, host_of
+from cleared.cli.output import fields, out, out_json, say, table
+
+app = typer.Typer(help="Run agents and look at them.", no_args_is_help=True, rich_markup_mode=None)
+
+NAME = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
+
+
+@app.command("run")
+def run(
+    name: NAME,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run the working copy and show what it would post; change nothing.")
+    ] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Run an agent as committed: one commit, or nothing.
+
+    The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
+    status (succeeded, failed, dry_run), result, commits, entries, cards, duration_ms, error.
+    """
+    from cleared.app import run as run_agent
+    from cleared.registry.wire import to_json
+
+    result = run_agent(host_of(workspace), name, dry_run=dry_run)
+    for warning in result.warnings:
+        say(f"cleared: {warning}")
+    if json:
+        out_json(result.data())
+    elif result.error is None:
+        if dry_run:
+            _show_entries(result.data()["entries"])
+        out(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
+    bad = [c for c in result.cards if c.kind == "bad_file"]
+    for card in bad:
+        say(f"cleared: {card.title}")
+    if result.error is not None:
+        say(f"cleared: {result.agent} failed; nothing of it was committed. {result.error}")
+        if result.error.traceback:
+            say(result.error.traceback)
+        if result.commits:
+            say(f"cleared run show {result.run_id} has every call")
+    elif dry_run:
+        say(f"dry run: {_count(len(result.entries), 'entry', 'entries')}, {_count(len(result.cards), 'card')}; "
+            "nothing was changed")  # fmt: skip
+    elif result.commits:
+        say(f"{result.commits[0][:10]} {result.message}")
+        if result.cards:
+            say(f"{_count(len(result.cards), 'card waits', 'cards wait')} for review: cleared queue list")
+    if result.exit_code:
+        sys.stdout.flush()
+        raise typer.Exit(int(result.exit_code))
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _show_entries(entries: list[dict[str, object]]) -> None:
+    from cleared.cli.journal import show_entries
+
+    if entries:
+        show_entries(entries, sys.stderr)
+
+
+@app.command("list")
+def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the agents: what starts them, whether the working copy is the committed one."""
+    from cleared.queries import agents
+
+    found = agents(host_of(workspace))
+    if json:
+        out_json([{k: v for k, v in a.items() if k != "source"} for a in found])
+        return
+    table(
+        ["name", "trigger", "schedule", "state", "checks", "description"],
+        (
+            (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"],
+             f"{len(a['findings'])} findings" if a["findings"] else "ok", a["description"])
+            for a in found
+        ),
+        empty="There are no agents yet: put a script into agents/.",
+    )  # fmt: skip
+
+
+@app.command("show")
+def show(name: NAME, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show an agent: its header, what the checks say, its script."""
+    from cleared.queries import agent
+
+    found = agent(host_of(workspace), name)
+    if json:
+        out_json(found)
+        return
+    fields((k, ", ".join(v) if isinstance(v, list) else v) for k, v in found.items() if k not in ("source", "findings"))
+    for f in found["findings"]:
+        out(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
+    out("")
+    out(found["source"].rstrip())

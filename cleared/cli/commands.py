@@ -1,0 +1,57 @@
+"""The tree of commands. Each command's module is imported here; what they need, they import when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cleared.cli import agent, journal, period, queue, run_cmd, setup, tools
+from cleared.cli.options import choose
+
+HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
+
+Exit codes: 0 done · 1 the script or a check failed · 2 usage · 3 refused by policy · 4 workspace unusable ·
+5 busy · 130 interrupted. Results go to stdout, everything else to stderr.
+"""
+
+app = typer.Typer(
+    help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)  # fmt: skip
+
+
+def _version(value: bool) -> None:
+    if value:
+        from cleared import __version__
+        from cleared.cli.output import out
+
+        out(f"cleared {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    workspace: Annotated[
+        Path | None, typer.Option("-C", "--workspace", metavar="DIR", help="The workspace to work in.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    choose(workspace)
+
+
+setup.register(app)
+app.add_typer(agent.app, name="agent")
+app.add_typer(run_cmd.app, name="run")
+app.add_typer(journal.app, name="journal")
+app.add_typer(queue.app, name="queue")
+app.add_typer(period.app, name="period")
+tools.register(app)
+
+
+def command() -> Any:
+    """The click command behind it all."""
+    return typer.main.get_command(app)

@@ -1,0 +1,119 @@
+"""``cleared journal …``"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, host_of
+from cleared.cli.output import out, out_json, safe, say, table
+
+app = typer.Typer(help="Read, check and void journal entries.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_(
+    month: MonthOption = None,
+    status: Annotated[str | None, typer.Option("--status", help="Only entries of this status.")] = None,
+    account: Annotated[int | None, typer.Option("--account", metavar="N", help="Only entries that touch it.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Only entries that hold this text.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, help="Only the newest so many.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """List entries in the order of their ids."""
+    from cleared.ledger.entry import STATUSES
+    from cleared.queries import journal
+
+    if status is not None and status not in STATUSES:
+        raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
+    found = journal(host_of(workspace), month=month, status=status, account=account, text=text, limit=limit)
+    if json:
+        out_json(found)
+    else:
+        show_entries(found, sys.stdout)
+
+
+def show_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
+    """Entries as lines a person reads: id, date, amount, debit ← credit, status, description."""
+    if not entries:
+        file.write("No entries.\n")
+        return
+    width = max(len(e["amount"]) for e in entries)
+    ids = max(len(e["entry_id"]) for e in entries)
+    for e in entries:
+        debits = "+".join(str(x["account_id"]) for x in e["lines"] if float(x["debit"]) > 0)
+        credits = "+".join(str(x["account_id"]) for x in e["lines"] if float(x["credit"]) > 0)
+        file.write(
+            f"{e['entry_id']:<{ids}}  {e['date']}  {e['amount']:>{width}}  {debits:>9} ← {credits:<9}  "
+            f"{e['status']:<14}  {safe(e['description'])[:70]}\n"
+        )
+
+
+@app.command("check")
+def check(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Check every invariant over all books, and compare them with the last commit.
+
+    Finds what was damaged by hand, and names commits that touched the books without a run or a decision. Exits 1
+    where anything is wrong.
+    """
+    from cleared.queries import check as check_books
+
+    host = host_of(workspace)
+    found = check_books(host)
+    if json:
+        out_json({"ok": not found, "violations": found})
+    elif not found:
+        from cleared.queries import journal
+
+        out(f"The books are in order: {len(journal(host))} entries, every invariant holds.")
+    for v in [] if json else found:
+        where = f"{v['place']}: " if v["place"] else ""
+        entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
+        out(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
+    if found:
+        say(f"cleared: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        sys.stdout.flush()
+        raise typer.Exit(1)
+
+
+@app.command("void")
+def void(
+    entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id (or one of its legs').")],
+    reason: Annotated[str, typer.Option("--reason", help="Why.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
+    from cleared.runs.decide import void_entry
+
+    original, reversal, commit = void_entry(host_of(workspace), entry_id, reason)
+    if json:
+        out_json({"entry_id": original, "reversal": reversal, "commit": commit})
+    else:
+        out(f"{original} is voided by {reversal} ({commit[:10]}).")
+
+
+@app.command("balance")
+def balance(
+    account: Annotated[int | None, typer.Argument(metavar="[ACCOUNT]", help="Only this account.")] = None,
+    month: MonthOption = None,
+    as_of: Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="Up to and including this day.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the trial balance: debits minus credits of each account. It sums to zero."""
+    from decimal import Decimal
+
+    from cleared.queries import balance as balances
+
+    found = balances(host_of(workspace), account, month=month, as_of=as_of)
+    if json:
+        out_json(found)
+        return
+    rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in found]
+    if account is None and rows:
+        rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in found))))
+    table(["account", "name", "type", "balance"], rows, right=["balance"], empty="Nothing has been posted yet.")

@@ -1,0 +1,37 @@
+"""Options many commands share, and opening the workspace they name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cleared.runs.host import Host
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-C", "--workspace", metavar="DIR", help="The workspace (default: the one that holds the current directory)."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
+
+_chosen: dict[str, Path | None] = {"workspace": None}
+
+
+def choose(workspace: Path | None) -> None:
+    """Remember ``cleared -C DIR`` given before the command."""
+    _chosen["workspace"] = workspace
+
+
+def host_of(workspace: Path | None) -> Host:
+    """The opened workspace. Raises ``WorkspaceError``."""
+    from cleared.app import open_workspace
+    from cleared.cli.output import say
+    from cleared.clock import clock_from
+
+    return open_workspace(workspace or _chosen["workspace"], clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=say)

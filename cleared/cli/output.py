@@ -1,0 +1,76 @@
+"""What a person or a program reads: tables, JSON, and text from outside made harmless to a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def safe(text: object) -> str:
+    """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``)."""
+    string = str(text)
+    if string.isascii() and string.isprintable():
+        return string
+    return "".join(c if c == " " or unicodedata.category(c) not in _UNSEEN else _escape(c) for c in string)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def safe_lines(text: str) -> str:
+    """As ``safe``, but newlines stay: for messages of several lines that are our own."""
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def say(text: str) -> None:
+    """A line for whoever watches, on stderr."""
+    sys.stderr.write(safe_lines(text) + "\n")
+    sys.stderr.flush()
+
+
+def out(text: str) -> None:
+    """A result, on stdout."""
+    sys.stdout.write(safe_lines(text) + "\n")
+
+
+def out_json(value: Any) -> None:
+    """One JSON value on stdout. ASCII only, so that no terminal is steered by a bank's text."""
+    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True)
+    sys.stdout.write("\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), empty: str) -> None:
+    """A table on stdout; ``empty`` is said instead of one without rows. Columns in ``right`` are aligned right."""
+    cells = [[safe(c) if c is not None else "" for c in row] for row in rows]
+    if not cells:
+        out(empty)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = sys.stdout.isatty()
+    shown = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold" if terminal else "")
+    for name in columns:
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=not terminal)
+    for row in cells:
+        shown.add_row(*(Text(c) for c in row))
+    Console(file=sys.stdout, highlight=False, width=None if terminal else 400).print(shown)
+
+
+def fields(pairs: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one a line, on stdout."""
+    shown = [(name, "" if value is None else str(value)) for name, value in pairs]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        first, *rest = safe_lines(value).split("\n")
+        out(f"{name:<{width}}  {first}".rstrip())
+        for line in rest:
+            out(" " * (width + 2) + line)

@@ -1,0 +1,82 @@
+"""``cleared period …``: closing the books, and opening them again."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, host_of
+from cleared.cli.output import out, out_json, table
+
+app = typer.Typer(help="Close periods and reopen them.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def _day(text: str) -> date:
+    import calendar
+
+    from cleared.queries import month_of
+
+    try:
+        if len(text) == 7:
+            year, month = month_of(text)
+            return date(year, month, calendar.monthrange(year, month)[1])
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day or month; write 2025-01-31 or 2025-01") from None
+
+
+@app.command("close")
+def close(
+    through: Annotated[
+        str, typer.Argument(metavar="DATE", help="The last day (2025-01-31) or month (2025-01) to close.")
+    ],
+    filed: Annotated[bool, typer.Option("--filed", help="Mark it as filed with the authorities.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="A note.")] = "",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Close everything up to a day: nothing new can be dated there."""
+    from cleared.runs.decide import close_period
+
+    day = _day(through)
+    commit = close_period(host_of(workspace), day, filed=filed, reason=reason)
+    if json:
+        out_json({"through": day.isoformat(), "commit": commit})
+    else:
+        out(f"The books are closed through {day} ({commit[:10]}).")
+
+
+@app.command("reopen")
+def reopen(
+    start: Annotated[str, typer.Argument(metavar="DATE", help="The first day (2025-01-01) or month to open again.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Reopen everything from a day on; a commit with a reason."""
+    from cleared.runs.decide import reopen_period
+
+    day = _day(start).replace(day=1) if len(start) == 7 else _day(start)
+    commit = reopen_period(host_of(workspace), day, reason)
+    if json:
+        out_json({"from": day.isoformat(), "commit": commit})
+    else:
+        out(f"The books are open from {day} ({commit[:10]}).")
+
+
+@app.command("list")
+def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List every closing and reopening."""
+    from cleared.queries import periods
+
+    found = periods(host_of(workspace))
+    if json:
+        out_json(found)
+        return
+    table(
+        ["through", "state", "by", "at", "reason"],
+        ((m["through"] or "(all open)", m["state"], m["by"], m["at"], m["reason"]) for m in found),
+        empty="No period has been closed.",
+    )

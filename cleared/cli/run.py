@@ -1,0 +1,60 @@
+"""Running one command: every refusal becomes one paragraph on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from cleared.errors import ClearedError, ExitCode
+
+
+def run(argv: Sequence[str]) -> int:
+    """Execute ``cleared`` with these arguments; the exit code."""
+    import click
+
+    from cleared.cli.commands import command
+
+    try:
+        command()(list(argv), prog_name="cleared", standalone_mode=False)
+        sys.stdout.flush()
+        return ExitCode.DONE
+    except ClearedError as e:
+        return _refuse(e, "--json" in argv)
+    except click.exceptions.Exit as e:
+        return int(e.exit_code)
+    except click.ClickException as e:
+        e.show(sys.stderr)
+        return ExitCode.USAGE
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        print("cleared: interrupted", file=sys.stderr)  # noqa: T201
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (| head); point stdout away so that the exit says nothing of it.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except OSError as e:
+        from cleared.workspace.files import reason
+
+        where = f"{e.filename}: " if e.filename else ""
+        print(f"cleared: {where}{reason(e)}; nothing was changed", file=sys.stderr)  # noqa: T201
+        return ExitCode.UNUSABLE
+    except RecursionError:
+        print("cleared: the input is nested too deeply", file=sys.stderr)  # noqa: T201
+        return ExitCode.FAILED
+
+
+def _refuse(error: ClearedError, as_json: bool) -> int:
+    from cleared.cli.output import safe_lines
+
+    if as_json:
+        data = {
+            "type": type(error).__name__, "message": error.message, "place": str(error.place) if error.place else None,
+            "remedy": error.remedy, "exit_code": int(error.exit_code),
+        }  # fmt: skip
+        sys.stdout.write(json.dumps({"error": data}, ensure_ascii=True) + "\n")
+    print(f"cleared: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201
+    return int(error.exit_code)

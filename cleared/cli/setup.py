@@ -1,0 +1,84 @@
+"""``init``, ``import``, ``demo``: getting books and files."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, host_of
+from cleared.cli.output import out, out_json, say
+
+
+class Entity(StrEnum):
+    """Kinds of business a chart of accounts is shipped for."""
+
+    llc_single_member = "llc_single_member"
+    s_corp = "s_corp"
+    sole_proprietor = "sole_proprietor"
+    generic = "generic"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("init")(init)
+    app.command("import")(import_)
+    app.command("demo")(demo)
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the workspace will be; new or empty.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the business (default: of the directory).")
+    ] = None,
+    entity: Annotated[
+        Entity, typer.Option("--entity", help="Decides the chart of accounts.")
+    ] = Entity.llc_single_member,
+    currency: Annotated[
+        str, typer.Option("--currency", metavar="CODE", help="Currency of the books (ISO 4217).")
+    ] = "USD",
+    json: JsonOption = False,
+) -> None:
+    """Make a workspace: folders, chart of accounts, starter agents, one commit."""
+    from cleared.clock import clock_from
+    from cleared.runs.initialise import initialise
+
+    clock = clock_from(os.environ.get("CLEARED_CLOCK"))
+    root, commit = initialise(directory, name=name, entity_type=entity.value, currency=currency, clock=clock)
+    if json:
+        out_json({"workspace": str(root), "commit": commit})
+        return
+    out(f"Made the workspace {root} ({commit[:10]}).")
+    say(f"Next: cd {directory}, copy bank files into import/, then: cleared agent run ingest")
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files to hand in.")],
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Copy bank files into the drop folder (import/), each whole or not at all."""
+    from cleared.runs.intake import import_files
+
+    host = host_of(workspace)
+    names = import_files(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
+    if json:
+        out_json([f"{host.layout.import_dir}/{name}" for name in names])
+        return
+    for name in names:
+        out(f"{host.layout.import_dir}/{name}")
+    say("Next: cleared agent run ingest")
+
+
+def demo(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to make it; new or empty (default: a temporary one).")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a sample workspace with six months of bank files, and walk through the main job."""
+    from cleared.demo.walk import walk
+
+    walk(directory, json)

@@ -1,0 +1,130 @@
+"""``accounts``, ``config``, ``primitives``, ``doctor``, ``bridge``, ``rpc``: looking under the bonnet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, host_of
+from cleared.cli.output import out, out_json, say, table
+
+accounts_app = typer.Typer(help="The chart of accounts.", no_args_is_help=True, rich_markup_mode=None)
+config_app = typer.Typer(help="The settings in config.yaml.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(accounts_app, name="accounts")
+    app.add_typer(config_app, name="config")
+    app.command("primitives")(primitives)
+    app.command("doctor")(doctor)
+    app.command("rpc")(rpc)
+    app.command("bridge")(bridge)
+
+
+@accounts_app.command("list")
+def accounts_list(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List all accounts."""
+    from cleared.queries import accounts
+
+    found = accounts(host_of(workspace))
+    if json:
+        out_json(found)
+        return
+    table(
+        ["account", "name", "type", "tax line", "status"],
+        ((a["account_id"], a["account_name"], a["account_type"], a["tax_line"], a["status"]) for a in found),
+        empty="The chart of accounts is empty.",
+    )
+
+
+@config_app.command("get")
+def config_get(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as thresholds.auto_confirm.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Print a setting (never a secret)."""
+    from cleared.config.load import get
+
+    value = get(host_of(workspace).config, key)
+    if json or isinstance(value, dict | list):
+        out_json(value)
+    else:
+        out(str(value))
+
+
+@config_app.command("set")
+def config_set(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as business.timezone.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Change a setting in config.yaml; its comments stay. Refused where the result would not be valid."""
+    from cleared.config.edit import set_value
+    from cleared.workspace.files import write_atomic
+
+    host = host_of(workspace)
+    path = host.root / host.layout.config_file
+    text = set_value(path.read_text(encoding="utf-8"), key, value)
+    write_atomic(path, text.encode("utf-8"))
+    say(f"{host.layout.config_file}: {key} is now {value}; commit it with: git commit {host.layout.config_file}")
+
+
+def primitives(
+    stubs: Annotated[bool, typer.Option("--stubs", help="As declarations for a type checker.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the reference page.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List what agent scripts can call."""
+    from cleared.primitives import registry
+    from cleared.registry import describe
+
+    if stubs:
+        out(describe.stubs(registry()).rstrip())
+    elif markdown:
+        out(describe.markdown(registry()).rstrip())
+    elif json:
+        out_json([describe.describe(p) for p in registry().values()])
+    else:
+        table(
+            ["primitive", "effect", "grant", "what it does"],
+            ((p.name, p.effect.value, p.grant, p.doc.split("\n", 1)[0].replace("``", "")) for p in registry().values()),
+            empty="",
+        )
+
+
+def doctor(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Say what this machine and workspace are fit for: git, sandbox, confinement, locks, stale files."""
+    from cleared.cli.doctor import doctor as examine
+
+    examine(workspace, json)
+
+
+def bridge() -> None:
+    """Run scripts for whoever holds the primitives: JSON-RPC 2.0 lines on stdin and stdout."""
+    import sys
+
+    from cleared.rpc.bridge import serve_bridge
+
+    serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def rpc(
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve on stdin and stdout.")] = False,
+    socket: Annotated[
+        Path | None, typer.Option("--socket", metavar="PATH", help="Serve on a Unix socket, for this user only.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Offer this workspace's reading primitives and commands as JSON-RPC 2.0 lines; never decisions."""
+    from cleared.rpc.service import serve_socket, serve_stdio
+
+    if stdio == (socket is not None):
+        raise typer.BadParameter("give exactly one of --stdio and --socket PATH")
+    host_of(workspace)
+    if socket is not None:
+        serve_socket(lambda: host_of(workspace), socket)
+    else:
+        serve_stdio(lambda: host_of(workspace))

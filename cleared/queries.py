@@ -1,0 +1,270 @@
+"""What can be asked of a workspace, as plain data: the command line, RPC and pages show the same answers.
+
+Everything is read from the last commit; nothing here changes anything but to complete a seal that was killed.
+Amounts are strings of digits, times UTC ISO 8601.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from cleared.cards import store
+from cleared.clock import iso
+from cleared.errors import PrimitiveError, UsageError
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books
+from cleared.ledger.checks import check_against, check_books
+from cleared.ledger.violations import Violation
+from cleared.primitives import accounts as account_primitives
+from cleared.primitives import journal as journal_primitives
+from cleared.registry.wire import to_json
+from cleared.runs.host import Host
+from cleared.runs.outcome import card_data
+from cleared.runs.session import CommittedSource, WorkingSource, dirty, open_books
+from cleared.runs.trace import Traces
+from cleared.vcs import Repository, Snapshot
+
+_MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
+# Commits of these kinds touch the books without a run: set-up and people's decisions, marked by a trailer.
+_MARKS: Final = ("Run", "Decision")
+
+
+@contextmanager
+def committed(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
+    """The last commit's books."""
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        yield (repo, snapshot, *open_books(host, CommittedSource(snapshot)))
+
+
+def agents(host: Host) -> list[dict[str, Any]]:
+    """Every agent: its header, whether its working copy is the committed one."""
+    with committed(host) as (_, snapshot, _books, _bank):
+        names = {p for p in snapshot.entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
+        folder = host.root / host.layout.agents_dir
+        if folder.is_dir():
+            names |= {f"{host.layout.agents_dir}/{p.name}" for p in folder.glob("*.py") if not p.name.startswith(".")}
+        return [_agent(host, snapshot, path) for path in sorted(names)]
+
+
+def agent(host: Host, name: str) -> dict[str, Any]:
+    """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
+    path = host.layout.agent_path(name)
+    with committed(host) as (_, snapshot, _books, _bank):
+        found = _agent(host, snapshot, path)
+        if found["state"] == "missing":
+            known = [a["name"] for a in agents(host)]
+            raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(known) or 'none yet'}.")
+        return found
+
+
+def _agent(host: Host, snapshot: Snapshot, path: str) -> dict[str, Any]:
+    from cleared.sandbox.header import parse_header
+    from cleared.sandbox.lint import lint
+
+    head = snapshot.read(path)
+    full = host.root / path
+    work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
+    state = "committed"
+    if head is None:
+        state = "missing" if work is None else "not committed"
+    elif work != head:
+        state = "changed"
+    source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
+    header, findings = parse_header(source, path, kind="agent")
+    findings = [*findings, *lint(source, path)] if source else []
+    return {
+        "name": path.rsplit("/", 1)[1].removesuffix(".py"),
+        "title": header.name if header else None,
+        "description": header.description if header else None,
+        "trigger": list(header.triggers) if header else [],
+        "schedule": header.schedule if header else None,
+        "watch": list(header.watch) if header else [],
+        "event": list(header.event) if header else [],
+        "file": path,
+        "state": state,
+        "findings": [
+            {"rule": f.rule, "message": f.message, "place": str(f.place), "remedy": f.remedy} for f in findings
+        ],
+        "source": source,
+    }
+
+
+def runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
+    """The newest runs first; where the traces are gone, what the commits still say of them."""
+    found = [_brief(r) for r in Traces(host.layout.state_dir).runs(limit, agent)]
+    if len(found) < limit:
+        seen = {r["run_id"] for r in found}
+        found += [r for r in _committed_runs(host, limit) if r["run_id"] not in seen and agent in (None, r["agent"])]
+    return sorted(found, key=lambda r: str(r["run_id"]), reverse=True)[:limit]
+
+
+def _brief(run: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run_id": run["id"], "agent": run["agent"], "status": run["status"], "started_at": run["started_at"],
+        "duration_ms": run["duration_ms"], "message": run["message"], "commits": run["commits"] or [],
+        "entries": len(run["entries"] or []), "cards": len(run["cards"] or []),
+        "error": (run["error"] or {}).get("message"),
+    }  # fmt: skip
+
+
+def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
+    from cleared.vcs import history
+
+    with host.reading():
+        pass
+    return [
+        {
+            "run_id": c.trailers["Run"], "agent": c.trailers.get("Agent", ""),
+            "status": "failed" if "Attempt" in c.trailers else "succeeded",
+            "started_at": c.trailers.get("Clock", iso(c.when)), "duration_ms": None, "message": c.subject,
+            "commits": [c.id], "entries": None, "cards": None,
+            "error": c.subject if "Attempt" in c.trailers else None,
+        }
+        for c in history.log(host.root, limit * 3, grep="Run: ")
+        if "Run" in c.trailers
+    ]  # fmt: skip
+
+
+def run(host: Host, run_id: str) -> dict[str, Any]:
+    """One run with every call. Raises ``UsageError`` where there is none."""
+    found = Traces(host.layout.state_dir).run(run_id)
+    if found is not None:
+        data = {"run_id": found.pop("id"), **found}
+        for key in ("pid",):
+            data.pop(key, None)
+        return data
+    if len(run_id) >= 4:
+        for brief in _committed_runs(host, 1_000):
+            if brief["run_id"] == run_id or str(brief["run_id"]).startswith(run_id):
+                return {**brief, "calls": [], "note": "the trace of this run is not on this machine; its commit is"}
+    raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
+
+
+def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
+    """The queue, oldest first. ``status``: open, resolved or all."""
+    with committed(host) as (_, snapshot, _books, _bank):
+        found = store.load(CommittedSource(snapshot), host.layout.queue_dir).values()
+        return [card_data(c) for c in found if status in ("all", c.status)]
+
+
+def month_of(text: str) -> tuple[int, int]:
+    """``2025-01`` → ``(2025, 1)``. Raises ``UsageError``."""
+    found = _MONTH.fullmatch(text)
+    if not found:
+        raise UsageError(f"{text!r} is not a month", remedy="Write it like 2025-01.")
+    return int(found[1]), int(found[2])
+
+
+def journal(
+    host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
+    text: str | None = None, limit: int | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
+    year, number = month_of(month) if month else (None, None)
+    with committed(host) as (_, _snapshot, books, _bank):
+        found = journal_primitives.query(books, status, year, number, account, text, limit)
+        return [to_json(dict(e)) for e in found]
+
+
+def balance(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
+    """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
+    from datetime import date
+
+    try:
+        day = date.fromisoformat(as_of) if as_of else None
+    except ValueError:
+        raise UsageError(f"{as_of!r} is not a date", remedy="Write it like 2025-01-31.") from None
+    year, number = month_of(month) if month else (None, None)
+    with committed(host) as (_, _snapshot, books, _bank):
+        if account is not None and books.chart.get(account) is None:
+            message, remedy = books.chart.why_not_postable(account, date.min) or ("", "")
+            raise UsageError(message, remedy=remedy)
+        used = {leg.account_id for e in books.entries() for leg in e.legs}
+        rows = []
+        for info in books.chart.accounts.values():
+            if account in (None, info.account_id) and (account is not None or info.account_id in used):
+                amount = books.balance(info.account_id, year=year, month=number, as_of=day)
+                rows.append(
+                    {"account_id": info.account_id, "account_name": info.account_name,
+                     "account_type": info.account_type, "balance": to_json(amount)}
+                )  # fmt: skip
+        return rows
+
+
+def accounts(host: Host) -> list[dict[str, Any]]:
+    """The chart of accounts."""
+    with committed(host) as (_, _snapshot, books, _bank):
+        return [dict(account_primitives.show(a)) for a in books.chart.accounts.values()]
+
+
+def periods(host: Host) -> list[dict[str, Any]]:
+    """Every closing and reopening, oldest first."""
+    from datetime import date
+
+    with committed(host) as (_, _snapshot, books, _bank):
+        return [
+            {"through": None if m.through == date.min else m.through.isoformat(), "state": m.state, "by": m.by,
+             "at": m.at, "reason": m.reason, "digest": m.digest}
+            for m in books.periods.marks
+        ]  # fmt: skip
+
+
+def primitives(host: Host | None = None) -> list[dict[str, Any]]:
+    """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
+    from cleared.primitives import registry
+    from cleared.registry.describe import describe
+
+    return [describe(p) for p in (host.registry if host else registry()).values()]
+
+
+def check(host: Host) -> list[dict[str, Any]]:
+    """Every violation in the working tree's books: invariants, differences from HEAD, commits of unknown origin."""
+    found = [_violation(v) for v in _check(host)]
+    return found
+
+
+def _check(host: Host) -> list[Violation]:
+    from cleared.errors import Place
+    from cleared.vcs import history
+
+    with committed(host) as (_, snapshot, head_books, _head_bank):
+        books, bank = open_books(host, WorkingSource(host))
+        found = []
+        try:
+            found += check_books(books, bank)
+            months = sorted({*books.months(), *head_books.months()})
+            found += check_against(books, CommittedSource(snapshot), months)
+        except (PrimitiveError, UsageError):
+            raise
+        named = {v.place.file for v in found if v.place}
+        for d in dirty(host, snapshot):
+            if d.path not in named and (d.kind != "untracked" or host.layout.is_managed_file(d.path)):
+                found.append(
+                    Violation(
+                        "unchanged", f"the file is {d.kind} compared with the last commit",
+                        f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
+                    )
+                )  # fmt: skip
+        roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
+        for commit in history.commits_touching(host.root, roots):
+            if not any(mark in commit.trailers for mark in _MARKS):
+                found.append(
+                    Violation(
+                        "provenance",
+                        f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)}) "
+                        "changed the books without a run or a decision",
+                        f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries.",
+                    )
+                )  # fmt: skip
+        return found
+
+
+def _violation(v: Violation) -> dict[str, Any]:
+    return {
+        "check": v.check, "message": v.message, "remedy": v.remedy, "place": str(v.place) if v.place else None,
+        "entry_id": v.entry_id, "account_id": v.account_id,
+    }  # fmt: skip

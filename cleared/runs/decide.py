@@ -1,0 +1,120 @@
+"""What people decide: voiding an entry, closing a period. The same draft and the same seal as a run, no script."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from datetime import date
+
+from cleared.clock import iso
+from cleared.errors import CheckFailed, PolicyError, UsageError
+from cleared.ledger.checks import check_books, trial_balance_digest
+from cleared.ledger.periods import PeriodMark, append_mark
+from cleared.ledger.violations import BooksViolated
+from cleared.primitives.context import Context
+from cleared.primitives.journal import void
+from cleared.runs import draft
+from cleared.runs.host import Host
+from cleared.runs.session import make_context, new_run_id, refuse_dirty
+from cleared.vcs import Snapshot
+
+
+def actor() -> str:
+    """Who sits at the keyboard, as the system names them."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        name = ""
+    return "".join(c for c in name if c.isprintable())[:60] or "unknown"
+
+
+def _decide(host: Host, what: str, act: Callable[[Context], tuple[str, dict[str, bytes]]]) -> str:
+    """One decision, one commit; its id. ``act`` stages, and gives the message and further files."""
+    with host.writing(what) as repo:
+        snapshot = Snapshot(repo, repo.head())
+        refuse_dirty(host, snapshot)
+        now = host.clock.now().replace(microsecond=0)
+        decision = new_run_id(now)
+        context = make_context(
+            host, repo, snapshot, agent="user", now=now, run_id=decision,
+            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
+            on_log=host.say, run_script=_no_scripts,
+        )  # fmt: skip
+        message, files = act(context)
+        context.note("decision", f"{message} (by {actor()})")
+        trailers = [("Decision", decision), ("By", actor()), ("Clock", iso(now))]
+        return draft.commit(host, repo, snapshot, context, message, trailers, files)
+
+
+def _no_scripts(name: str, args: object) -> None:
+    raise PolicyError("a decision runs no script")
+
+
+def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
+    """Void an entry; ``(entry id, reversal's id, commit)``."""
+    ids: list[str] = []
+
+    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+        original = context.books.existing(entry_id)
+        reversal = void(context, entry_id, reason)
+        ids.extend((original.entry_id, reversal["entry_id"]))
+        return f"void: {original.entry_id}: {' '.join(reason.split())}"[:200], {}
+
+    commit = _decide(host, f"journal void {entry_id}", act)
+    return ids[0], ids[1], commit
+
+
+def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "") -> str:
+    """Close all days up to and including ``through``; the commit. Raises ``BooksViolated`` if the books are not in
+    order, ``PolicyError`` if that much is closed already."""
+
+    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+        books = context.books
+        closed = books.periods.closed_through
+        if closed is not None and through <= closed:
+            raise PolicyError(
+                f"the books are closed through {closed} already", remedy="Reopen first: cleared period reopen DATE."
+            )
+        if through >= context.today:
+            raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
+        violations = check_books(books, context.bank)
+        if violations:
+            raise BooksViolated(violations)
+        waiting = [e.entry_id for e in books.entries() if e.status == "pending-review" and e.date <= through]
+        if waiting:
+            raise CheckFailed(
+                f"{len(waiting)} entries up to {through} still wait for review: {', '.join(waiting[:5])}"
+                + (" …" if len(waiting) > 5 else ""),
+                remedy="Decide them first (cleared queue list).",
+            )
+        mark = PeriodMark(
+            through, "filed" if filed else "closed", actor(), iso(context.now), reason,
+            trial_balance_digest(books, through),
+        )  # fmt: skip
+        path = books.paths.periods
+        return f"close: through {through}", {path: append_mark(books.source.read(path), mark)}
+
+    return _decide(host, "period close", act)
+
+
+def reopen_period(host: Host, start: date, reason: str) -> str:
+    """Reopen everything from ``start`` on, with a reason; the commit."""
+    if not reason.strip():
+        raise UsageError("reopening needs a reason", remedy="Pass --reason.")
+
+    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+        books = context.books
+        closed = books.periods.closed_through
+        if closed is None or start > closed:
+            raise PolicyError(f"{start} is not in a closed period", remedy="cleared period list shows them.")
+        keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
+        first = min(m.through for m in books.periods.marks if m.state != "open")
+        still = keep if keep >= first else date.min
+        digest = trial_balance_digest(books, still) if still > date.min else ""
+        mark = PeriodMark(still, "open", actor(), iso(context.now), reason, digest)
+        path = books.paths.periods
+        return f"close: reopened from {start}: {' '.join(reason.split())}"[:200], {
+            path: append_mark(books.source.read(path), mark)
+        }
+
+    return _decide(host, "period reopen", act)

@@ -1,0 +1,86 @@
+"""Making a workspace: the documented tree, one commit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from cleared.clock import Clock, iso
+from cleared.config.load import load
+from cleared.errors import UsageError, WorkspaceError
+from cleared.vcs import Author, Repository, seal
+from cleared.workspace.files import reason as os_reason
+from cleared.workspace.files import write_atomic
+from cleared.workspace.lock import writer_lock
+from cleared.workspace.template import initial_files
+
+
+def initialise(
+    target: Path, *, name: str | None, entity_type: str, currency: str, clock: Clock,
+    extra: dict[str, bytes] | None = None,
+) -> tuple[Path, str]:  # fmt: skip
+    """Create the workspace; ``(root, commit)``.
+
+    ``extra`` files replace or join the template's. Raises ``UsageError`` for bad values, ``WorkspaceError`` where
+    the directory is a workspace already, has files in the way, or cannot be written; what was made is then removed.
+    """
+    root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
+    title = name if name is not None else (root.name or "My business")
+    files = {**initial_files(title, entity_type, currency), **(extra or {})}
+    config = load(files["config.yaml"].decode("utf-8"))
+    _refuse_occupied(root, files)
+    existed = root.is_dir()
+    had_git = (root / ".git").exists()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
+            repo = Repository.open(root, for_writing=True) if had_git else Repository.init(root)
+            with repo:
+                commit = seal(
+                    repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
+                    [("Decision", "init"), ("Clock", iso(clock.now()))],
+                    Author(config.git.author_name, config.git.author_email), clock.now(),
+                    state_dir=root / ".cleared",
+                )  # fmt: skip
+    except OSError as e:
+        _remove(root, existed, had_git)
+        raise WorkspaceError(f"{root} cannot be written: {os_reason(e)}", remedy="Choose another directory.") from None
+    except BaseException:
+        _remove(root, existed, had_git)
+        raise
+    return root, commit
+
+
+def _refuse_occupied(root: Path, files: dict[str, bytes]) -> None:
+    if (root / "config.yaml").exists():
+        raise WorkspaceError(f"{root} is a workspace already", remedy="Choose another directory.")
+    if root.exists() and not root.is_dir():
+        raise WorkspaceError(f"{root} is not a directory", remedy="Choose another name.")
+    if not root.exists():
+        return
+    try:
+        found = sorted(p.name for p in root.iterdir() if p.name not in (".git", ".cleared"))
+    except OSError as e:
+        raise WorkspaceError(f"{root} cannot be read: {os_reason(e)}") from None
+    ours = {f.split("/", 1)[0] for f in files}
+    in_the_way = [name for name in found if name in ours]
+    if in_the_way or found:
+        shown = ", ".join((in_the_way or found)[:5])
+        raise WorkspaceError(
+            f"{root} is not empty: {shown} {'is' if len(found) == 1 else 'are'} in the way",
+            remedy="Choose an empty or new directory.",
+        )
+
+
+def _remove(root: Path, existed: bool, had_git: bool) -> None:
+    """Take away what a failed set-up made."""
+    if had_git:
+        return
+    if not existed:
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        for path in root.iterdir():
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
