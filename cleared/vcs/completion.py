@@ -57,7 +57,11 @@ def finish(
     entries = {path: _index_entry(now.entry(path)) for path in owed}
     done, note = update_index(repo, entries if here else {}, head, rebuild=rebuild_index)
     step("index")
-    conclude(repo, state_dir, () if done else owed)
+    if done:
+        conclude(repo, state_dir, ())
+    else:
+        with suppress(OSError):  # the whole intent serves as well
+            conclude(repo, state_dir, owed)
     step("done")
     return left, note
 

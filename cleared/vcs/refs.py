@@ -28,34 +28,47 @@ class HeadMoved(WorkspaceError):
 
 
 class RefMove:
-    """One move of ``repo.branch`` from ``old`` (``None``: it must not exist yet) to ``new``."""
+    """One move of ``repo.branch`` away from ``old`` (``None``: it must not exist yet).
 
-    def __init__(self, repo: Repository, old: str | None, new: str, log: str, env: Mapping[str, str]) -> None:
+    Made early, it lets git start while the objects are being written; it does nothing before ``prepare``.
+    """
+
+    def __init__(self, repo: Repository, old: str | None, log: str, env: Mapping[str, str]) -> None:
         self._repo = repo
-        self._old, self._new = old, new
+        self._old, self._new = old, ""
         args = ["update-ref", "-m", log, "--stdin"]
         self._process: subprocess.Popen[bytes] = repo.git.start(args, stdin=subprocess.PIPE, env=env)
 
-    def prepare(self) -> None:
+    def prepare(self, new: str) -> None:
         """Locks and compares. Raises ``HeadMoved``, or ``WorkspaceError`` where the lock is not to be had."""
-        old = self._old or "0" * len(self._new)
-        order = f"start\nupdate {self._repo.branch} {self._new} {old}\nprepare\n"
+        self._new = new
+        old = self._old or "0" * len(new)
+        order = f"start\nupdate {self._repo.branch} {new} {old}\nprepare\n"
         if not (self._say(order) and self._hears("start: ok") and self._hears("prepare: ok")):
             raise self._refused()
         if self._repo.current_branch() != self._repo.branch:
-            self.abort()
             raise moved("another branch was checked out")
 
     def commit(self) -> None:
         """Moves it. An error means that it has not moved; when this is interrupted, nobody knows."""
         if self._say("commit\n") and self._hears("commit: ok"):
-            self._end()
+            self.close()
         elif self._repo.find_head() != self._new:
             raise self._refused()
 
-    def abort(self) -> None:
-        """Lets go of the lock; harmless when all is over."""
-        self._end()
+    def close(self) -> bytes:
+        """Lets go of the lock if it is held; what git complained of. Harmless when all is over."""
+        process = self._process
+        if process.returncode is not None:
+            return b""
+        with suppress(BrokenPipeError):
+            cast(IO[bytes], process.stdin).close()
+        process.stdin = None
+        said = process.communicate()[1]
+        if process.wait() < 0:  # killed, and its locks with nobody to let go of them
+            with suppress(WorkspaceError, OSError):
+                settle(self._repo, self._repo.branch, self._new)
+        return said
 
     def _say(self, text: str) -> bool:
         to = cast(IO[bytes], self._process.stdin)
@@ -69,21 +82,8 @@ class RefMove:
     def _hears(self, wanted: str) -> bool:
         return cast(IO[bytes], self._process.stdout).readline().decode().strip() == wanted
 
-    def _end(self) -> bytes:
-        process = self._process
-        if process.returncode is not None:
-            return b""
-        with suppress(BrokenPipeError):
-            cast(IO[bytes], process.stdin).close()
-        process.stdin = None
-        said = process.communicate()[1]
-        if process.wait() < 0:  # killed, and its locks with nobody to let go of them
-            with suppress(WorkspaceError, OSError):
-                settle(self._repo, self._repo.branch, self._new)
-        return said
-
     def _refused(self) -> WorkspaceError:
-        said = first_line(self._end())
+        said = first_line(self.close())
         if self._repo.find_head() != self._old:
             return moved("the branch has a new commit")
         return WorkspaceError(

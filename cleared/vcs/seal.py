@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -93,33 +93,27 @@ def seal(
     intent = replace(intent, made=tuple(_folders_to_make(repo, intent)))
 
     staged: dict[str, Path] = {}
-    with _unchanged(repo, state_dir, intent, staged):
-        commit = _write_objects(repo, before, contents, plan, (author, when, message, trailers))
-        step("objects")
-        intent = replace(intent, commit=commit)
-        save(state_dir, intent)
-        step("intent")
-        for path, content in contents.items():
-            # One that has to wait until a file makes place for its folder is written after the commit.
-            if content is not None and not files.is_blocked(repo.root, path):
-                executable = files.is_executable(before.entry(path))
-                staged[path] = files.stage(repo.root, path, content, executable=executable)
-        step("staged")
-        log = "cleared: " + message.strip().split("\n")[0][:200]
-        move = RefMove(repo, base, commit, log, author.environment(when))
-        try:
-            move.prepare()
+    log = "cleared: " + message.strip().split("\n")[0].replace("\0", "")[:200]
+    with ExitStack() as stack:
+        with _unchanged(repo, state_dir, intent, staged):
+            move = RefMove(repo, base, log, author.environment(when))
+            stack.callback(move.close)
+            commit = _write_objects(repo, before, contents, plan, (author, when, message, trailers))
+            step("objects")
+            intent = replace(intent, commit=commit)
+            save(state_dir, intent)
+            step("intent")
+            _stage(repo, before, contents, staged)
+            step("staged")
+            move.prepare(commit)
             if verify is not None:
                 verify()
             step("verified")
-        except BaseException:
-            move.abort()
+        try:
+            move.commit()
+        except WorkspaceError:
+            _undo(repo, state_dir, intent, staged)
             raise
-    try:
-        move.commit()
-    except WorkspaceError:
-        _undo(repo, state_dir, intent, staged)
-        raise
     step("ref")
     try:
         finish(repo, state_dir, intent, staged=staged, step=step)
@@ -241,6 +235,14 @@ def _write_objects(
     commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
     objects.flush()
     return commit
+
+
+def _stage(repo: Repository, before: Snapshot, contents: Mapping[str, bytes | None], staged: dict[str, Path]) -> None:
+    for path, content in contents.items():
+        # One that has to wait until a file makes place for its folder is written after the commit.
+        if content is not None and not files.is_blocked(repo.root, path):
+            executable = files.is_executable(before.entry(path))
+            staged[path] = files.stage(repo.root, path, content, executable=executable)
 
 
 def _folders_to_make(repo: Repository, intent: Intent) -> Iterator[str]:

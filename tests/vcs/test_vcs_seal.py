@@ -14,7 +14,7 @@ import pytest
 from vcs_samples import AUTHOR, BASE, CHANGES, WHEN, Work, after, git, put
 
 from cleared.errors import CheckFailed, UsageError, WorkspaceError
-from cleared.vcs import STEPS, Author, HeadMoved, LocalMove, Repository, Snapshot, recover, seal
+from cleared.vcs import STEPS, Author, HeadMoved, LocalMove, Repository, Snapshot, Unfinished, recover, seal
 
 
 def test_one_commit(work: Work) -> None:
@@ -370,7 +370,7 @@ except WorkspaceError as error:
 
 
 @pytest.mark.parametrize(
-    ("step", "room"), [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100), ("staged", 0)]
+    ("step", "room"), [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100)]
 )
 def test_full_disk(work: Work, step: str, room: int) -> None:
     """A disk that takes no more: a clear refusal and nothing changed, or all of it."""
@@ -387,13 +387,30 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
     assert not (work.root / "books/2025/03").exists()
 
 
-def test_full_disk_after_the_commit(work: Work) -> None:
-    code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step="ref", room=0, nobody=False)
+@pytest.mark.parametrize("step", ["staged", "ref", "file", "worktree"])
+def test_full_disk_after_the_commit(work: Work, step: str) -> None:
+    code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step=step, room=0, nobody=False)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     # The files were staged before: only the index is still to be written, and that is made good later.
     assert work.repo.head() != work.base
     recover(work.repo)
+    assert (work.status(), work.left_over()) == ("", [])
+
+
+def test_a_folder_in_the_way_after_the_commit(work: Work) -> None:
+    """What cannot be written any more is told with the commit's id, and made good by the next command."""
+
+    def at(step: str) -> None:
+        if step == "ref":
+            (work.root / "books").rename(work.root / "away")
+            put(work.root, "books", b"")
+
+    with pytest.raises(Unfinished, match="committed as"):
+        work.seal({"books/2025/02/journal.csv": b"new\n"}, on_step=at)
+    (work.root / "books").unlink()
+    (work.root / "away").rename(work.root / "books")
+    assert "Finished" in str(recover(work.repo))
     assert (work.status(), work.left_over()) == ("", [])
 
 
