@@ -18,9 +18,10 @@ def run(argv: Sequence[str]) -> int:
     from cleared.cli.commands import command
 
     try:
-        command()(list(argv), prog_name="cleared", standalone_mode=False)
+        # Without standalone mode click gives back the code of an Exit instead of raising it.
+        code = command()(list(argv), prog_name="cleared", standalone_mode=False)
         sys.stdout.flush()
-        return ExitCode.DONE
+        return code if isinstance(code, int) else ExitCode.DONE
     except ClearedError as e:
         return _refuse(e, "--json" in argv)
     except click.exceptions.Exit as e:
