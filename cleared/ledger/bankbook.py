@@ -47,6 +47,7 @@ class BankBook:
         self.source = source
         self.paths = paths
         self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
+        self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
         self._all_loaded: set[str] = set()
         self._account_of: dict[str, str] = {}
         self._matched: dict[str, list[tuple[str, Decimal]]] | None = None
@@ -105,18 +106,25 @@ class BankBook:
         return None
 
     def near(self, account: str, line: BankLine) -> list[BankLine]:
-        """Committed lines of the same amount within five days but with another text."""
+        """Committed posted lines of the same amount within five days."""
         days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
         found = []
         for month in sorted({d.isoformat()[:7] for d in days}):
-            for other in self.month(account, month).values():
-                if (
-                    other.amount == line.amount
-                    and abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS
-                    and other.state == "posted"
-                ):
+            for other in self._by_amount(account, month).get(line.amount, ()):
+                if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
                     found.append(other)
         return found
+
+    def _by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
+        """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
+        key = (account, month)
+        if key not in self._amounts:
+            index: dict[Decimal, list[BankLine]] = {}
+            for line in self.month(account, month).values():
+                if line.state == "posted":
+                    index.setdefault(line.amount, []).append(line)
+            self._amounts[key] = index
+        return self._amounts[key]
 
     @property
     def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
