@@ -223,7 +223,7 @@ class Drive:
 
     def _late(self) -> ScriptError:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
-        message = f"the script did not end within {self._job.seconds:g} s{where}"
+        message = f"the script did not end within {self._job.limits.seconds:g} s{where}"
         return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise `timeout:`.")
 
     def _limit(self, kind: Kind, message: str, what: str) -> ScriptError:
