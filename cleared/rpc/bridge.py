@@ -1,0 +1,322 @@
+"""``cleared bridge``: executes scripts for whoever holds the primitives.
+
+    host → bridge   run {script, external_functions, …}      reply: the script's bare result, or error -32000
+    bridge → host   <name of a primitive> {args, kwargs}      while the script runs; ``kwargs`` left out where empty
+    host → bridge   shutdown                                  a notification
+
+Replies are matched by id, in any order; several scripts run at once, each on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO, Final
+
+from cleared.clock import SystemClock
+from cleared.errors import BusyError, ClearedError, PrimitiveError
+from cleared.rpc import exact as values
+from cleared.rpc import stdio
+from cleared.rpc.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Frame,
+    Id,
+    Invalid,
+    Message,
+    Request,
+    Response,
+    RpcError,
+    encode,
+    encode_reply,
+    error_frame,
+    parse,
+    read_line,
+    request_frame,
+    result_frame,
+)
+from cleared.rpc.order import Order, read_order
+from cleared.rpc.problems import HostRefused, host_refused, script_failed
+from cleared.sandbox.failure import Position
+from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.workers import Confine
+
+MAX_RUNS: Final = 64
+_monotonic = SystemClock().monotonic
+
+Inbox = queue.SimpleQueue[Response | Invalid | None]
+Reply = Callable[[Frame], None]
+
+
+def serve_bridge(stdin: BinaryIO, stdout: BinaryIO, *, confine: Confine = "best") -> None:
+    """Serve until ``shutdown``, SIGTERM or the end of ``stdin``.
+
+    At the end of ``stdin`` scripts that need their host fail, the others may end; where nobody reads the answers any
+    more, everything ends at once. ``KeyboardInterrupt`` comes through.
+    """
+    ours = stdio.number(stdin) == 0 and stdio.own_session()
+    with stdio.streams(stdin, stdout) as (source, sink), stdio.stoppable(), Sandbox(confine=confine) as sandbox:
+        bridge = Bridge(sink, sandbox)
+        try:
+            bridge.serve(source)
+        except stdio.Stopped:
+            pass
+        finally:
+            bridge.close()
+            if ours and bridge.running:
+                stdio.end_children()
+
+
+class Bridge:
+    """One connection: who runs, who waits for which reply."""
+
+    def __init__(self, stdout: BinaryIO, sandbox: Sandbox) -> None:
+        self._stdout = stdout
+        self._sandbox = sandbox
+        self._writing = threading.Lock()
+        self._state = threading.Lock()
+        self._pending: dict[str, Inbox] = {}
+        self._runs: set[Id] = set()
+        self._alone = 0
+        """Scripts that were asked for by notifications; they have no id."""
+        self._numbers = itertools.count(1)
+        self._closed = False
+        self._shutdown = False
+
+    @property
+    def running(self) -> int:
+        """How many scripts have not ended yet."""
+        with self._state:
+            return len(self._runs) + self._alone
+
+    def serve(self, stdin: BinaryIO) -> None:
+        """Read until the host says ``shutdown`` or is silent for good, and the scripts have ended."""
+        while not self._shutdown:
+            try:
+                line = read_line(stdin)
+            except RpcError as e:
+                self._send(error_frame(None, e))
+                continue
+            if line is None:
+                break
+            message = parse(line)
+            if isinstance(message, list):
+                batch = _Batch(self._send_bytes)
+                for part in message:
+                    self._take(part, batch.add, batch.expect)
+                batch.done()
+            else:
+                self._take(message, self._send, lambda: None)
+        self.close()
+        while not self._shutdown and self.running and not stdio.peer_is_gone(self._stdout):
+            threading.Event().wait(0.02)
+
+    def close(self) -> None:
+        """Nobody answers any more: whoever waits, and whoever asks from now on, fails."""
+        with self._state:
+            self._closed = True
+            waiting, self._pending = list(self._pending.values()), {}
+        for inbox in waiting:
+            inbox.put(None)
+
+    # -- what comes in ------------------------------------------------------------------------------------------
+
+    def _take(self, message: Message, reply: Reply, expect: Callable[[], None]) -> None:
+        if isinstance(message, Request):
+            if not message.notification:
+                expect()
+            self._request(message, reply if not message.notification else _nobody)
+            return
+        if isinstance(message.id, str):
+            with self._state:
+                inbox = self._pending.pop(message.id, None)
+            if inbox is not None:
+                inbox.put(message)
+                return
+        if isinstance(message, Invalid):
+            expect()
+            reply(error_frame(message.id, message.error))
+
+    def _request(self, request: Request, reply: Reply) -> None:
+        try:
+            if request.method == "shutdown":
+                self._shutdown = True
+                reply(result_frame(request.id, None))
+            elif request.method == "run":
+                self._start(request, read_order(request), reply)
+            else:
+                raise RpcError(METHOD_NOT_FOUND, data=f"a bridge knows run and shutdown, not {request.method[:80]!r}")
+        except RpcError as e:
+            reply(error_frame(request.id, e))
+
+    def _start(self, request: Request, order: Order, reply: Reply) -> None:
+        with self._state:
+            if request.id in self._runs:
+                raise RpcError(INVALID_REQUEST, data=f"the id {request.id!r} is in use by a script that runs")
+            if len(self._runs) + self._alone >= MAX_RUNS:
+                busy = BusyError(f"{MAX_RUNS} scripts are running already", remedy="Wait for one to end.")
+                raise script_failed(busy)
+            if request.notification:
+                self._alone += 1
+            else:
+                self._runs.add(request.id)
+        threading.Thread(target=self._run, args=(request, order, reply), name="cleared-script", daemon=True).start()
+
+    # -- a script -----------------------------------------------------------------------------------------------
+
+    def _run(self, request: Request, order: Order, reply: Reply) -> None:
+        try:
+            frame = result_frame(request.id, self._result(request.id, order))
+        except RpcError as e:
+            frame = error_frame(request.id, e)
+        except ClearedError as e:
+            frame = error_frame(request.id, script_failed(e))
+        except Exception as e:  # noqa: BLE001  (a fault of ours ends this script, not the bridge)
+            told = {"type": type(e).__name__, "message": str(e)[:1_000], "traceback": None}
+            frame = error_frame(request.id, RpcError(INTERNAL_ERROR, data=told))
+        # Free before it is told, so that the host may use the id again at once; told before it counts as ended.
+        with self._state:
+            self._runs.discard(request.id)
+            self._alone += 0 if request.notification else 1
+        reply(frame)
+        with self._state:
+            self._alone -= 1
+
+    def _result(self, run: Id, order: Order) -> Any:
+        deadline = _monotonic() + order.limits.seconds
+        result = self._sandbox.run(
+            order.script,
+            file=order.file,
+            call=self._caller(run, order, deadline),
+            names=order.external_functions,
+            limits=order.limits,
+            now=order.now,
+            timezone=order.timezone,
+            seed=order.seed,
+            inputs=order.inputs,
+            on_print=self._printer(run, order),
+            deadline=deadline,
+        )
+        return values.encode(result, exact=order.exact)
+
+    def _caller(
+        self, run: Id, order: Order, deadline: float
+    ) -> Callable[[str, tuple[object, ...], dict[str, object], Position], object]:
+        inbox: Inbox = queue.SimpleQueue()
+        exact = order.exact
+
+        def call(name: str, args: tuple[object, ...], kwargs: dict[str, object], position: Position) -> object:
+            identity = self._next_id()
+            try:
+                params: dict[str, Any] = {"args": [values.encode(a, exact=exact) for a in args]}
+                if kwargs:
+                    params["kwargs"] = {k: values.encode(v, exact=exact) for k, v in kwargs.items()}
+                if order.positions:
+                    params["run"] = run
+                    params["position"] = {"file": position.file, "line": position.line, "column": position.column}
+                line = encode(request_frame(name, params, identity))
+            except ValueError as e:
+                raise PrimitiveError(f"{name}: an argument cannot be sent: {e}", remedy="Pass plain data.") from None
+            with self._state:
+                if self._closed:
+                    raise _gone(name)
+                self._pending[identity] = inbox
+            try:
+                self._send_bytes(line)
+                answer = inbox.get(timeout=max(deadline - _monotonic(), 0.0) + 0.005)
+            except queue.Empty:
+                return None  # too late; the sandbox says so
+            finally:
+                with self._state:
+                    self._pending.pop(identity, None)
+            return _value(name, answer, exact)
+
+        return call
+
+    def _next_id(self) -> str:
+        with self._state:
+            while True:
+                identity = f"b{next(self._numbers)}"
+                if identity not in self._runs:
+                    return identity
+
+    def _printer(self, run: Id, order: Order) -> Callable[[str], None]:
+        if order.prints:
+            return lambda text: self._send(request_frame("print", {"run": run, "text": text}))
+        return _on_stderr
+
+    # -- what goes out ------------------------------------------------------------------------------------------
+
+    def _send(self, frame: Frame) -> None:
+        self._send_bytes(encode_reply(frame) if "method" not in frame else encode(frame))
+
+    def _send_bytes(self, line: bytes) -> None:
+        with self._writing:
+            try:
+                self._stdout.write(line)
+                self._stdout.flush()
+            except (OSError, ValueError):
+                pass  # nobody reads any more; the end of stdin, or the deadline, ends what runs
+
+
+class _Batch:
+    """The replies to a batch, sent together when the last of them is there."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._replies: list[bytes] = []
+        self._expected = 1  # itself, until all of it has been read
+
+    def expect(self) -> None:
+        with self._lock:
+            self._expected += 1
+
+    def add(self, frame: Frame) -> None:
+        self._one_less([encode_reply(frame).rstrip(b"\n")])
+
+    def done(self) -> None:
+        self._one_less([])
+
+    def _one_less(self, replies: list[bytes]) -> None:
+        with self._lock:
+            self._replies += replies
+            self._expected -= 1
+            complete = self._expected == 0
+        if complete and self._replies:
+            self._send(b"[" + b",".join(self._replies) + b"]\n")
+
+
+def _value(name: str, answer: Response | Invalid | None, exact: bool) -> object:
+    if answer is None:
+        raise _gone(name)
+    if isinstance(answer, Invalid):
+        raise HostRefused(
+            f"the host's reply to {name} has neither a result nor an error",
+            type="ProtocolError",
+            remedy="A primitive without a value replies with a result of null.",
+        )
+    if answer.error is not None:
+        raise host_refused(answer.error)
+    try:
+        return values.decode(answer.result, exact=exact)
+    except ValueError as e:
+        raise HostRefused(f"the host's reply to {name} cannot be read: {e}", type="ProtocolError") from None
+
+
+def _gone(name: str) -> HostRefused:
+    return HostRefused(f"the host left before it answered {name}", type="ConnectionError")
+
+
+def _nobody(frame: Frame) -> None:
+    """A notification is not answered."""
+
+
+def _on_stderr(text: str) -> None:
+    """For people; a script must not write control sequences to their terminal."""
+    shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    sys.stderr.write(shown.encode(sys.stderr.encoding or "utf-8", "backslashreplace").decode(errors="replace"))

@@ -1,0 +1,105 @@
+"""Standard streams as a transport: nothing but frames may reach the peer, and a process ends with its peer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO
+
+
+class Stopped(BaseException):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def streams(stdin: BinaryIO, stdout: BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The streams to speak on. The process's own standard streams are taken away from everything else in it:
+    whoever prints, in Python or below, prints on standard error."""
+    with contextlib.ExitStack() as undo:
+        if number(stdin) == 0:
+            stdin = undo.enter_context(_moved(0, "rb", os.devnull))
+        if number(stdout) == 1:
+            stdout.flush()
+            stdout = undo.enter_context(_moved(1, "wb", None))
+        yield stdin, stdout
+
+
+@contextlib.contextmanager
+def _moved(number: int, mode: str, replacement: str | None) -> Iterator[BinaryIO]:
+    """The stream of descriptor ``number`` on another one; ``number`` itself leads elsewhere meanwhile."""
+    own = os.dup(number)
+    if replacement is None:
+        os.dup2(2, number)
+    else:
+        other = os.open(replacement, os.O_RDONLY)
+        os.dup2(other, number)
+        os.close(other)
+    stream = os.fdopen(os.dup(own), mode)
+    try:
+        yield stream  # type: ignore[misc]
+    finally:
+        with contextlib.suppress(OSError):  # the peer is gone
+            stream.close()
+        os.dup2(own, number)
+        os.close(own)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM raises ``Stopped`` here, where this is the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def own_session() -> bool:
+    """Lead a session of our own, unless we read from a terminal. True where the group holds only us and ours."""
+    if sys.platform == "win32" or sys.stdin is None or os.isatty(0):
+        return False
+    if os.getsid(0) == os.getpid():
+        return True
+    try:
+        os.setsid()
+    except PermissionError:  # the leader of somebody's group
+        return False
+    return True
+
+
+def end_children() -> None:
+    """End what this process has started; only after ``own_session`` said yes."""
+    if sys.platform != "win32":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)
+
+
+def peer_is_gone(stdout: BinaryIO) -> bool:
+    """Whether nobody can read any more what is written."""
+    if not hasattr(select, "poll"):
+        return False
+    try:
+        poll = select.poll()
+        poll.register(stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return True
+
+
+def number(stream: BinaryIO) -> int:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return -1
