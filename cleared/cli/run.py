@@ -7,29 +7,33 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from typing import cast
 
 from cleared.errors import ClearedError, ExitCode
 
 
 def run(argv: Sequence[str]) -> int:
     """Execute ``cleared`` with these arguments; the exit code."""
-    import click
+    import typer
 
     from cleared.cli.commands import command
 
+    # typer has a click of its own in newer versions, and uses the installed one in older: whichever it is, its base of
+    # everything that is wrong with a command line is found from here.
+    wrong = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
     try:
-        # Without standalone mode click gives back the code of an Exit instead of raising it.
+        # Without standalone mode typer gives back the code of an Exit instead of raising it.
         code = command()(list(argv), prog_name="cleared", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
     except ClearedError as e:
         return _refuse(e, "--json" in argv)
-    except click.exceptions.Exit as e:
+    except typer.Exit as e:
         return int(e.exit_code)
-    except click.ClickException as e:
+    except wrong as e:
         e.show(sys.stderr)
         return ExitCode.USAGE
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
     except BrokenPipeError:

@@ -1,0 +1,23 @@
+"""A command line that is wrong is one paragraph and exit code 2, never a traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["nonsense"], "No such command"),
+        (["agent", "run"], "Missing argument"),
+        (["agent", "run", "ingest", "--nope"], "No such option"),
+        (["init", "--entity", "xx", "/nowhere/at/all"], "--entity"),
+        (["period", "close", "xx"], "not a day or month"),
+    ],
+)
+def test_usage(argv: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "cleared", *argv], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
