@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cleared.clock import Clock, SystemClock
 from cleared.primitives import registry
-from cleared.runs.execute import Event, Executor, run_agent
+from cleared.runs.attempt import Event, Executor
+from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.workspace.locate import open_layout

@@ -52,8 +52,12 @@ class OpenFile:
 class ImportSession:
     """What one run does with the drop folder. ``card`` stages a card (kind, key, title, **details)."""
 
-    def __init__(self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool]):
+    def __init__(
+        self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool],
+        folder: Path | None = None,
+    ) -> None:  # fmt: skip
         self.layout = layout
+        self.folder = folder or layout.root / layout.import_dir
         self.config = config
         self.bank = bank
         self.places = places
@@ -79,7 +83,7 @@ class ImportSession:
         return found
 
     def _names(self) -> Iterable[str]:
-        root = self.layout.root / self.layout.import_dir
+        root = self.folder
         processed = self.layout.root / self.layout.processed_dir
         names: list[str] = []
         for folder, folders, files in os.walk(root, followlinks=False):
@@ -99,7 +103,7 @@ class ImportSession:
         if name in self.refused:
             return
         self.refused[name] = error
-        path = self.layout.root / self.layout.import_dir / name
+        path = self.folder / name
         try:
             stat = path.lstat()
             identity = f"{stat.st_size}:{stat.st_mtime_ns}"
@@ -117,7 +121,7 @@ class ImportSession:
         if known is not None and (format is None or known.parsed.format == format or known.taken):
             return known
         shown = f"{self.layout.import_dir}/{name}"
-        drop = self.layout.root / self.layout.import_dir
+        drop = self.folder
         path = inside(drop, name)
         if path != drop.resolve() / name:
             raise PolicyError(
@@ -300,6 +304,11 @@ class ImportSession:
         gaps = _gaps_within(file.parsed)
         earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
         later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
+        # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
+        if any(r.first_date <= record.first_date <= r.last_date for r in before):
+            earlier = []
+        if any(r.first_date <= record.last_date <= r.last_date for r in before):
+            later = []
         if earlier and record.opening_balance:
             last = max(earlier, key=lambda r: r.last_date)
             missing = Decimal(record.opening_balance) - Decimal(last.closing_balance)
@@ -331,7 +340,7 @@ class ImportSession:
         for file in self.files.values():
             if not file.taken:
                 continue
-            path = self.layout.root / self.layout.import_dir / file.name
+            path = self.folder / file.name
             shown = f"{self.layout.import_dir}/{file.name}"
             try:
                 data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)

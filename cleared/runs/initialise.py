@@ -9,10 +9,9 @@ from pathlib import Path
 
 from cleared.clock import Clock, iso
 from cleared.config.load import load
-from cleared.errors import UsageError, WorkspaceError
+from cleared.errors import WorkspaceError
 from cleared.vcs import Author, Repository, seal
 from cleared.workspace.files import reason as os_reason
-from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.template import initial_files
 

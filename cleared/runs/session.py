@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -99,11 +100,14 @@ def make_context(
     dry_run: bool,
     on_log: Callable[[str], None],
     run_script: Callable[[str, Mapping[str, Any]], Any],
+    drop_folder: Path | None = None,
 ) -> Context:
-    """A fresh context: nothing staged, reading from ``snapshot``."""
+    """A fresh context: nothing staged, reading from ``snapshot``, files from ``drop_folder`` (``import/``)."""
     source = CommittedSource(snapshot)
     books, bank = open_books(host, source)
-    imports = ImportSession(host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None)
+    imports = ImportSession(
+        host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None, drop_folder
+    )
     context = Context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
         cards=CardDraft(source, host.layout.queue_dir), now=now,

@@ -1,0 +1,169 @@
+"""One execution of a script against one commit: its calls, its draft, its latched failure. It seals nothing.
+
+A run is an attempt and then a seal; a rehearsal is an attempt only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from cleared.dispatch import Call, Dispatcher
+from cleared.errors import ClearedError, Place, PrimitiveError
+from cleared.ledger.violations import BooksViolated
+from cleared.runs.host import Host
+from cleared.runs.outcome import RunError, error_of
+from cleared.runs.scripts import Script, limits_of, load_script
+from cleared.runs.session import make_context, new_run_id
+from cleared.sandbox.failure import HostCallFailed, Position, ScriptError
+from cleared.sandbox.limits import Limits
+from cleared.vcs import Repository, Snapshot
+
+MAX_DEPTH: Final = 8
+
+
+class Executor(Protocol):
+    """What runs a script: the sandbox in this process, or one behind a bridge."""
+
+    def run(
+        self, source: str, *, file: str, call: Callable[[str, tuple[object, ...], dict[str, object], Position], object],
+        names: Any, limits: Limits, now: Any, timezone: str, seed: str, inputs: Mapping[str, object] | None,
+        on_print: Callable[[str], None] | None, deadline: float | None,
+    ) -> object: ...  # fmt: skip
+
+
+MakeExecutor = Callable[[], contextlib.AbstractContextManager[Executor]]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Why a run happens. ``key`` makes it idempotent; a run's commit consumes it."""
+
+    kind: str = "on_demand"
+    name: str = ""
+    payload: Any = None
+    key: str | None = None
+
+
+class Attempt:
+    """A script, a commit, an event, and what comes of them. ``dry_run`` is what ``ctx_dry_run()`` says;
+    ``working_copy``: shared scripts are taken from the working tree; ``drop_folder`` stands in for ``import/``."""
+
+    def __init__(
+        self, host: Host, repo: Repository, snapshot: Snapshot, script: Script, event: Event, *, dry_run: bool,
+        working_copy: bool, now: datetime | None = None, drop_folder: Path | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
+        self.dry_run, self.working_copy = dry_run, working_copy
+        self.say = say if say is not None else host.say
+        self.started = host.clock.monotonic()
+        self.now = (now or host.clock.now()).replace(microsecond=0)
+        self.run_id = new_run_id(self.now)
+        self.limits = limits_of(host, script.header)
+        self.calls: list[Call] = []
+        self.printed: list[str] = []
+        self.event: dict[str, Any] = {
+            "id": event.key or f"{event.kind}:{self.run_id}", "kind": event.kind, "name": event.name,
+            "payload": event.payload,
+        }  # fmt: skip
+        self.drop_folder = drop_folder
+        self.context = self.fresh_context()
+        grants = script.header.grants if script.header else None
+        self.dispatcher = Dispatcher(
+            host.registry, self.context, host.env, allowed=frozenset(grants) if grants is not None else None,
+            monotonic=host.clock.monotonic, record=self.calls.append,
+        )  # fmt: skip
+        self.sandbox: Executor | None = None
+
+    def fresh_context(self) -> Any:
+        """A context with nothing staged, for the attempt itself or for the record of its failure."""
+        name = self.script.name
+        return make_context(
+            self.host, self.repo, self.snapshot, agent=name, now=self.now, run_id=self.run_id, event=self.event,
+            dry_run=self.dry_run, on_log=lambda text: self.say(f"{name}: {text}"), run_script=self.run_script,
+            drop_folder=self.drop_folder,
+        )  # fmt: skip
+
+    def execute(self, executor: MakeExecutor) -> object:
+        """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""
+        with executor() as sandbox:
+            self.sandbox = sandbox
+            try:
+                value = self._sandboxed(self.script, None)
+            finally:
+                self.sandbox = None
+        if self.dispatcher.failure is not None:
+            raise self.dispatcher.failure
+        return value
+
+    def _sandboxed(self, script: Script, inputs: Mapping[str, object] | None) -> object:
+        assert self.sandbox is not None
+        dispatch = self.dispatcher.call
+
+        def call(name: str, args: tuple[object, ...], kwargs: dict[str, object], at: Position) -> object:
+            return dispatch(name, args, kwargs, Place(at.file, at.line, at.column))
+
+        return self.sandbox.run(
+            script.source, file=script.file, call=call, names=self.host.registry, limits=self.limits, now=self.now,
+            timezone=self.host.config.business.timezone, seed=self.run_id, inputs=inputs, on_print=self._print,
+            deadline=self.started + self.limits.seconds,
+        )  # fmt: skip
+
+    def _print(self, text: str) -> None:
+        self.printed.append(text)
+
+    def run_script(self, name: str, args: Mapping[str, Any]) -> Any:
+        """``script_run``: a shared script in the same draft, one level deeper."""
+        if self.dispatcher.depth >= MAX_DEPTH:
+            raise PrimitiveError(
+                f"scripts call each other more than {MAX_DEPTH} deep",
+                place=Place(field="name"),
+                remedy="Call a script from the agent, not from itself.",
+            )
+        script = load_script(self.host, self.snapshot, name, working_copy=self.working_copy)
+        for key in args:
+            if key in self.host.registry or key.startswith("__"):
+                raise PrimitiveError(
+                    f"{key} cannot be an argument's name", place=Place(field=key), remedy="Name it otherwise."
+                )
+        self.dispatcher.depth += 1
+        try:
+            return self._sandboxed(script, args)
+        finally:
+            self.dispatcher.depth -= 1
+
+    def explain(self, error: ClearedError) -> RunError:
+        """The error as the user reads it: the script's line, the primitive that was refused, the remedy."""
+        if isinstance(error, HostCallFailed):
+            inner = error.original
+            explained = error_of(
+                inner if isinstance(inner, ClearedError) else error, primitive=error.name, line=error.position.line,
+                file=error.position.file,
+            )  # fmt: skip
+            explained.traceback = error.traceback
+            while isinstance(inner, HostCallFailed):  # a shared script's own call
+                explained.message, inner = inner.message, inner.original
+            return explained
+        if isinstance(error, ScriptError):
+            explained = error_of(error)
+            explained.type, explained.traceback = error.type, error.traceback
+            return explained
+        failed = self.dispatcher.failed_call
+        if failed is not None and self.dispatcher.failure is error:
+            return error_of(error, primitive=failed.name, line=failed.place.line, file=failed.place.file)
+        if isinstance(error, BooksViolated):
+            return error_of(error, file=self.script.file)
+        return error_of(error)
+
+    def note_printed(self) -> None:
+        """What the script printed becomes rows of its log."""
+        text = "".join(self.printed)
+        for line in text.splitlines()[:1_000]:
+            self.context.note("print", line[:2_000])
+            self.say(f"{self.script.name}: {line}")
+        self.printed.clear()
