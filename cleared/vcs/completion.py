@@ -13,7 +13,7 @@ from cleared.errors import WorkspaceError
 from cleared.vcs import files
 from cleared.vcs.index import update_index
 from cleared.vcs.intent import Intent, PathChange, PathMove, intent_file, save
-from cleared.vcs.objects import sync_folder
+from cleared.vcs.objects import sync_files
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
 
@@ -49,9 +49,6 @@ def finish(
                 left.append(move.source)
     for temporary in staged.values():
         temporary.unlink(missing_ok=True)
-    for folder in {(repo.root / change.path).parent for change in intent.paths}:
-        if folder.is_dir():
-            sync_folder(folder)
     step("worktree")
     owed = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
     entries = {path: _index_entry(now.entry(path)) for path in owed}
@@ -97,6 +94,7 @@ def _bring_up(repo: Repository, now: Snapshot, change: PathChange, staged: dict[
     if temporary is None:
         content = now.read(path) or b""
         temporary = files.stage(repo.root, path, content, executable=files.is_executable(now.entry(path)))
+        sync_files([temporary])
     files.place(temporary, target)
     return True
 

@@ -93,7 +93,7 @@ def missing_parents(root: Path, path: str) -> list[str]:
 
 
 def stage(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
-    """Writes ``content`` durably next to ``path``, under a name of our own; ``place`` puts it there."""
+    """Writes ``content`` next to ``path``, under a name of our own; ``place`` puts it there once it is synced."""
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
@@ -102,8 +102,6 @@ def stage(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
         descriptor = os.open(temporary, flags, 0o777 if executable else 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         with suppress(FileNotFoundError):
             # A file the user keeps to himself stays so.
             temporary.chmod(stat.S_IMODE(target.lstat().st_mode))

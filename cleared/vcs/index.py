@@ -54,7 +54,6 @@ def update_index(
                 private.unlink()
                 call.run("read-tree", commit)
                 note = f"the damaged index was rebuilt (the old one is {aside})"
-            _sync(private)
             if note is None and index.exists():
                 # With its old time: git tells by it which entries it cannot trust to be unchanged, and as it
                 # did not see the files just now, it knows no better than before.
@@ -126,8 +125,3 @@ def _take(lock: Path, marked: Path) -> bool:
         except FileExistsError:
             return False
     return True
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

@@ -9,12 +9,15 @@ import hashlib
 import os
 import re
 import secrets
+import threading
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from cleared.errors import UsageError, WorkspaceError
 from cleared.vcs.repository import HashName, Repository, TreeEntry
@@ -25,6 +28,9 @@ _TRAILER_LINE = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
 #: What git itself takes off the ends of a name, and never stores within one.
 _CRUD = " .,:;<>\"\\'\t"
+
+#: Files made durable at the same time.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,50 +71,86 @@ def _hash(kind: bytes, content: bytes, hash_name: HashName) -> str:
 
 
 class LooseObjects:
-    """Writes objects into ``objects/``; ``flush`` makes their names durable. Raises ``OSError``."""
+    """Writes objects into ``objects/``; they are there, durably, after ``flush``. Raises ``OSError``.
+
+    Use as a context manager, which leaves nothing behind of what was not flushed.
+    """
 
     def __init__(self, repo: Repository) -> None:
         self._hash_name = repo.hash_name
         self._objects = repo.common_dir / "objects"
-        self._touched: set[Path] = set()
+        self._waiting: dict[Path, Path] = {}
 
     def write(self, kind: str, content: bytes) -> str:
-        """Stores one object and returns its id; one that is there already is only kept from being pruned."""
+        """Takes one object and returns its id; one that is there already is only kept from being pruned."""
         oid = _hash(kind.encode(), content, self._hash_name)
         folder = self._objects / oid[:2]
         path = folder / oid[2:]
+        if path in self._waiting:
+            return oid
         try:
             if path.stat().st_size > 0:  # an empty one is what a power cut leaves
                 os.utime(path)
                 return oid
         except OSError:
             pass
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            pass
-        else:
-            self._touched.add(self._objects)
+        folder.mkdir(exist_ok=True)
         # git prunes files of this name, should we be stopped here.
         temporary = folder / f"tmp_obj_{secrets.token_hex(8)}"
-        try:
-            with temporary.open("xb") as file:
-                file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(content)) + content, 1))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(0o444)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        self._touched.add(folder)
+        self._waiting[path] = temporary
+        with temporary.open("xb") as file:
+            file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(content)) + content, 1))
         return oid
 
     def flush(self) -> None:
-        for folder in self._touched:
-            sync_folder(folder)
-        self._touched.clear()
+        """Gives all that was written its place. As git, it leaves the names to the file system's journal."""
+        sync_files(list(self._waiting.values()))
+        for path, temporary in list(self._waiting.items()):
+            temporary.chmod(0o444)
+            temporary.replace(path)
+            del self._waiting[path]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for temporary in self._waiting.values():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def sync_files(paths: Sequence[Path]) -> None:
+    """Makes the contents of files durable, several at a time: the file system does it for them together.
+
+    Raises the first ``OSError``.
+    """
+    waiting = iter(paths)  # shared: each takes the next one
+    failed: list[OSError] = []
+
+    def work() -> None:
+        try:
+            for path in waiting:
+                _sync_file(path)
+        except OSError as error:
+            failed.append(error)
+
+    helpers = [threading.Thread(target=work) for _ in range(min(len(paths), _AT_ONCE) - 1)]
+    for helper in helpers:
+        helper.start()
+    try:
+        work()
+    finally:
+        for helper in helpers:
+            helper.join()
+    if failed:
+        raise failed[0]
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

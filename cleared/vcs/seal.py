@@ -18,7 +18,7 @@ from cleared.errors import WorkspaceError
 from cleared.vcs import files
 from cleared.vcs.completion import Step, conclude, finish, unmake
 from cleared.vcs.intent import Intent, PathChange, PathMove, intent_file, load, save
-from cleared.vcs.objects import Author, LooseObjects, blob_id, build_tree, commit_text
+from cleared.vcs.objects import Author, LooseObjects, blob_id, build_tree, commit_text, sync_files
 from cleared.vcs.recovery import recover
 from cleared.vcs.refs import RefMove, moved
 from cleared.vcs.repository import Repository, TreeEntry
@@ -222,18 +222,18 @@ def _write_objects(
     about: tuple[Author, datetime, str, Sequence[tuple[str, str]]],
 ) -> str:
     author, when, message, trailers = about
-    objects = LooseObjects(repo)
     entries: dict[str, TreeEntry | None] = {}
-    for change in plan:
-        content = contents[change.path]
-        if content is None:
-            entries[change.path] = None
-        else:
-            mode = "100755" if files.is_executable(before.entry(change.path)) else "100644"
-            entries[change.path] = TreeEntry(mode, objects.write("blob", content))
-    tree = build_tree(repo, before.tree, entries, objects)
-    commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
-    objects.flush()
+    with LooseObjects(repo) as objects:
+        for change in plan:
+            content = contents[change.path]
+            if content is None:
+                entries[change.path] = None
+            else:
+                mode = "100755" if files.is_executable(before.entry(change.path)) else "100644"
+                entries[change.path] = TreeEntry(mode, objects.write("blob", content))
+        tree = build_tree(repo, before.tree, entries, objects)
+        commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
+        objects.flush()
     return commit
 
 
@@ -243,6 +243,7 @@ def _stage(repo: Repository, before: Snapshot, contents: Mapping[str, bytes | No
         if content is not None and not files.is_blocked(repo.root, path):
             executable = files.is_executable(before.entry(path))
             staged[path] = files.stage(repo.root, path, content, executable=executable)
+    sync_files(list(staged.values()))
 
 
 def _folders_to_make(repo: Repository, intent: Intent) -> Iterator[str]:

@@ -222,6 +222,7 @@ def test_housekeeping(work: Work) -> None:
         content, n = b"%d" % n, n + 1
         if blob_id(content, "sha1").startswith("17"):
             objects.write("blob", content)
+            objects.flush()
     assert maybe_gc(work.repo)
     for _ in range(500):
         if list((work.root / ".git/objects/pack").glob("*.pack")):
