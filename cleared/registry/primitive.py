@@ -122,7 +122,7 @@ class Primitive:
             return shape.decode(value, env)
         except ValueError as e:
             raise PrimitiveError(
-                f"{self.name}: {name}: {e}",
+                f"{self.name}: {_inside(name, e)}",
                 place=Place(field=name),
                 remedy=f"{name} takes {shape.stub}.",
             ) from None
@@ -141,6 +141,12 @@ class Primitive:
         if self.variadic:
             parts.append(f"**args: {self.variadic.stub}")
         return f"{self.name}({', '.join(parts)}) -> {self.returns.stub}"
+
+
+def _inside(name: str, error: ValueError) -> str:
+    """The reason with the way to it: ``entries[2]: amount: …``."""
+    text = str(error)
+    return f"{name}{text}" if text.startswith("[") else f"{name}: {text}"
 
 
 def _literal(value: Any) -> str:
@@ -215,7 +221,7 @@ def _list_of(inner: Shape) -> Shape:
             try:
                 out.append(item(v, env))
             except ValueError as e:
-                raise ValueError(f"[{i}]: {e}") from None
+                raise ValueError(_inside(f"[{i}]", e)) from None
         return out
 
     return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, decode, inner.records)
@@ -225,13 +231,19 @@ def _record(hint: Any, where: str) -> Shape:
     fields: dict[str, Decoder] = {}
     schema: dict[str, Any] = {}
     records: list[type] = []
+    # Not from __required_keys__: where annotations are deferred it has every key, NotRequired or not.
+    required: list[str] = []
     for name, field_hint in get_type_hints(hint, include_extras=True).items():
-        inner = get_args(field_hint)[0] if get_origin(field_hint) is NotRequired else field_hint
+        if get_origin(field_hint) is NotRequired:
+            inner = get_args(field_hint)[0]
+        else:
+            inner = field_hint
+            required.append(name)
         shape = taken(inner, f"{where}.{name}")
         fields[name] = shape.decode
         schema[name] = shape.schema
         records += shape.records
-    required = sorted(hint.__required_keys__)
+    required.sort()
 
     def decode(value: Any, env: Env) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -244,7 +256,7 @@ def _record(hint: Any, where: str) -> Shape:
             try:
                 out[key] = field(v, env)
             except ValueError as e:
-                raise ValueError(f"{key}: {e}") from None
+                raise ValueError(_inside(key, e)) from None
         for key in required:
             if key not in out:
                 raise ValueError(f"the key {key!r} is missing")
