@@ -1,0 +1,51 @@
+"""A workspace made by ``cleared init``, and the real command to use it with. Only the clock is fake."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Workspace, environment, here
+
+
+@pytest.fixture(scope="session")
+def starting_point(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One workspace as ``cleared init`` makes it; tests get copies."""
+    root = tmp_path_factory.mktemp("start") / "books"
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in environment(root.parent).items():
+            patch.setenv(key, value)
+        done = here("init", str(root), "--name", "Acme")
+    assert done.code == 0, done
+    return root
+
+
+@pytest.fixture
+def plain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No user's git identity or settings, a fixed clock."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for key in [k for k in os.environ if k.startswith(("GIT_", "CLEARED_"))]:
+        monkeypatch.delenv(key)
+    for key, value in environment(home).items():
+        monkeypatch.setenv(key, value)
+    yield
+
+
+@pytest.fixture
+def ws(tmp_path: Path, starting_point: Path, plain_environment: None) -> Workspace:
+    """A fresh workspace named Acme, with the starters and nothing posted."""
+    root = tmp_path / "books"
+    shutil.copytree(starting_point, root, symlinks=True)
+    return Workspace(root)
+
+
+@pytest.fixture
+def posted(ws: Workspace) -> Workspace:
+    """January's four rows are posted: 2025-01-001 … 004, two of them waiting for review."""
+    ws.drop("january.csv")
+    ws.run("ingest")
+    return ws
