@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleared.clock import Clock, SystemClock
 from cleared.primitives import registry
@@ -13,6 +14,9 @@ from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.workspace.locate import open_layout
+
+if TYPE_CHECKING:
+    from cleared.gate.stage import StageResult
 
 
 def open_workspace(
@@ -35,6 +39,14 @@ def open_workspace(
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
     """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
+
+
+def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
+    """Every stage of the gate over the working copies of these agents; nothing is changed."""
+    from cleared.gate.check import Gate
+
+    with Gate(host, lambda: executor(host)) as gate:
+        return {name: gate.check(name) for name in names}
 
 
 @contextmanager

@@ -108,3 +108,39 @@ def show(name: NAME, json: JsonOption = False, workspace: WorkspaceOption = None
         out(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
     out("")
     out(found["source"].rstrip())
+
+
+@app.command("check")
+def check(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The stem of its file in agents/.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Check every agent.")] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Check the working copy of an agent: lint, traps, types, then rehearsals over made-up and real files.
+
+    Changes nothing. Exits 1 where anything was found.
+    """
+    from cleared.app import check as check_agents
+    from cleared.queries import agents
+
+    if (name is None) != all_:
+        raise typer.BadParameter("give either NAME or --all")
+    host = host_of(workspace)
+    names = [a["name"] for a in agents(host)] if name is None else [name]
+    reports = check_agents(host, names)
+    failed = any(r.status == "failed" for stages in reports.values() for r in stages)
+    if json:
+        out_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.data() for r in stages]}
+                  for n, stages in reports.items()})  # fmt: skip
+    else:
+        for n, stages in reports.items():
+            out(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
+            for r in stages:
+                out(f"  {'✓' if r.status == 'passed' else '✗' if r.status == 'failed' else '–'} {r.stage}"
+                    + (f" ({r.reason})" if r.reason else ""))  # fmt: skip
+                for f in r.findings:
+                    out(f"      {f.place}: [{f.rule}] {f.message}. {f.remedy}")
+    if failed:
+        sys.stdout.flush()
+        raise typer.Exit(1)

@@ -72,8 +72,13 @@ class _Run:
             self._run(result)
         except KeyboardInterrupt:
             result.status = "interrupted"
-            result.error = RunError("Interrupted", "interrupted; nothing was changed")
-            raise Interrupted("interrupted; nothing was changed") from None
+            message = "interrupted; nothing was changed"
+            head = self.repo.find_head()
+            if head is not None and head != self.snapshot.commit:
+                message = f"interrupted, but after the commit {head[:10]} was made"
+                result.commits = [head]
+            result.error = RunError("Interrupted", message)
+            raise Interrupted(message) from None
         finally:
             result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
             with _best_effort(self.host):

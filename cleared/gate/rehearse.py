@@ -1,0 +1,119 @@
+"""Rehearsals: the real path over books and files of the past or of a made-up month, never sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cleared.errors import ClearedError
+from cleared.primitives.journal import show
+from cleared.registry.wire import to_json
+from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.host import Host
+from cleared.runs.outcome import RunError
+from cleared.runs.scripts import Script
+from cleared.vcs import Repository, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a script would have done. Ids and times are left out, so that two rehearsals can be compared."""
+
+    label: str
+    error: RunError | None
+    result: Any
+    entries: tuple[Mapping[str, Any], ...]
+    cards: tuple[tuple[str, str], ...]
+    events: tuple[Mapping[str, Any], ...]
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """Bank lines that were set aside: line → outcome."""
+    files: tuple[str, ...] = ()
+    """Files marked processed."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def effects(self) -> dict[str, Any]:
+        """All that would be committed, in a comparable form."""
+        return {
+            "entries": list(self.entries), "cards": list(self.cards), "events": list(self.events),
+            "lines": dict(self.lines), "files": list(self.files), "error": self.error.message if self.error else None,
+        }  # fmt: skip
+
+    def summary(self) -> dict[str, Any]:
+        statuses = Counter(str(e["status"]) for e in self.entries)
+        return {
+            "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
+            "files": len(self.files), "calls": dict(self.calls), "error": self.error.data() if self.error else None,
+        }  # fmt: skip
+
+
+def rehearse(
+    host: Host, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
+    inputs: Mapping[str, bytes], now: datetime, dry_run: bool,
+) -> Rehearsal:  # fmt: skip
+    """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
+    with _drop_folder(inputs) as folder:
+        attempt = Attempt(
+            host, repo, snapshot, script, Event(), dry_run=dry_run, working_copy=True, now=now, drop_folder=folder,
+            say=lambda _: None,
+        )  # fmt: skip
+        error: RunError | None = None
+        result: object = None
+        try:
+            result = attempt.execute(executor)
+            attempt.context.check()
+            attempt.context.imports.verify()
+        except ClearedError as e:
+            error = attempt.explain(e)
+        return _outcome(label, attempt, error, result)
+
+
+@contextlib.contextmanager
+def _drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
+        folder = Path(name).resolve()
+        for path, data in inputs.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        yield folder
+
+
+def _outcome(label: str, attempt: Attempt, error: RunError | None, result: object) -> Rehearsal:
+    context = attempt.context
+    staged = () if error else [e for entries in context.books.staged.values() for e in entries]
+    entries = []
+    for entry in staged:
+        data = to_json(dict(show(context.books.entry(entry.entry_id) or entry)))
+        data.pop("entry_id")
+        for line in data["lines"]:
+            line.pop("leg_id")
+        entries.append(data)
+    return Rehearsal(
+        label, error, to_json(result), tuple(entries),
+        () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
+        () if error else tuple(context.events),
+        {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
+        () if error else tuple(f.name for f in context.imports.moves().values()),
+        dict(Counter(c.name for c in attempt.calls)),
+    )  # fmt: skip
+
+
+def differences(one: Rehearsal, other: Rehearsal) -> list[str]:
+    """In words, how the effects of two rehearsals differ; empty where they are the same."""
+    found = []
+    a, b = one.effects, other.effects
+    for key in a:
+        if a[key] == b[key]:
+            continue
+        if isinstance(a[key], list):
+            found.append(f"{key}: {len(a[key])} and {len(b[key])}" if len(a[key]) != len(b[key]) else f"{key} differ")
+        else:
+            found.append(f"{key}: {a[key]!r} and {b[key]!r}"[:300])
+    return found
