@@ -28,10 +28,15 @@ def choose(workspace: Path | None) -> None:
     _chosen["workspace"] = workspace
 
 
+def chosen(workspace: Path | None) -> Path | None:
+    """The directory the command line names: the command's own option first."""
+    return workspace or _chosen["workspace"]
+
+
 def host_of(workspace: Path | None) -> Host:
     """The opened workspace. Raises ``WorkspaceError``."""
     from cleared.app import open_workspace
     from cleared.cli.output import say
     from cleared.clock import clock_from
 
-    return open_workspace(workspace or _chosen["workspace"], clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=say)
+    return open_workspace(chosen(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=say)

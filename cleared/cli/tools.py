@@ -95,11 +95,20 @@ def primitives(
         )
 
 
-def doctor(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Say what this machine and workspace are fit for: git, sandbox, confinement, locks, stale files."""
+def doctor(
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Complete an interrupted commit and begin the trace database anew.")
+    ] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say what this machine and workspace are fit for: git, sandbox, confinement, locks, stale files.
+
+    Each row is ok, warn or fail, with its remedy. Exits 4 where one fails.
+    """
     from cleared.cli.doctor import doctor as examine
 
-    examine(workspace, json)
+    examine(workspace, json, rebuild)
 
 
 def bridge() -> None:

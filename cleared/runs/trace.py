@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -71,6 +72,31 @@ class Traces:
             db.close()
             raise
         return db
+
+    def damage(self) -> str | None:
+        """What SQLite finds wrong with the file; None where it is sound."""
+        try:
+            db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+            try:
+                said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+                db.execute("SELECT id, status FROM runs LIMIT 1")
+            finally:
+                db.close()
+        except sqlite3.Error as e:
+            return str(e)
+        return None if said == "ok" else said
+
+    def rebuild(self) -> Path | None:
+        """Begin anew; where the old file lies now. The caller holds the writer lock."""
+        aside = None
+        if self.path.exists():
+            aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    Path(f"{self.path}{suffix}").replace(f"{aside}{suffix}")
+        with self._open(create=True):
+            pass
+        return aside
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """A run starts; if the process dies, the row tells."""
