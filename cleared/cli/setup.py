@@ -46,7 +46,7 @@ def init(
     from cleared.runs.initialise import initialise
 
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
-    root, commit = initialise(directory, name=name, entity_type=entity.value, currency=currency, clock=clock)
+    root, commit = initialise(directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=say)
     if json:
         out_json({"workspace": str(root), "commit": commit})
         return

@@ -5,51 +5,80 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from cleared.clock import Clock, iso
 from cleared.config.load import load
 from cleared.errors import WorkspaceError
-from cleared.vcs import Author, Repository, seal
+from cleared.vcs import Author, Repository, Snapshot, recover, seal
 from cleared.workspace.files import reason as os_reason
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.template import initial_files
 
+_INTENT: Final = ".cleared/seal.json"
+"""There while a commit is under way, and after it was killed."""
+
 
 def initialise(
     target: Path, *, name: str | None, entity_type: str, currency: str, clock: Clock,
-    extra: dict[str, bytes] | None = None,
+    extra: dict[str, bytes] | None = None, say: Callable[[str], None] | None = None,
+    on_step: Callable[[str], None] | None = None,
 ) -> tuple[Path, str]:  # fmt: skip
     """Create the workspace; ``(root, commit)``.
 
     ``extra`` files replace or join the template's. Raises ``UsageError`` for bad values, ``WorkspaceError`` where
     the directory is a workspace already, has files in the way, or cannot be written; what was made is then removed.
+    A set-up that was killed is finished or forgotten first, and ``say`` is told; where it was this very one, that is
+    the workspace.
     """
     root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
     title = name if name is not None else (root.name or "My business")
     files = {**initial_files(title, entity_type, currency), **(extra or {})}
     config = load(files["config.yaml"].decode("utf-8"))
-    _refuse_occupied(root, files)
+    if not (root / _INTENT).exists():
+        _refuse_occupied(root, files)
     existed = root.is_dir()
-    had_git = (root / ".git").exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
+        # Only who has the lock may judge what lies there, or take it away again: another may be setting up.
         with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
-            repo = Repository.open(root, for_writing=True) if had_git else Repository.init(root)
-            with repo:
-                commit = seal(
-                    repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
-                    [("Decision", "init"), ("Clock", iso(clock.now()))],
-                    Author(config.git.author_name, config.git.author_email), clock.now(),
-                    state_dir=root / ".cleared",
-                )  # fmt: skip
+            made = _repair(root, files, say or (lambda _: None))
+            if made is not None:
+                return root, made
+            _refuse_occupied(root, files)
+            had_git = (root / ".git").exists()
+            try:
+                with Repository.open(root, for_writing=True, unborn=True) if had_git else Repository.init(root) as repo:
+                    commit = seal(
+                        repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
+                        [("Decision", "init"), ("Clock", iso(clock.now()))],
+                        Author(config.git.author_name, config.git.author_email), clock.now(),
+                        on_step=on_step, state_dir=root / ".cleared",
+                    )  # fmt: skip
+            except BaseException:
+                _remove(root, existed, had_git)
+                raise
     except OSError as e:
-        _remove(root, existed, had_git)
         raise WorkspaceError(f"{root} cannot be written: {os_reason(e)}", remedy="Choose another directory.") from None
-    except BaseException:
-        _remove(root, existed, had_git)
-        raise
     return root, commit
+
+
+def _repair(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
+    """Complete or undo a set-up that was killed; its commit, if it made just these files."""
+    if not (root / _INTENT).exists() or not (root / ".git").exists():
+        return None
+    with Repository.open(root, for_writing=True, unborn=True) as repo:
+        report = recover(repo, root / ".cleared")
+        if report:
+            say(report)
+        head = repo.find_head()
+        if head is None:
+            return None
+        found = Snapshot(repo, head)
+        same = found.entries().keys() == files.keys() and all(found.read(path) == files[path] for path in files)
+        return head if same else None
 
 
 def _refuse_occupied(root: Path, files: dict[str, bytes]) -> None:

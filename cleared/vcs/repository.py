@@ -71,16 +71,17 @@ class Repository:
     # --- opening -----------------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, root: Path, *, for_writing: bool) -> Repository:
+    def open(cls, root: Path, *, for_writing: bool, unborn: bool = False) -> Repository:
         """The repository whose top level is ``root``.
 
         ``for_writing`` refuses also what is no place to put a commit: a detached HEAD, a branch without a
-        commit, an unfinished merge, rebase or the like, a sparse checkout. Raises ``WorkspaceError``.
+        commit (unless ``unborn``: the first one is to be made), an unfinished merge, rebase or the like, a sparse
+        checkout. Raises ``WorkspaceError``.
         """
         repo = cls._locate(root)
         if for_writing:
             try:
-                repo._refuse_unwritable()
+                repo._refuse_unwritable(unborn)
             except BaseException:
                 repo.close()
                 raise
@@ -128,7 +129,7 @@ class Repository:
         repo.branch = repo.current_branch() or "HEAD"
         return repo
 
-    def _refuse_unwritable(self) -> None:
+    def _refuse_unwritable(self, unborn: bool) -> None:
         for name, what, go_on, give_up in _UNFINISHED:
             if (self.git_dir / name).exists():
                 raise WorkspaceError(
@@ -150,7 +151,7 @@ class Repository:
                 f"HEAD points to {self.branch}, which is not a branch",
                 remedy="Check out a branch, for example: git switch main.",
             )
-        if self.find_head() is None:
+        if not unborn and self.find_head() is None:
             raise WorkspaceError(
                 f"the branch {self.branch.removeprefix('refs/heads/')} has no commit yet",
                 remedy="Make a first commit (git add -A && git commit), or check out a branch that has one.",
