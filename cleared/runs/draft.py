@@ -64,15 +64,12 @@ def commit(
     draft = render(host, snapshot, context)
     draft.changes.update(files or {})
     waiting = log.waiting(host)
-    before = snapshot.read(host.layout.log)
-    # A process killed between its commit and the end may leave rows waiting that are committed already.
-    fresh = "" if before is not None and waiting.encode("utf-8") in before else waiting
-    draft.changes[host.layout.log] = log.append(before, fresh + log.rows(context, context.now))
+    rows = waiting.decode("utf-8") + log.rows(context, context.now)
+    draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
+    moves = (*draft.moves, *((log.taken(host, waiting),) if waiting else ()))
     done = seal(
         repo, snapshot.commit, draft.changes, message, trailers, host.author, context.now,
-        verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=draft.moves,
+        verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=moves,
     )  # fmt: skip
-    if waiting:
-        log.clear(host)
     maybe_gc(repo)
     return done

@@ -9,6 +9,7 @@ from cleared.clock import iso
 from cleared.ledger.csvtext import record
 from cleared.primitives.context import Context
 from cleared.runs.host import Host
+from cleared.vcs import LocalMove
 from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import ensure_state_dir
 
@@ -27,26 +28,34 @@ def rows(context: Context, now: datetime) -> str:
     )
 
 
-def waiting(host: Host) -> str:
+def waiting(host: Host) -> bytes:
+    """The rows that wait; what cannot be read is none."""
     path = host.layout.state_dir / WAITING
     try:
-        return path.read_text(encoding="utf-8")
+        data = b"" if path.is_symlink() else path.read_bytes()
+        data.decode("utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""
+        return b""
+    return data
+
+
+def taken(host: Host, data: bytes) -> LocalMove:
+    """That these rows wait no longer once the commit that holds them is there: one act with it, or a kill in between
+    would have them join the next commit again."""
+    return LocalMove(f"{host.layout.state_dir.name}/{WAITING}", None, data)
 
 
 def wait(host: Host, text: str) -> None:
     """Keep rows for the next commit."""
     ensure_state_dir(host.layout.state_dir)
-    data = (waiting(host) + text).encode("utf-8")
+    data = waiting(host) + text.encode("utf-8")
     if len(data) > MAX_WAITING:
         # Runs that do nothing may go on for years; their oldest rows are the least of a loss.
-        data = data[-MAX_WAITING:].split(b"\n", 1)[-1]
+        cut = data.index(b"\n", -MAX_WAITING) + 1
+        while data.count(b'"', 0, cut) % 2:  # inside of a row: a quoted text can hold line ends
+            cut = data.index(b"\n", cut) + 1
+        data = data[cut:]
     write_atomic(host.layout.state_dir / WAITING, data, fsync=False)
-
-
-def clear(host: Host) -> None:
-    (host.layout.state_dir / WAITING).unlink(missing_ok=True)
 
 
 def append(data: bytes | None, text: str) -> bytes:
