@@ -151,6 +151,19 @@ def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
         return [card_data(c) for c in found if status in ("all", c.status)]
 
 
+def card(host: Host, text: str) -> dict[str, Any]:
+    """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
+    with committed(host) as (_, snapshot, _books, _bank):
+        everything = store.load(CommittedSource(snapshot), host.layout.queue_dir).values()
+        found = list(store.find(everything, text)) if text else []
+        found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
+        if len(found) == 1:
+            return card_data(found[0])
+    if found:
+        raise UsageError(f"{text!r} is the beginning of {len(found)} cards", remedy="Write more of the id.")
+    raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
+
+
 def month_of(text: str) -> tuple[int, int]:
     """``2025-01`` → ``(2025, 1)``. Raises ``UsageError``."""
     found = _MONTH.fullmatch(text)

@@ -96,6 +96,18 @@ def void(
         out(f"{original} is voided by {reversal} ({commit[:10]}).")
 
 
+@app.command("open")
+def open_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""
+    from cleared.runs.decide import open_accounts
+
+    ids, commit = open_accounts(host_of(workspace))
+    if json:
+        out_json({"entries": ids, "commit": commit})
+    else:
+        out(f"Posted {', '.join(ids)} ({commit[:10]}).")
+
+
 @app.command("balance")
 def balance(
     account: Annotated[int | None, typer.Argument(metavar="[ACCOUNT]", help="Only this account.")] = None,

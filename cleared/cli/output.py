@@ -62,7 +62,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=not terminal)
     for row in cells:
         shown.add_row(*(Text(c) for c in row))
-    Console(file=sys.stdout, highlight=False, width=None if terminal else 400).print(shown)
+    console = Console(file=sys.stdout, highlight=False, width=None if terminal else 400)
+    if terminal:
+        console.print(shown)
+        return
+    with console.capture() as captured:
+        console.print(shown)
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
 def fields(pairs: Iterable[tuple[str, object]]) -> None:

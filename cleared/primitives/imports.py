@@ -309,11 +309,15 @@ class ImportSession:
             earlier = []
         if any(r.first_date <= record.last_date <= r.last_date for r in before):
             later = []
-        if earlier and record.opening_balance:
-            last = max(earlier, key=lambda r: r.last_date)
-            missing = Decimal(record.opening_balance) - Decimal(last.closing_balance)
+        known = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
+        opening = file.account.opening
+        if opening is not None and not before and opening.date.isoformat() < record.first_date:
+            known.append((opening.date.isoformat(), opening.balance))
+        if known and record.opening_balance:
+            day, balance = max(known, key=lambda pair: pair[0])
+            missing = Decimal(record.opening_balance) - balance
             if missing:
-                gaps.append((last.last_date, record.first_date, missing))
+                gaps.append((day, record.first_date, missing))
         if later and record.closing_balance:
             next_ = min(later, key=lambda r: r.first_date)
             missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
+from typing import Final
 
 from cleared.clock import iso
 from cleared.errors import CheckFailed, PolicyError, UsageError
 from cleared.ledger.checks import check_books, trial_balance_digest
+from cleared.ledger.entry import ZERO, Leg
 from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
@@ -16,7 +19,10 @@ from cleared.primitives.journal import void
 from cleared.runs import draft
 from cleared.runs.host import Host
 from cleared.runs.session import make_context, new_run_id, refuse_dirty
+from cleared.schema import money
 from cleared.vcs import Snapshot
+
+OPENING_BALANCES: Final = 3900
 
 
 def actor() -> str:
@@ -62,6 +68,46 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
 
     commit = _decide(host, f"journal void {entry_id}", act)
     return ids[0], ids[1], commit
+
+
+def open_accounts(host: Host) -> tuple[list[str], str]:
+    """Post the opening balance of every bank account that names one and has none yet; ``(entry ids, commit)``.
+
+    Against 3900 Opening balances, on the day ``config.yaml`` says, tagged ``@kind=opening``. The balance is signed as
+    the bank sees it: what is owed on a card is negative.
+    """
+    ids: list[str] = []
+
+    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+        books = context.books
+        done = {e.reference for e in books.entries() if "@kind=opening" in e.tags.split(";")}
+        for account in host.config.bank_accounts:
+            reference = f"opening:{account.id}"
+            if account.opening is None or reference in done or account.opening.balance == 0:
+                continue
+            amount = money.decode(account.opening.balance, host.places)
+            legs = [_signed(account.ledger_account, amount), _signed(OPENING_BALANCES, -amount)]
+            entry = books.add(
+                account.opening.date, f"Opening balance of {account.name or account.id}", legs, reference=reference,
+                status="bootstrap-confirmed", confidence="1.00", evidence="config.yaml: bank_accounts.opening",
+                tags="@kind=opening",
+            )  # fmt: skip
+            context.note("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
+            ids.append(entry.entry_id)
+        if not ids:
+            raise PolicyError(
+                "there is no opening balance to post",
+                remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml, "
+                "or see cleared journal list --text opening.",
+            )
+        return f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}", {}
+
+    return ids, _decide(host, "journal open", act)
+
+
+def _signed(account: int, amount: Decimal) -> Leg:
+    """A leg that debits a positive amount and credits a negative one."""
+    return Leg(account, amount, ZERO) if amount > 0 else Leg(account, ZERO, -amount)
 
 
 def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "") -> str:

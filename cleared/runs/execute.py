@@ -51,7 +51,8 @@ class _Run:
     ) -> None:
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.snapshot = Snapshot(repo, repo.head())
-        refuse_dirty(host, self.snapshot)
+        if not dry_run:  # which reads the commit only, and may do so while another command seals
+            refuse_dirty(host, self.snapshot)
         self.script = load_agent(host, self.snapshot, name, working_copy=dry_run)
         self.attempt = Attempt(host, repo, self.snapshot, self.script, event, dry_run=dry_run, working_copy=dry_run)
         self.context = self.attempt.context

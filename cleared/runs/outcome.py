@@ -81,7 +81,8 @@ def card_data(card: Card) -> dict[str, Any]:
     """A card as ``--json`` shows it."""
     return {
         "id": card.id, "kind": card.kind, "entry_id": card.entry_id, "title": card.title, "status": card.status,
-        "created_at": card.created_at, "run_id": card.run_id, "agent": card.agent, "details": to_json(dict(card.details)),
+        "created_at": card.created_at, "run_id": card.run_id, "agent": card.agent,
+        "details": to_json(dict(card.details)),
         "resolved_at": card.resolved_at, "resolved_by": card.resolved_by, "resolution": card.resolution,
     }  # fmt: skip
 

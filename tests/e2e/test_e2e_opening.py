@@ -1,0 +1,47 @@
+"""Opening balances: posted once by a human's command, compared with the first file."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase
+
+
+def _with_opening(ws: Workspace, balance: str) -> None:
+    config = ws.root / "config.yaml"
+    text = config.read_text().replace(
+        "# opening: { date: 2024-12-31, balance: 1250.00 }", f"opening: {{ date: 2024-12-31, balance: {balance} }}"
+    )
+    config.write_text(text)
+
+
+def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
+    _with_opening(ws, "1000.00")
+    made = ws.json("journal", "open")
+    (entry,) = ws.json("journal", "list")
+    assert made["entries"] == [entry["entry_id"]] == ["2024-12-001"]
+    assert [(x["account_id"], x["debit"], x["credit"]) for x in entry["lines"]] == [
+        (1010, "1000.00", "0"),
+        (3900, "0", "1000.00"),
+    ]
+    assert entry["status"] == "bootstrap-confirmed" and entry["tags"] == ["@kind=opening"]
+    assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: opening balances of 1 account"
+    again = ws("journal", "open")
+    assert again.code == 3 and "no opening balance to post" in again.err
+    assert ws.json("journal", "check")["ok"]
+
+
+def test_an_opening_balance_that_disagrees_with_the_first_file_is_a_card(ws: Workspace) -> None:
+    _with_opening(ws, "900.00")
+    ws.drop("january.csv")  # opens with 1000.00
+    ws.run("ingest")
+    (gap,) = [c for c in ws.json("queue", "list") if c["kind"] == "balance_gap"]
+    assert "jumps by 100.00 between 2024-12-31 and 2025-01-03" in gap["title"]
+
+
+def test_an_overlapping_file_is_no_balance_gap(ws: Workspace) -> None:
+    """B22: gaps of the running balance are named; files that reach over each other have none."""
+    ws.drop("a.csv", chase(("01/03/2025", "A", "-1.00", "99.00"), ("01/10/2025", "B", "-1.00", "98.00")))
+    ws.drop("b.csv", chase(("01/10/2025", "B", "-1.00", "98.00"), ("01/20/2025", "C", "-1.00", "97.00")))
+    ws.drop("d.csv", chase(("02/03/2025", "D", "-1.00", "90.00"), ("02/10/2025", "E", "-1.00", "89.00")))
+    ws.run("ingest")
+    gaps = [c["title"] for c in ws.json("queue", "list") if c["kind"] == "balance_gap"]
+    assert gaps == ["d.csv: the running balance jumps by -6.00 between 2025-01-20 and 2025-02-03"]
