@@ -47,7 +47,8 @@ def run(
         say(f"cleared: {card.title}")
     if result.error is not None:
         say(f"cleared: {result.agent} failed; nothing of it was committed. {result.error}")
-        if result.error.traceback:
+        # One level says no more than the line above.
+        if result.error.traceback and result.error.traceback.count('  File "') > 1:
             say(result.error.traceback)
         if result.commits:
             say(f"cleared run show {result.run_id} has every call")

@@ -351,8 +351,9 @@ def show(entry: Entry) -> JournalEntry:
             {
                 "leg_id": entry.entry_id + leg_suffix(i),
                 "account_id": leg.account_id,
-                "debit": leg.debit,
-                "credit": leg.credit,
+                # The empty side has the places of the other: 0.00, not 0.
+                "debit": leg.debit or leg.credit * 0,
+                "credit": leg.credit or leg.debit * 0,
             }
             for i, leg in enumerate(entry.legs)
         ],

@@ -347,8 +347,8 @@ def test_b4_query(posted: Workspace) -> None:
         assert [e["entry_id"] for e in posted.entries(*options)] == expected
     [entry] = posted.entries("--text", "github", "--month", "2025-01")
     assert entry["lines"] == [
-        {"leg_id": "2025-01-001a", "account_id": 5020, "debit": "4.00", "credit": "0"},
-        {"leg_id": "2025-01-001b", "account_id": 1010, "debit": "0", "credit": "4.00"},
+        {"leg_id": "2025-01-001a", "account_id": 5020, "debit": "4.00", "credit": "0.00"},
+        {"leg_id": "2025-01-001b", "account_id": 1010, "debit": "0.00", "credit": "4.00"},
     ]
     for options in (["--month", "2025-13"], ["--month", "January"], ["--status", "open"], ["--limit", "-1"]):
         refused(posted("journal", "list", *options), 2)

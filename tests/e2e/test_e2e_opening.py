@@ -19,8 +19,8 @@ def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
     (entry,) = ws.json("journal", "list")
     assert made["entries"] == [entry["entry_id"]] == ["2024-12-001"]
     assert [(x["account_id"], x["debit"], x["credit"]) for x in entry["lines"]] == [
-        (1010, "1000.00", "0"),
-        (3900, "0", "1000.00"),
+        (1010, "1000.00", "0.00"),
+        (3900, "0.00", "1000.00"),
     ]
     assert entry["status"] == "bootstrap-confirmed" and entry["tags"] == ["@kind=opening"]
     assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: opening balances of 1 account"
