@@ -16,6 +16,7 @@ from cleared.runs.outcome import RunResult
 from cleared.workspace.locate import open_layout
 
 if TYPE_CHECKING:
+    from cleared.gate.behaviour import HistoryDiff
     from cleared.gate.stage import StageResult
 
 
@@ -47,6 +48,14 @@ def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
 
     with Gate(host, lambda: executor(host)) as gate:
         return {name: gate.check(name) for name in names}
+
+
+def compare(host: Host, name: str, runs: int) -> HistoryDiff:
+    """What the working copy of an agent would have done on the workspace's own history, against the committed one."""
+    from cleared.gate.check import Gate
+
+    with Gate(host, lambda: executor(host)) as gate:
+        return gate.compare(name, runs)
 
 
 @contextmanager

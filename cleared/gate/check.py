@@ -8,7 +8,8 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from cleared.errors import Place, UsageError
-from cleared.gate.history import latest_inputs
+from cleared.gate.behaviour import HistoryDiff
+from cleared.gate.history import Occasion, latest_inputs, past_runs
 from cleared.gate.rehearse import Rehearsal, differences, rehearse
 from cleared.gate.stage import Stage, StageResult, Subject, result_of
 from cleared.gate.synthetic import synthetic_files
@@ -147,8 +148,7 @@ class Gate:
         return result_of("watched", findings)
 
     def _rehearse(self, subject: Subject, modes: tuple[bool, ...]) -> Iterator[tuple[Rehearsal, bool]]:
-        data = subject.source.encode("utf-8", "surrogateescape")
-        script = Script(subject.name, subject.file, subject.source, blob_id(data, "sha1"), subject.header)
+        script = self._script(subject)
         now = self.host.clock.now().replace(microsecond=0)
         today = now.astimezone(ZoneInfo(self.host.config.business.timezone)).date()
         occasions = [
@@ -167,6 +167,48 @@ class Gate:
                     ),
                     dry_run,
                 )  # fmt: skip
+
+    def compare(self, name: str, runs: int) -> HistoryDiff:
+        """The working copy against the committed version, over the agent's last ``runs`` runs.
+
+        Raises ``UsageError`` where there is no such agent, or no committed version of it.
+        """
+        subject = self._subject(name)
+        committed = self.snapshot.read(subject.file)
+        if committed is None:
+            raise UsageError(
+                f"{subject.file} has no committed version to compare with", remedy="See cleared agent check."
+            )
+        new = self._script(subject)
+        source = committed.decode("utf-8", "surrogateescape")
+        header, _ = parse_header(source, subject.file, kind="agent")
+        old = Script(name, subject.file, source, blob_id(committed, "sha1"), header)
+        diff = HistoryDiff()
+        occasions = list(past_runs(self.host, self.repo, name, runs))
+        for occasion in reversed(occasions):
+            if isinstance(occasion, str):
+                diff.not_comparable.append(occasion)
+                continue
+            at = occasion.now or self.host.clock.now()
+            both = [
+                rehearse(self.host, self.repo, occasion.snapshot, script, self.executor, label=occasion.label,
+                         inputs=occasion.inputs, now=at, dry_run=False)
+                for script in (old, new)
+            ]  # fmt: skip
+            diff.add(occasion, self._posted(occasion), *both)
+        return diff
+
+    def _posted(self, occasion: Occasion) -> dict[str, str]:
+        """Bank line → the entry that the run really posted for it."""
+        if occasion.after is None:
+            return {}
+        _, bank = open_books(self.host, CommittedSource(occasion.after))
+        return {line: pairs[0][0].rstrip("abcdefghijklmnopqrstuvwxyz") for line, pairs in bank.matches.items()}
+
+    def _script(self, subject: Subject) -> Script:
+        data = subject.source.encode("utf-8", "surrogateescape")
+        header, _ = parse_header(subject.source, subject.file, kind="agent")
+        return Script(subject.name, subject.file, subject.source, blob_id(data, "sha1"), header)
 
     def _failed(self, subject: Subject, rehearsal: Rehearsal) -> Finding:
         error = rehearsal.error

@@ -1,10 +1,13 @@
-"""The workspace's latest real inputs: what lies in ``import/``, else what the agent's last import took."""
+"""Occasions to rehearse over: what lies in ``import/`` now, and what the agent's past runs took."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
+from cleared.clock import iso
 from cleared.errors import ClearedError
 from cleared.ledger.bank import parse_imports
 from cleared.primitives.imports import TEMPORARY
@@ -15,11 +18,14 @@ from cleared.workspace.files import read_stable
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Books as they stood, and the files that lay in the drop folder."""
+    """Books as they stood, the files that lay in the drop folder, and the clock of that moment."""
 
     label: str
     snapshot: Snapshot
     inputs: dict[str, bytes]
+    now: datetime | None = None
+    after: Snapshot | None = None
+    """The commit that the run really made."""
 
 
 def latest_inputs(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> Occasion | None:
@@ -27,15 +33,29 @@ def latest_inputs(host: Host, repo: Repository, snapshot: Snapshot, agent: str) 
     waiting = _waiting(host)
     if waiting:
         return Occasion("the files waiting in import/", snapshot, waiting)
-    for commit in history.log(host.root, 50, grep=f"Agent: {agent}", files=True):
-        if commit.trailers.get("Agent") != agent or "Attempt" in commit.trailers:
-            continue
-        after = Snapshot(repo, commit.id)
-        taken = _taken(host, after, commit.trailers["Run"], commit.files or ())
-        parent = _parent(repo, commit.id)
-        if taken and parent:
-            return Occasion(f"the files of run {commit.trailers['Run']}", Snapshot(repo, parent), taken)
+    for occasion in past_runs(host, repo, agent, 50):
+        if isinstance(occasion, Occasion) and occasion.inputs:
+            return occasion
     return None
+
+
+def past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[Occasion | str]:
+    """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
+    found = 0
+    for commit in history.log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
+        if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
+            continue
+        found += 1
+        if found > limit:
+            return
+        run, parent = commit.trailers["Run"], _parent(repo, commit.id)
+        after = Snapshot(repo, commit.id)
+        taken, complete = _taken(host, after, run, commit.files or ())
+        if parent is None or not complete:
+            yield run
+            continue
+        at = datetime.fromisoformat(commit.trailers.get("Clock", iso(commit.when)))
+        yield Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, after)
 
 
 def _waiting(host: Host) -> dict[str, bytes]:
@@ -53,21 +73,18 @@ def _waiting(host: Host) -> dict[str, bytes]:
     return found
 
 
-def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> dict[str, bytes]:
-    """The files a run moved to ``processed/``, by the names they were dropped under."""
-    names = {
-        r.file_sha256: r.name
-        for r in parse_imports(after.read(host.layout.imports), host.layout.imports)
-        if r.run == run
-    }
+def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
+    """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
+    records = parse_imports(after.read(host.layout.imports), host.layout.imports)
+    names = {r.file_sha256: r.name for r in records if r.run == run}
     found = {}
     for path in files:
         if path.startswith(host.layout.processed_dir + "/"):
             data = after.read(path)
-            name = names.get(hashlib.sha256(data).hexdigest()) if data is not None else None
+            name = names.pop(hashlib.sha256(data).hexdigest(), None) if data is not None else None
             if data is not None and name is not None:
                 found[name] = data
-    return found
+    return found, not names
 
 
 def _parent(repo: Repository, commit: str) -> str | None:
