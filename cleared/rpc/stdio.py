@@ -88,11 +88,11 @@ def end_children() -> None:
 
 def peer_is_gone(stdout: BinaryIO) -> bool:
     """Whether nobody can read any more what is written."""
-    if not hasattr(select, "poll"):
+    if not hasattr(select, "poll") or number(stdout) < 0:
         return False
     try:
         poll = select.poll()
-        poll.register(stdout.fileno(), 0)
+        poll.register(number(stdout), 0)
         return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
     except (OSError, ValueError):
         return True
