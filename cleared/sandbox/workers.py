@@ -28,6 +28,7 @@ from cleared.sandbox.confine import (
     restrictions,
     run_restricted,
 )
+from cleared.sandbox.leash import Leash
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty
@@ -48,6 +49,7 @@ class Worker:
     pidfd: int | None
     level: Level
     request_timeout: float
+    leash: Leash
     data_limit: int = 0
 
     def kill(self) -> None:
@@ -68,6 +70,7 @@ class Worker:
         self.kill()
         with contextlib.suppress(Exception):  # a pool of a killed process may complain; it is gone either way
             self.pool.__exit__(None, None, None)
+        self.leash.let_go()
         if self.pidfd is not None:
             os.close(self.pidfd)
             self.pidfd = None
@@ -168,16 +171,22 @@ def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker
     from pydantic_monty import Monty
 
     pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
-    if wanted == _UNCONFINED:
-        pool.__enter__()
-    else:
-        run_restricted(wanted, pool.__enter__)
+    leash = Leash()
+    try:
+        if wanted == _UNCONFINED:
+            pool.__enter__()
+        else:
+            run_restricted(wanted, pool.__enter__)
+    except BaseException:
+        leash.let_go()
+        raise
     try:
         with pool.checkout() as session:
             pid = session.worker_pid
             session.feed_run("None")  # it runs, and `pid` is the process that ran it
         if pid is None:
             raise Unavailable("the worker has no process id")
+        leash.tie(pid)
         level = observed(pid, wanted)
         if wanted.filter is not None and not level.seccomp:
             raise Unavailable("the worker did not inherit its confinement")
@@ -185,8 +194,9 @@ def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker
     except BaseException:
         with contextlib.suppress(Exception):
             pool.__exit__(None, None, None)
+        leash.let_go()
         raise
-    return Worker(pool, pid, pidfd, level, request_timeout)
+    return Worker(pool, pid, pidfd, level, request_timeout, leash)
 
 
 @lru_cache(maxsize=1)
