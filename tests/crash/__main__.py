@@ -1,0 +1,57 @@
+"""``python -m tests.crash --kills 1000``: the campaign of kills at random times, as long as you like."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from crash_books import make_template
+from crash_kill import Killer
+from crash_random import Told, campaign
+
+
+def work(job: tuple[Path, Path, int, int]) -> Told:
+    template, folder, seed, kills = job
+    folder.mkdir()
+    with Killer(seed) as killer:
+        return campaign(template, folder, killer, kills)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
+    args = parser.parse_args()
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "XDG_CONFIG")):
+            del os.environ[name]
+    folder = Path(tempfile.mkdtemp(prefix="crash-"))
+    os.environ["HOME"] = str(folder)
+    template = make_template(folder / "template")
+    began = time.monotonic()
+    share = -(-args.kills // args.processes)
+    jobs = [(template, folder / f"part{i}", args.seed + i, share) for i in range(args.processes)]
+    print(f"seed {args.seed}: {args.kills} kills in {args.processes} processes, in {folder}", flush=True)
+    with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(work, jobs))
+    kills, whole, nothing, repaired = (
+        sum(getattr(told, name) for told in parts) for name in ("kills", "whole", "nothing", "repaired")
+    )
+    print(
+        f"{kills} kills in {time.monotonic() - began:.0f} s: {whole} commands were found done, {nothing} not begun; "
+        f"{repaired} were repaired; no entry lost or twice"
+    )
+
+
+if __name__ == "__main__":
+    main()

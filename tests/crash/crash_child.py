@@ -1,0 +1,74 @@
+"""The process that is killed: it does one command in a workspace, and stops itself where it is told to.
+
+    python crash_child.py   then one JSON line on stdin: {"root", "command", "stop", "nth", "hold"}
+
+It says ``ready`` when all is imported, waits for the line, says ``go``, and ``done`` if it lives to the end.
+``stop`` is the name of a step (see ``Host.on_step``); at its ``nth`` time the process gets SIGKILL from itself, or
+SIGSTOP with ``"hold": true``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from cleared.app import open_workspace, run
+from cleared.clock import SystemClock
+from cleared.runs.decide import close_period, void_entry
+from cleared.runs.initialise import initialise
+
+
+class Stopper:
+    def __init__(self, stop: str, nth: int, hold: bool) -> None:
+        self.stop, self.left = stop, nth
+        self.signal = signal.SIGSTOP if hold else signal.SIGKILL
+
+    def __call__(self, step: str) -> None:
+        if step == self.stop:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), self.signal)
+
+
+def act(root: Path, command: list[str], on_step: Stopper) -> None:
+    if command[0] == "init":
+        initialise(
+            root, name="Acme", entity_type="llc_single_member", currency="USD", clock=SystemClock(), on_step=on_step
+        )
+        return
+    host = open_workspace(root, on_step=on_step, say=lambda line: print("say", line, flush=True))
+    if command[0] == "run":
+        result = run(host, command[1])
+        assert result.status == "succeeded", result.error
+    elif command[0] == "void":
+        void_entry(host, command[1], "posted by mistake")
+    elif command[0] == "close":
+        close_period(host, date.fromisoformat(command[1]))
+    elif command[0] == "repair":
+        with host.writing("repair"):
+            pass
+    else:
+        raise AssertionError(command)
+
+
+def main() -> None:
+    # What a command imports late is imported now: a kill should hit the work, not the start of Python.
+    import git  # noqa: F401
+    import pydantic_monty  # noqa: F401
+
+    import cleared.sandbox.monty  # noqa: F401
+
+    print("ready", flush=True)
+    order: dict[str, Any] = json.loads(sys.stdin.readline())
+    print("go", flush=True)
+    act(Path(order["root"]), order["command"], Stopper(order["stop"], order["nth"], order["hold"]))
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
