@@ -9,14 +9,14 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.config.model import BankAccount, Config
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
-from cleared.importers import read_file, resolve_account
+from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.ledger.bank import BankLine, ImportRecord, identify, line_of
 from cleared.ledger.bankbook import BankBook
 from cleared.schema import money
@@ -110,7 +110,7 @@ class ImportSession:
         except OSError:
             identity = ""
         self.card(
-            "bad_file", (name, identity, error.message), f"{name[:120]} was not imported: {_first_line(error)}",
+            "bad_file", (name, identity, error.message), f"{name[:120]} was not imported: {_in_file(error)}",
             file=f"{self.layout.import_dir}/{name}", cause=error.message, place=str(error.place or ""),
             remedy=error.remedy or "",
         )  # fmt: skip
@@ -130,8 +130,11 @@ class ImportSession:
                 remedy="Copy the file itself into import/.",
             )
         data, stat = read_stable(path, self.config.import_.max_bytes, shown=shown)
-        parsed = read_file(name, data, self.config, self.places, format)
-        account = resolve_account(name, parsed, self.config)
+        try:
+            parsed = read_file(name, data, self.config, self.places, format)
+            account = resolve_account(name, parsed, self.config)
+        except ImportFileError as e:
+            raise e.of_file(shown) from None  # places are relative to the workspace
         self._check_currency(name, parsed, account)
         file = OpenFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
         self._sort_rows(file)
@@ -393,5 +396,9 @@ def _gaps_within(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
     return gaps
 
 
-def _first_line(error: ClearedError) -> str:
-    return str(error).splitlines()[0][:300]
+def _in_file(error: ClearedError) -> str:
+    """Where in the file, why, and what to do; the file itself is named already."""
+    place = replace(error.place, file=None) if error.place else Place()
+    where = f"{place}: " if str(place) else ""
+    remedy = f". {error.remedy}" if error.remedy else ""
+    return f"{where}{error.message.rstrip('.')}{remedy}".splitlines()[0][:500]

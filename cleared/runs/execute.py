@@ -141,7 +141,8 @@ class _Run:
 
     def _fail(self, result: RunResult) -> None:
         """Discard the draft; keep the log rows and a card in one ``log:`` commit."""
-        result.status = "failed"
+        result.status, result.result = "failed", None
+        result.entries, result.cards, result.events, result.message = [], [], [], None
         if self.dry_run or result.error is None:
             return
         self.attempt.note_printed()

@@ -89,8 +89,12 @@ def card_data(card: Card) -> dict[str, Any]:
 
 def error_of(error: ClearedError, *, primitive: str | None = None, line: int | None = None,
              file: str | None = None) -> RunError:  # fmt: skip
-    place = error.place
+    """The error as a value. Where it is told by the script's ``line``, its own place (a line of a bank file, an
+    argument) goes into the message."""
+    place, message = error.place, error.message
+    if line is not None and place is not None and (place.file or (place.field and place.field not in message)):
+        message = f"{place}: {message}"
     return RunError(
-        type(error).__name__, error.message, line if line is not None else (place.line if place else None), primitive,
+        type(error).__name__, message, line if line is not None else (place.line if place else None), primitive,
         error.remedy, file or (place.file if place else None),
     )  # fmt: skip

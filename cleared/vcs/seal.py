@@ -185,7 +185,9 @@ def _refuse_obstacles(repo: Repository, intent: Intent) -> None:
                 files.check_parents(root, place)
                 _refuse_unwritable(root, place)
         if files.content_id(root / move.source, repo.hash_name) != move.oid:
-            raise WorkspaceError(f"{move.source} changed since it was read, nothing was changed")
+            raise WorkspaceError(
+                f"{move.source} changed since it was read, nothing was changed", remedy="Run the agent again."
+            )
         if move.target is not None:
             there = files.content_id(root / move.target, repo.hash_name)
             if there not in (None, move.oid):
