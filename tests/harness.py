@@ -225,10 +225,10 @@ class Workspace:
         lines = self.git("log", "-1", "--format=%(trailers:only,unfold)").splitlines()
         return dict(line.split(": ", 1) for line in lines if line)
 
-    def in_order(self) -> None:
-        """Every invariant holds, and nothing is left lying about."""
+    def in_order(self, *untracked: str) -> None:
+        """Every invariant holds, and nothing is left lying about but these files."""
         assert self.json("journal", "check") == {"ok": True, "violations": []}
-        assert self.git("status", "--porcelain") == ""
+        assert self.git("status", "--porcelain").splitlines() == [f"?? {path}" for path in untracked]
 
 
 def environment(home: Path) -> dict[str, str]:
