@@ -1,0 +1,61 @@
+"""``python -m bench``: every figure, one table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from bench import bulk, calls, commits, startup
+from bench.measure import Result
+
+FIGURES: dict[str, Callable[[bool], Result]] = {
+    "call": calls.host_call,
+    "ingest": calls.ingest_rows,
+    "linear": calls.linear,
+    "many": bulk.many,
+    "query": bulk.month_query,
+    "durable": commits.durable,
+    "seal": commits.seal_small,
+    "help": startup.help_,
+    "cold": startup.cold_run,
+}
+COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure; medians, interleaved.")
+    parser.add_argument("--only", metavar="NAME", action="append", choices=FIGURES, help=", ".join(FIGURES))
+    parser.add_argument("--quick", action="store_true", help="few repetitions: a hint, not a figure")
+    parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    options = parser.parse_args()
+    results = []
+    for name in options.only or FIGURES:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        results.append(FIGURES[name](options.quick))
+    rows = [
+        (
+            r.name,
+            r.measured,
+            r.baseline,
+            "—" if r.ratio is None else f"{r.ratio:.2f}×",
+            r.target,
+            "ok" if r.ok else "over",
+        )
+        for r in results
+    ]
+    if options.markdown:
+        for row in (COLUMNS, ("---",) * len(COLUMNS), *rows):
+            print("| " + " | ".join(row) + " |")
+    else:
+        widths = [max(len(row[i]) for row in (COLUMNS, *rows)) for i in range(len(COLUMNS))]
+        for row in (COLUMNS, *rows):
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for r in results:
+        if r.note:
+            print(f"{r.name}: {r.note}.")
+    return 0 if all(r.ok for r in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

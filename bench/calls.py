@@ -1,0 +1,180 @@
+"""What a host call costs, and what a script costs on top of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from bench.measure import Result, Side, compare
+from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
+from cleared.app import run
+from cleared.clock import SystemClock
+from cleared.dispatch import Call, Dispatcher
+from cleared.errors import Place
+from cleared.ledger.entry import ZERO
+from cleared.registry.primitive import Effect, Registry, primitive
+from cleared.registry.shapes import EntryRef
+from cleared.registry.vocabulary import AccountId, Confidence, Date, Env, Line, PositiveAmount, Status, Text
+from cleared.runs.trace import Traces
+from cleared.sandbox.failure import Position
+from cleared.sandbox.limits import Limits
+from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.workers import start
+
+CALLS = 5_000
+REF: EntryRef = {"entry_id": "2025-01-001", "date": "2025-01-31", "status": "auto-confirmed", "duplicate": False}
+LIMITS = Limits(seconds=120.0)
+
+
+@primitive(effect=Effect.STAGE, grant="bench.post")
+def bench_post(
+    ctx: Any,
+    date: Date,
+    description: Text,
+    debit_account: AccountId,
+    credit_account: AccountId,
+    amount: PositiveAmount,
+    counterparty: Text | None = None,
+    reference: Line | None = None,
+    confidence: Confidence = ZERO,
+    status: Status = "pending-review",
+    evidence: Text | None = None,
+) -> EntryRef:
+    """The signature of ``journal_add_double``, and nothing behind it: what is left is the door itself."""
+    return REF
+
+
+SCRIPT = f"""
+for i in range({CALLS}):
+    bench_post(
+        date="2025-01-31", description="GITHUB INC", debit_account=5020, credit_account=1010, amount=4,
+        counterparty="GitHub", reference="r" + str(i), confidence=0.98, status="auto-confirmed",
+        evidence="rule: inline match")
+"""
+
+
+def host_call(quick: bool) -> Result:
+    """One call through dispatch: decoded, checked, timed, recorded, and written to the trace database."""
+    sandbox = Sandbox()
+    worker = start("best", 120.0)
+
+    def ours() -> Callable[[], object]:
+        traces = Traces(place())
+        calls: list[Call] = []
+        dispatcher = Dispatcher(
+            Registry([bench_post]), None, Env(), monotonic=SystemClock().monotonic, record=calls.append
+        )
+        call = dispatcher.call
+        run = {"id": "r", "agent": "a", "dry_run": False, "started_at": "", "event": {}, "script": "", "head": ""}
+        traces.begin(run)
+
+        def answer(name: str, args: tuple[object, ...], kwargs: dict[str, object], at: Position) -> object:
+            return call(name, args, kwargs, Place(at.file, at.line, at.column))
+
+        def act() -> None:
+            sandbox.run(
+                SCRIPT, file="bench.py", call=answer, names=dispatcher.registry, limits=LIMITS, now=NOW, seed="bench"
+            )
+            outcome = dict.fromkeys(("status", "duration_ms", "result", "error", "message", "commits", "entries"))
+            traces.end("r", {**outcome, "status": "succeeded", "cards": None, "log": None}, calls, 0.0)
+            assert len(calls) == CALLS
+
+        return act
+
+    def bare() -> Callable[[], object]:
+        def act() -> None:
+            from pydantic_monty import FunctionSnapshot, MontyComplete
+
+            answered = 0
+            with worker.pool.checkout(limits={"max_suspensions": 10**6}) as session:
+                at: Any = session.feed_start(SCRIPT)
+                while type(at) is not MontyComplete:
+                    if type(at) is FunctionSnapshot:
+                        answered += 1
+                        at = at.resume({"return_value": REF})
+                    else:
+                        at = at.resume(value=bench_post_stub)
+            assert answered == CALLS
+
+        return act
+
+    try:
+        return compare(
+            "one host call, validated and traced / bare feed_start + resume", ours, bare, 2.0, 3 if quick else 9, CALLS
+        )
+    finally:
+        sandbox.close()
+        worker.stop()
+
+
+def bench_post_stub() -> None:
+    """Never called: the interpreter sees its name."""
+
+
+bench_post_stub.__name__ = "bench_post"
+
+
+def ingest_rows(quick: bool) -> Result:
+    """A whole run of document 003's script over 1,000 rows of one month, against the same with empty primitives."""
+    rows = 1_000
+    template = workspace(files={"bank.csv": chase(rows)})
+    return compare(
+        "ingest 1,000 rows of a month / the same script, primitives that return at once",
+        whole_run(template, rows), _empty_primitives(rows), 3.0, 2 if quick else 7,
+    )  # fmt: skip
+
+
+def linear(quick: bool) -> Result:
+    """Ten times the rows."""
+    large, small = workspace(files={"bank.csv": chase(10_000)}), workspace(files={"bank.csv": chase(1_000)})
+    return compare(
+        "ingest 10,000 rows of a month / 1,000 rows",
+        whole_run(large, 10_000), whole_run(small, 1_000), 11.0, 1 if quick else 3,
+    )  # fmt: skip
+
+
+def whole_run(template: Any, rows: int, agent: str = "ingest") -> Side:
+    """``cleared agent run`` within this process, from the opened workspace to the commit, each time on a copy."""
+
+    def side() -> Callable[[], object]:
+        opened = host(copy(template))
+
+        def act() -> None:
+            result = run(opened, agent)
+            assert result.error is None and len(result.entries) == rows, result.error
+
+        return act
+
+    return side
+
+
+def _empty_primitives(rows: int) -> Side:
+    """The same script in the same sandbox; what it asks is answered with values made before."""
+    days = [f"2025-01-{1 + n * 28 // rows:02d}" for n in range(rows)]
+    texts = ("GITHUB INC", "AWS EMEA", "CORNER SHOP")
+    txns = [
+        {"date": days[n], "description": f"{texts[n % 3]} {n:06d}", "amount": Decimal(-100 - n % 9_000) / 100,
+         "reference": f"l1:{n:024d}", "type": "ACH_DEBIT", "currency": "USD", "balance": Decimal(1), "state": "posted",
+         "account": "checking", "ledger_account": 1010}
+        for n in range(rows)
+    ]  # fmt: skip
+    answers: dict[str, Any] = {
+        "importer_scan": [{"name": "bank.csv"}], "importer_parse": txns, "config_get": 0.95,
+        "journal_add_double": REF, "queue_add_review": {"id": "x"}, "importer_mark_processed": {"name": "bank.csv"},
+        "git_commit": {"success": True, "commit_hash": "run:x"}, "ctx_log": None,
+    }  # fmt: skip
+    script = ingest_script()
+
+    def side() -> Callable[[], object]:
+        def act() -> None:
+            with Sandbox() as sandbox:
+                found = sandbox.run(
+                    script, file="agents/ingest.py", call=lambda name, *_: answers[name], names=answers, limits=LIMITS,
+                    now=NOW, seed="bench",
+                )  # fmt: skip
+            assert isinstance(found, dict) and found["imported"] == rows
+
+        return act
+
+    return side

@@ -1,0 +1,53 @@
+"""What a command costs before it does anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.measure import Result, Side, compare
+from bench.workspaces import chase, copy, place, workspace
+
+CLEARED = str(Path(sys.executable).with_name("cleared"))
+
+
+def _process(*argv: str, cwd: Callable[[], Path]) -> Side:
+    def side() -> Callable[[], object]:
+        folder = cwd()
+
+        def act() -> None:
+            subprocess.run(argv, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        return act
+
+    return side
+
+
+def help_(quick: bool) -> Result:
+    """``cleared --help`` as installed."""
+    return compare(
+        "cleared --help / import typer",
+        _process(CLEARED, "--help", cwd=_nowhere), _process(sys.executable, "-c", "import typer", cwd=_nowhere),
+        1.5, 5 if quick else 25,
+    )  # fmt: skip
+
+
+def cold_run(quick: bool) -> Result:
+    """The whole command, six rows, a new process each time; file caches warm."""
+    template = workspace(files={"bank.csv": chase(6)})
+    imports = "import typer, pydantic_monty, git"
+    return compare(
+        "cleared agent run ingest, 6 rows, cold / import typer, pydantic_monty, git",
+        _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)),
+        _process(sys.executable, "-c", imports, cwd=_nowhere),
+        1.7, 5 if quick else 21,
+    )  # fmt: skip
+
+
+def _nowhere() -> Path:
+    folder = place()
+    os.mkdir(folder)
+    return folder
