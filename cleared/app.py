@@ -62,7 +62,7 @@ def compare(host: Host, name: str, runs: int) -> HistoryDiff:
 def executor(host: Host) -> Iterator[Executor]:
     """The sandbox as ``sandbox.transport`` says: in this process's own worker, or behind a bridge process."""
     if host.config.sandbox.transport == "bridge":
-        from cleared.rpc.client import BridgeExecutor
+        from cleared.bridge.client import BridgeExecutor
 
         with BridgeExecutor(confine=host.config.sandbox.confine) as bridge:
             yield bridge

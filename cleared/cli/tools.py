@@ -115,7 +115,7 @@ def bridge() -> None:
     """Run scripts for whoever holds the primitives: JSON-RPC 2.0 lines on stdin and stdout."""
     import sys
 
-    from cleared.rpc.bridge import serve_bridge
+    from cleared.bridge.server import serve_bridge
 
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
 

@@ -1,2 +1,1 @@
-"""JSON-RPC 2.0 lines: scripts for whoever holds the primitives (``bridge``), this workspace for any client
-(``service``). Both are encodings of the one door, ``dispatch``."""
+"""A workspace's reading primitives and commands as JSON-RPC 2.0, on standard streams or a Unix socket."""

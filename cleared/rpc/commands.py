@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from cleared import app, queries
+from cleared.bridge.jsonrpc import INVALID_PARAMS, RpcError
 from cleared.ledger.entry import STATUSES
-from cleared.rpc.jsonrpc import INVALID_PARAMS, RpcError
 from cleared.runs.host import Host
 
 REQUIRED: Final = object()

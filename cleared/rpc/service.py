@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 import cleared
+from cleared.bridge import jsonrpc, stdio
+from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
+from cleared.bridge.problems import refused
 from cleared.dispatch import Dispatcher, UnknownPrimitive
 from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
 from cleared.registry.describe import params_schema
 from cleared.registry.primitive import Effect, Primitive
 from cleared.registry.wire import from_wire, to_wire
-from cleared.rpc import jsonrpc, stdio
 from cleared.rpc.commands import COMMANDS, REQUIRED
-from cleared.rpc.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
-from cleared.rpc.problems import refused
 from cleared.runs.host import Host
 from cleared.runs.session import make_context
 from cleared.vcs import Snapshot

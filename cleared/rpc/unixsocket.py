@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
+from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, encode, error_frame
 from cleared.errors import BusyError, Place, UsageError, WorkspaceError
-from cleared.rpc.jsonrpc import SERVER_ERROR, Request, RpcError, encode, error_frame
 
 MAX_CONNECTIONS: Final = 32
 _LEAVE: Final = 5.0

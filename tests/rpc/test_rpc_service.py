@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from harness import Workspace
-from rpc_samples import PATIENCE, Peer, peer, request
+from peers import PATIENCE, Peer, peer, request
 
 from cleared.app import open_workspace
+from cleared.bridge.jsonrpc import Request, RpcError, answer
 from cleared.errors import ClearedError, PolicyError, PrimitiveError, UsageError
 from cleared.registry.wire import from_wire, to_wire
-from cleared.rpc.jsonrpc import Request, RpcError, answer
 from cleared.rpc.service import ONLY_IN_A_RUN, Current, Service
 
 # -- one contract, two transports -------------------------------------------------------------------------------------
@@ -423,8 +423,8 @@ def test_too_many_clients_are_told_so(path: Path) -> None:
 
 
 def test_errors_are_of_the_documented_classes() -> None:
+    from cleared.bridge.problems import refused
     from cleared.errors import Place
-    from cleared.rpc.problems import refused
 
     place = Place("a.csv", 3, None, "amount")
     for error in (UsageError("u"), PolicyError("p"), PrimitiveError("x", place=place, remedy="r")):

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
 import cleared
-from cleared.clock import SystemClock
-from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
-from cleared.rpc import exact as values
-from cleared.rpc.jsonrpc import (
+from cleared.bridge import exact as values
+from cleared.bridge.jsonrpc import (
     SERVER_ERROR,
     Frame,
     Request,
@@ -33,7 +31,9 @@ from cleared.rpc.jsonrpc import (
     request_frame,
     result_frame,
 )
-from cleared.rpc.problems import read_frames, script_error
+from cleared.bridge.problems import read_frames, script_error
+from cleared.clock import SystemClock
+from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.sandbox.failure import HostCallFailed, Position, ScriptError
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.workers import Confine
@@ -54,7 +54,7 @@ class BridgeExecutor:
     """
 
     def __init__(self, *, confine: Confine = "best", command: Sequence[str] | None = None) -> None:
-        self._command = list(command or [sys.executable, "-P", "-m", "cleared.rpc", confine])
+        self._command = list(command or [sys.executable, "-P", "-m", "cleared.bridge", confine])
         self._lock = threading.Lock()
         self._child: _Child | None = None
         self._ids = itertools.count(1)

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from harness import Workspace
 
+from cleared.bridge.client import BridgeExecutor
 from cleared.demo.data import bank_files, demo_files
 from cleared.errors import PolicyError, PrimitiveError, WorkspaceError
-from cleared.rpc.client import BridgeExecutor
 from cleared.sandbox.failure import HostCallFailed, Position, ScriptError
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
@@ -165,7 +165,7 @@ def test_the_original_exception_comes_back(bridge: BridgeExecutor) -> None:
 
 
 def test_a_result_that_cannot_cross_fails_the_call(bridge: BridgeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.rpc.jsonrpc.MAX_LINE", 5_000)
+    monkeypatch.setattr("cleared.bridge.jsonrpc.MAX_LINE", 5_000)
     with pytest.raises(HostCallFailed, match="cannot cross to the bridge") as failed:
         bridge.run("p()", file="a.py", call=lambda *_: "x" * 6_000, names=["p"], limits=Limits(), now=NOW, seed="s")
     assert isinstance(failed.value.original, WorkspaceError)
@@ -239,7 +239,7 @@ def test_what_is_no_bridge_is_a_crash_not_a_hang() -> None:
 
 
 def test_a_bridge_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.rpc.client._GRACE", 0.3)
+    monkeypatch.setattr("cleared.bridge.client._GRACE", 0.3)
     with BridgeExecutor(command=[sys.executable, "-c", "import time; time.sleep(60)"]) as bridge:
         with pytest.raises(ScriptError) as ended:
             Host(bridge).run("1", limits=Limits(seconds=0.2))
@@ -361,7 +361,7 @@ def children(of: int) -> list[int]:
 
 
 def test_exact_values_survive_both_ways() -> None:
-    from cleared.rpc import exact
+    from cleared.bridge import exact
 
     values = [
         None, True, 0, -(10**4500), 1.5, Decimal("4.00"), Decimal("1E+90"), Decimal("-0"), date(2025, 1, 2), NOW,

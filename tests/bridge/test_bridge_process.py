@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rpc_samples import BRIDGE, PATIENCE, Peer, error, peer, request, result, script
+from peers import BRIDGE, PATIENCE, Peer, error, peer, request, result, script
 
-from cleared.rpc.bridge import serve_bridge
+from cleared.bridge.server import serve_bridge
 
 
 @pytest.fixture

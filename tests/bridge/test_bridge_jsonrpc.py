@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cleared.rpc import jsonrpc
-from cleared.rpc.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError, answer, encode, parse, read_line
+from cleared.bridge import jsonrpc
+from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError, answer, encode, parse, read_line
 
 
 def server(request: Request) -> Any:

@@ -1,11 +1,11 @@
-"""``python -m cleared.rpc [best|require|off]``: the bridge process that ``rpc.client`` starts."""
+"""``python -m cleared.bridge [best|require|off]``: the bridge process that ``bridge.client`` starts."""
 
 from __future__ import annotations
 
 import sys
 from typing import cast
 
-from cleared.rpc.bridge import serve_bridge
+from cleared.bridge.server import serve_bridge
 from cleared.sandbox.workers import Confine
 
 
@@ -13,7 +13,7 @@ def main() -> None:
     """Serve on the standard streams; ends with code 0."""
     confine = sys.argv[1] if len(sys.argv) > 1 else "best"
     if confine not in ("best", "require", "off"):
-        sys.exit("usage: python -m cleared.rpc [best|require|off]")
+        sys.exit("usage: python -m cleared.bridge [best|require|off]")
     try:
         serve_bridge(sys.stdin.buffer, sys.stdout.buffer, confine=cast(Confine, confine))
     except KeyboardInterrupt:

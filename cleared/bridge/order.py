@@ -9,9 +9,9 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
+from cleared.bridge import exact as values
+from cleared.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
 from cleared.clock import SystemClock
-from cleared.rpc import exact as values
-from cleared.rpc.jsonrpc import INVALID_PARAMS, Request, RpcError
 from cleared.sandbox.limits import Limits
 
 MAX_SCRIPT: Final = 1 << 20

@@ -16,11 +16,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
-from cleared.clock import SystemClock
-from cleared.errors import BusyError, ClearedError, PrimitiveError
-from cleared.rpc import exact as values
-from cleared.rpc import stdio
-from cleared.rpc.jsonrpc import (
+from cleared.bridge import exact as values
+from cleared.bridge import stdio
+from cleared.bridge.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -39,8 +37,10 @@ from cleared.rpc.jsonrpc import (
     request_frame,
     result_frame,
 )
-from cleared.rpc.order import Order, read_order
-from cleared.rpc.problems import HostRefused, host_refused, script_failed
+from cleared.bridge.order import Order, read_order
+from cleared.bridge.problems import HostRefused, host_refused, script_failed
+from cleared.clock import SystemClock
+from cleared.errors import BusyError, ClearedError, PrimitiveError
 from cleared.sandbox.failure import Position
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.workers import Confine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, get_args
 
 from cleared import errors
+from cleared.bridge.jsonrpc import SERVER_ERROR, RpcError
 from cleared.errors import ClearedError, Place, PrimitiveError
-from cleared.rpc.jsonrpc import SERVER_ERROR, RpcError
 from cleared.sandbox.failure import Frame, HostCallFailed, Kind, Position, ScriptError, clip, traceback
 
 _KINDS: Final = get_args(Kind)
