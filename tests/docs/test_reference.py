@@ -1,0 +1,47 @@
+"""The reference pages say what the code says, and leave nothing out."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from cleared.sandbox import header, lint, source, values  # noqa: E402
+from docs import generate  # noqa: E402
+
+
+@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md"])
+def test_page_is_what_the_code_says(name: str) -> None:
+    found = (generate.FOLDER / name).read_text(encoding="utf-8")
+    assert found == generate.pages()[name], f"docs/reference/{name} is stale: python -m docs.generate"
+
+
+def test_every_page_is_generated() -> None:
+    assert {p.name for p in generate.FOLDER.glob("*.md")} == set(generate.pages())
+
+
+def test_every_rule_for_scripts_is_shown() -> None:
+    text = inspect.getsource(lint) + inspect.getsource(source)
+    literal = set(re.findall(r'(?:yield|Finding\()\s*"([a-z-]+)"', text))
+    assert literal >= {"dunder", "type-ignore", "syntax"}
+    assert literal | {rule for rule, _, _ in lint._CONSTRUCTS.values()} == set(generate.SAMPLES)
+
+
+def test_every_rule_for_headers_is_shown() -> None:
+    literal = set(re.findall(r'"(header-[a-z]+)"', inspect.getsource(header)))
+    literal |= {f"header-{rule}" for rule in re.findall(r'Bad\("([a-z]+)"', inspect.getsource(values))}
+    assert literal == set(generate.HEADER_SAMPLES)
+
+
+def test_every_primitive_and_command_is_on_its_page() -> None:
+    from cleared.primitives import registry
+
+    for name in registry():
+        assert f"### `{name}`" in generate.primitives()
+    assert "## cleared agent run" in generate.cli()
