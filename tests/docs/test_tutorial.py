@@ -1,0 +1,29 @@
+"""Every command of the tutorial and the how-to pages is run; what it prints is what the page says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from docs import terminal  # noqa: E402
+
+PAGES = terminal.pages(ROOT)
+
+
+def test_the_tutorial_is_among_them() -> None:
+    assert "docs/tutorial.md" in PAGES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_shows_what_happens(page: str, tmp_path: Path) -> None:
+    for block, shown in terminal.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path):
+        expected = terminal.shape(block.printed or "")
+        assert terminal.shape(shown) == expected, (
+            f"{page}:{block.line} prints something else now; look, then: python -m docs.terminal {page}\n"
+            f"$ {block.commands}\n{shown}"
+        )
