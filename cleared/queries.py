@@ -130,17 +130,26 @@ def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
 
 
 def run(host: Host, run_id: str) -> dict[str, Any]:
-    """One run with every call. Raises ``UsageError`` where there is none."""
-    found = Traces(host.layout.state_dir).run(run_id)
-    if found is not None:
-        data = {"run_id": found.pop("id"), **found}
-        for key in ("pid",):
-            data.pop(key, None)
-        return data
-    if len(run_id) >= 4:
-        for brief in _committed_runs(host, 1_000):
-            if brief["run_id"] == run_id or str(brief["run_id"]).startswith(run_id):
-                return {**brief, "calls": [], "note": "the trace of this run is not on this machine; its commit is"}
+    """One run with every call, by its id, or a beginning or the last part of it that no other run has.
+
+    Raises ``UsageError`` where there is none, or several.
+    """
+    traces = Traces(host.layout.state_dir)
+    briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
+    committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]
+    meant = sorted({*traces.matching(run_id), *committed_ids})
+    if len(meant) > 1 and run_id not in meant:
+        raise UsageError(
+            f"{run_id!r} fits {len(meant)} runs: {', '.join(meant[:3])}{' …' if len(meant) > 3 else ''}",
+            remedy="Give more of the id.",
+        )
+    for identity in [run_id] if run_id in meant else meant:
+        found = traces.run(identity)
+        if found is not None:
+            del found["id"], found["pid"]
+            return {"run_id": identity, **found}
+        note = "the trace of this run is not on this machine; its commit is"
+        return {**briefs[identity], "calls": [], "note": note}
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
 
 

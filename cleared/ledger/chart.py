@@ -59,7 +59,9 @@ class Chart:
         return None
 
     def _nearest(self, account_id: int) -> str:
-        near = get_close_matches(str(account_id), [str(i) for i in self.accounts], n=1, cutoff=0.5)
+        near = get_close_matches(str(account_id), [str(i) for i in self.accounts], n=9, cutoff=0.5)
+        # Of those with as many digits in common, the next number is the likelier one.
+        near.sort(key=lambda text: abs(int(text) - account_id))
         hint = f"The nearest is {near[0]} {self.accounts[int(near[0])].account_name}; " if near else ""
         return hint + "cleared accounts list shows all of them."
 

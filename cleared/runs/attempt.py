@@ -19,7 +19,7 @@ from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, error_of
 from cleared.runs.scripts import Script, limits_of, load_script
 from cleared.runs.session import make_context, new_run_id
-from cleared.sandbox.failure import HostCallFailed, Position, ScriptError
+from cleared.sandbox.failure import HostCallFailed, Position, ScriptError, traceback
 from cleared.sandbox.limits import Limits
 from cleared.vcs import Repository, Snapshot
 
@@ -140,15 +140,7 @@ class Attempt:
     def explain(self, error: ClearedError) -> RunError:
         """The error as the user reads it: the script's line, the primitive that was refused, the remedy."""
         if isinstance(error, HostCallFailed):
-            inner = error.original
-            explained = error_of(
-                inner if isinstance(inner, ClearedError) else error, primitive=error.name, line=error.position.line,
-                file=error.position.file,
-            )  # fmt: skip
-            explained.traceback = error.traceback
-            while isinstance(inner, HostCallFailed):  # a shared script's own call
-                explained.message, inner = inner.message, inner.original
-            return explained
+            return _explain_call(error)
         if isinstance(error, ScriptError):
             explained = error_of(error)
             explained.type, explained.traceback = error.type, error.traceback
@@ -167,3 +159,24 @@ class Attempt:
             self.context.note("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")
         self.printed.clear()
+
+
+def _explain_call(error: HostCallFailed) -> RunError:
+    """A refused call; where shared scripts called each other, the innermost one, and the way there."""
+    calls = [error]
+    while isinstance(calls[-1].original, HostCallFailed):
+        calls.append(calls[-1].original)
+    last, cause = calls[-1], calls[-1].original
+    at = last.position
+    explained = error_of(
+        cause if isinstance(cause, ClearedError) else last, primitive=last.name, line=at.line, file=at.file
+    )
+    frames = [frame for call in calls for frame in call.frames]
+    if isinstance(cause, ScriptError):  # a shared script failed by itself
+        frames += cause.frames
+        explained.type = cause.type
+    if len(calls) > 1:
+        way = ", ".join(f"{c.position.file}:{c.position.line}" for c in reversed(calls[:-1]))
+        explained.message = f"{explained.message} (called from {way})"
+    explained.traceback = traceback(frames, f"{explained.type}: {explained.message}")
+    return explained

@@ -149,21 +149,27 @@ class Traces:
             rows = db.execute(f"SELECT * FROM runs {where} ORDER BY id DESC LIMIT ?", [*values, limit])
             return [_run(rows, row) for row in rows]
 
+    def matching(self, text: str) -> list[str]:
+        """Ids of the runs that are meant by ``text``: the id, its beginning, or its last part."""
+        with self._open(create=False) as db:
+            if db is None or not text:
+                return []
+            query = "SELECT id FROM runs WHERE substr(id, 1, ?)=? OR substr(id, -?)=?"
+            ending = f"-{text}"
+            return [row[0] for row in db.execute(query, (len(text), text, len(ending), ending))]
+
     def run(self, run_id: str) -> dict[str, Any] | None:
-        """A run by its id or a unique beginning of it, with its calls."""
+        """A run by its id, with its calls."""
         with self._open(create=False) as db:
             if db is None:
                 return None
-            rows = db.execute(
-                "SELECT * FROM runs WHERE id=? OR substr(id, 1, ?)=? OR id LIKE ? ESCAPE '\\' LIMIT 2",
-                (run_id, len(run_id), run_id, "%-" + run_id.replace("\\", "").replace("%", "\\%").replace("_", "\\_")),
-            )
-            found = [_run(rows, row) for row in rows]
-            if len(found) != 1:
-                return None
-            calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (found[0]["id"],))
-            found[0]["calls"] = [_call(calls, row) for row in calls]
-            return found[0]
+            rows = db.execute("SELECT * FROM runs WHERE id=?", (run_id,))
+            for row in rows:
+                found = _run(rows, row)
+                calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (run_id,))
+                found["calls"] = [_call(calls, call) for call in calls]
+                return found
+            return None
 
 
 def _run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
