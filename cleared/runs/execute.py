@@ -14,11 +14,11 @@ from cleared.errors import ClearedError, Interrupted
 from cleared.runs import draft, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
-from cleared.runs.outcome import RunError, RunResult
+from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import load_agent
 from cleared.runs.session import refuse_dirty
 from cleared.runs.trace import Traces
-from cleared.vcs import HeadMoved, Repository, Snapshot
+from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
 
 
 def run_agent(
@@ -34,7 +34,7 @@ def run_agent(
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         for attempt in (1, 2):
             try:
-                return _Run(host, repo, executor, name, event, dry_run).execute()
+                return _Run(host, repo, executor, name, event, dry_run, last=attempt == 2).execute()
             except HeadMoved:
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
@@ -47,9 +47,11 @@ class _Run:
     """One attempt and its end."""
 
     def __init__(
-        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool
-    ) -> None:
+        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool, *,
+        last: bool,
+    ) -> None:  # fmt: skip
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
+        self.last = last
         self.snapshot = Snapshot(repo, repo.head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
             refuse_dirty(host, self.snapshot)
@@ -67,9 +69,9 @@ class _Run:
                  "started_at": iso(attempt.now), "event": attempt.event,
                  "script": f"{self.script.file}@{self.script.blob}", "head": self.snapshot.commit}
             )  # fmt: skip
-        self.host.step("begun")
         result = RunResult(self.run_id, self.script.name, "failed")
         try:
+            self.host.step("begun")
             self._run(result)
         except KeyboardInterrupt:
             result.status = "interrupted"
@@ -91,8 +93,13 @@ class _Run:
             result.result = self.attempt.execute(self.executor)
             self.host.step("ran")
             self._finish(result)
-        except HeadMoved:
+        except HeadMoved as e:
+            result.error = error_of(e)
             raise
+        except Unfinished as e:
+            # The commit is made: nothing of this run is undone, and the next command does the rest.
+            result.status, result.commits = "succeeded", [e.commit]
+            result.warnings.append(str(e))
         except ClearedError as e:
             result.error = self.attempt.explain(e)
             self._fail(result)
@@ -151,6 +158,13 @@ class _Run:
                 self.host, self.repo, self.snapshot, self.context, self.attempt.fresh_context(), result.error,
                 self.script, self._trailers("Attempt"),
             )  # fmt: skip
+        except Unfinished as e:
+            result.commits = [e.commit]
+            result.warnings.append(str(e))
+        except HeadMoved:
+            if not self.last:  # it may have failed of what is old by now
+                raise
+            result.warnings.append("the branch moved: the failure could not be recorded in the workspace")
         except ClearedError as e:
             result.warnings.append(f"the failure could not be recorded in the workspace: {e}")
 
