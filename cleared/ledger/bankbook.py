@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,6 +31,7 @@ from cleared.ledger.source import BookPaths, Source
 from cleared.schema import money
 
 NEAR_DAYS: Final = 5
+_MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ class BankBook:
         """Every committed line of an account, by month."""
         root = f"{self.paths.bank_root}/{account}"
         for path in self.source.paths(root):
-            yield from self.month(account, path[len(root) + 1 :].removesuffix(".csv")).values()
+            # Whatever else lies there is not ours: an editor's copy, a note.
+            if found := _MONTH_FILE.fullmatch(path, len(root) + 1):
+                yield from self.month(account, found[1]).values()
 
     def find(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line taken in this run or committed."""

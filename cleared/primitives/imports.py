@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -27,6 +28,7 @@ from cleared.workspace.names import inside
 
 TEMPORARY: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
 MAX_FILES: Final = 20_000
+_UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 Report = Callable[..., Any]
 
 
@@ -77,6 +79,7 @@ class ImportSession:
             if name in self.files and self.files[name].processed_as:
                 continue
             try:
+                _refuse_unspeakable(name)
                 found.append(self.open(name))
             except ClearedError as e:
                 self._refuse(name, e)
@@ -104,6 +107,7 @@ class ImportSession:
             return
         self.refused[name] = error
         path = self.folder / name
+        name = _shown(name)
         try:
             stat = path.lstat()
             identity = f"{stat.st_size}:{stat.st_mtime_ns}"
@@ -358,6 +362,19 @@ class ImportSession:
                 raise PrimitiveError(
                     "the file changed after it was parsed", place=Place(shown), remedy="Run the agent again."
                 )
+
+
+def _shown(name: str) -> str:
+    """The name as text for people: what is no character, or controls a terminal, is escaped."""
+    return _UNSPEAKABLE.sub(lambda found: ascii(found[0])[1:-1], name)
+
+
+def _refuse_unspeakable(name: str) -> None:
+    """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
+    if _UNSPEAKABLE.search(name):
+        raise PolicyError(
+            "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
+        )
 
 
 def _in_time(parsed: ParsedFile) -> tuple[Any, Any]:
