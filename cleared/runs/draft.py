@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,8 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             changes[path] = None
         else:
             moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
+        if host.config.import_.keep == "local":
+            changes.update(_keep_from_git(host, snapshot))
     if context.events:
         before = snapshot.read(host.layout.events) or b""
         lines = [
@@ -49,6 +52,14 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
         ]  # fmt: skip
         changes[host.layout.events] = before + ("\n".join(lines) + "\n").encode("utf-8")
     return Draft(changes, tuple(moves))
+
+
+def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
+    """Files that stay on this machine are not to be offered by git status, nor taken by the user's own git add."""
+    path = f"{host.layout.processed_dir}/.gitignore"
+    if snapshot.entry(path) is not None or os.path.lexists(host.root / path):
+        return {}
+    return {path: b"# import.keep: local\n*\n!.gitignore\n!.gitkeep\n"}
 
 
 def commit(
