@@ -15,15 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from crash_books import make_template
-from crash_kill import Killer
-from crash_random import Told, campaign
-
-
-def work(job: tuple[Path, Path, int, int]) -> Told:
-    template, folder, seed, kills = job
-    folder.mkdir()
-    with Killer(seed) as killer:
-        return campaign(template, folder, killer, kills)
+from crash_random import part
 
 
 def main() -> None:
@@ -43,7 +35,7 @@ def main() -> None:
     jobs = [(template, folder / f"part{i}", args.seed + i, share) for i in range(args.processes)]
     print(f"seed {args.seed}: {args.kills} kills in {args.processes} processes, in {folder}", flush=True)
     with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
-        parts = list(pool.map(work, jobs))
+        parts = list(pool.map(part, jobs))
     kills, whole, nothing, repaired = (
         sum(getattr(told, name) for told in parts) for name in ("kills", "whole", "nothing", "repaired")
     )

@@ -43,6 +43,14 @@ def campaign(template: Path, work: Path, killer: Killer, kills: int) -> Told:
     return told
 
 
+def part(job: tuple[Path, Path, int, int]) -> Told:
+    """One process's share of a campaign: template, working folder, seed, kills."""
+    template, folder, seed, kills = job
+    folder.mkdir()
+    with Killer(seed) as killer:
+        return campaign(template, folder, killer, kills)
+
+
 def _ingest(template: Path, root: Path, killer: Killer, told: Told) -> None:
     copy(template, root)
     while not killer.kill(root, ["run", "ingest"]):
