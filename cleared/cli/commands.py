@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cleared.cli import agent, journal, period, queue, run_cmd, setup, tools
+from cleared.cli.light import lighten
 from cleared.cli.options import choose
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
@@ -54,4 +55,5 @@ tools.register(app)
 
 def command() -> Any:
     """The click command behind it all."""
+    lighten()
     return typer.main.get_command(app)
