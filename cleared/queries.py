@@ -7,7 +7,7 @@ Amounts are strings of digits, times UTC ISO 8601.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -96,10 +96,18 @@ def _agent(host: Host, snapshot: Snapshot, path: str) -> dict[str, Any]:
 def runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
     found = [_brief(r) for r in Traces(host.layout.state_dir).runs(limit, agent)]
-    if len(found) < limit:
-        seen = {r["run_id"] for r in found}
-        found += [r for r in _committed_runs(host, limit) if r["run_id"] not in seen and agent in (None, r["agent"])]
+    if len(found) < limit or any(r["status"] == "killed" for r in found):
+        in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
+        found = [_as_committed(r, in_commits.pop(r["run_id"], None)) for r in found]
+        found += [r for r in in_commits.values() if agent in (None, r["agent"])]
     return sorted(found, key=lambda r: str(r["run_id"]), reverse=True)[:limit]
+
+
+def _as_committed(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The run; where it was killed after its commit was made, that is how it ended."""
+    if commit is None or run["status"] != "killed":
+        return run
+    return {**run, **{key: commit[key] for key in ("status", "commits", "message", "error")}}
 
 
 def _brief(run: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +155,7 @@ def run(host: Host, run_id: str) -> dict[str, Any]:
         found = traces.run(identity)
         if found is not None:
             del found["id"], found["pid"]
-            return {"run_id": identity, **found}
+            return _as_committed({"run_id": identity, **found}, briefs.get(identity))
         note = "the trace of this run is not on this machine; its commit is"
         return {**briefs[identity], "calls": [], "note": note}
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
