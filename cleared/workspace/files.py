@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ _CHUNK = 1 << 20
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0)
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -49,6 +51,14 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True) -> None:
             sync_folder(path.parent)
     except OSError as error:
         raise WorkspaceError(f"the file could not be written: {reason(error)}", place=Place(file=str(path))) from error
+
+
+def sweep_temporaries(folder: Path) -> None:
+    """Remove what a killed ``write_atomic`` left in ``folder``. Only while nobody else writes there."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                Path(entry.path).unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cleared.clock import Clock, SystemClock, iso
 from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.workspace.files import reason, write_atomic
+from cleared.workspace.files import reason, sweep_temporaries
 
 _POLL_SECONDS = 0.05
 _SPARE = 4096
@@ -90,8 +90,9 @@ def ensure_state_dir(state_dir: Path) -> None:
                     remedy=f"Remove it: {state_dir}",
                 ) from None
         ignore = state_dir / ".gitignore"
-        if not ignore.exists():
-            write_atomic(ignore, b"*\n", fsync=False)
+        # Two may do this at once, before either has the lock: written in place, there is nothing to sweep up.
+        if not ignore.exists() or ignore.stat().st_size == 0:
+            ignore.write_bytes(b"*\n")
     except OSError as error:
         raise WorkspaceError(f"the directory cannot be made: {reason(error)}", place=place) from error
 
@@ -124,6 +125,7 @@ def writer_lock(
         _describe(descriptor, Holder(os.getpid(), what, iso(clock.now())))
         with _guard:
             _held[key] = me
+        sweep_temporaries(state_dir)
         yield
     finally:
         with _guard:
