@@ -63,13 +63,15 @@ def config_set(
 ) -> None:
     """Change a setting in config.yaml; its comments stay. Refused where the result would not be valid."""
     from cleared.config.edit import set_value
+    from cleared.config.load import is_secret
     from cleared.workspace.files import write_atomic
 
     host = host_of(workspace)
     path = host.root / host.layout.config_file
     text = set_value(path.read_text(encoding="utf-8"), key, value)
     write_atomic(path, text.encode("utf-8"))
-    say(f"{host.layout.config_file}: {key} is now {value}; commit it with: git commit {host.layout.config_file}")
+    shown = "set" if is_secret(key) else f"now {value}"
+    say(f"{host.layout.config_file}: {key} is {shown}; commit it with: git commit {host.layout.config_file}")
 
 
 def primitives(

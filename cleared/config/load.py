@@ -283,6 +283,11 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
+def is_secret(key: str) -> bool:
+    """Whether a key's value is one that nobody but its user may read: a key, token, password."""
+    return _SECRET.search(key) is not None
+
+
 def get(config: Config, dotted: str, default: object = MISSING) -> Any:
     """``config_get``: the value of a dotted key, as plain values.
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Final
 
+from cleared.config.secrets import Redactor
 from cleared.ledger.entry import STATUSES, split_id
 from cleared.schema import money
 
@@ -27,6 +28,8 @@ class Env:
 
     places: int = 2
     max_text_bytes: int = 10_240
+    redactor: Redactor = field(default_factory=Redactor)
+    """Takes secrets out of what scripts pass, at the door."""
     dates: dict[str, date] = field(default_factory=dict)
     """Dates decoded already; bank files repeat them."""
 

@@ -99,7 +99,7 @@ class Attempt:
                 self.sandbox = None
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
-        return value
+        return self.host.redactor.data(value) if self.host.redactor else value
 
     def _sandboxed(self, script: Script, inputs: Mapping[str, object] | None) -> object:
         assert self.sandbox is not None
@@ -139,6 +139,13 @@ class Attempt:
 
     def explain(self, error: ClearedError) -> RunError:
         """The error as the user reads it: the script's line, the primitive that was refused, the remedy."""
+        explained = self._explain(error)
+        clean = self.host.redactor.text
+        explained.message = clean(explained.message)
+        explained.traceback = clean(explained.traceback) if explained.traceback else None
+        return explained
+
+    def _explain(self, error: ClearedError) -> RunError:
         if isinstance(error, HostCallFailed):
             return _explain_call(error)
         if isinstance(error, ScriptError):
@@ -154,7 +161,7 @@ class Attempt:
 
     def note_printed(self) -> None:
         """What the script printed becomes rows of its log."""
-        text = "".join(self.printed)
+        text = self.host.redactor.text("".join(self.printed))
         for line in text.splitlines()[:1_000]:
             self.context.note("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")

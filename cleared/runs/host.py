@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cleared.clock import Clock
 from cleared.config.model import Config
+from cleared.config.secrets import Redactor, redactor
 from cleared.errors import WorkspaceError
 from cleared.ledger.books import Bounds
 from cleared.registry.primitive import Registry
@@ -34,13 +35,15 @@ class Host:
     on_step: Callable[[str], None] | None = None
     """Told of each step of a run and its seal; crash tests stop the process there."""
     places: int = field(init=False)
+    redactor: Redactor = field(init=False)
 
     def __post_init__(self) -> None:
+        self.redactor = redactor(self.config)
         self.places = money.exponent(self.config.business.currency)
 
     @property
     def env(self) -> Env:
-        return Env(self.places, self.config.limits.max_text_bytes)
+        return Env(self.places, self.config.limits.max_text_bytes, self.redactor)
 
     @property
     def bounds(self) -> Bounds:
