@@ -91,7 +91,7 @@ def ensure_state_dir(state_dir: Path) -> None:
                 ) from None
         ignore = state_dir / ".gitignore"
         # Two may do this at once, before either has the lock: written in place, there is nothing to sweep up.
-        if not ignore.exists() or ignore.stat().st_size == 0:
+        if not ignore.is_symlink() and (not ignore.exists() or ignore.stat().st_size == 0):
             ignore.write_bytes(b"*\n")
     except OSError as error:
         raise WorkspaceError(f"the directory cannot be made: {reason(error)}", place=place) from error
