@@ -103,9 +103,11 @@ class CardDraft:
         return True
 
     def resolve(self, card_id: str, at: str, by: str, resolution: str) -> None:
-        """Stage that a card is settled; one that is staged itself is simply dropped."""
+        """Stage that a card is settled; one that is staged itself is simply dropped, one that is not open is left."""
         if self.added.pop(card_id, None) is None:
-            self.resolved[card_id] = (at, by, resolution)
+            known = self.known.get(card_id)
+            if known is not None and known.status == "open":
+                self.resolved[card_id] = (at, by, resolution)
 
     def open_cards(self) -> list[Card]:
         committed = [c for c in self.known.values() if c.status == "open" and c.id not in self.resolved]

@@ -216,11 +216,18 @@ class BankBook:
         self.new_outcomes[line_id] = Outcome(outcome, reason)
 
     def is_accounted(self, line: BankLine) -> bool:
-        """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing."""
+        """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing.
+
+        Of a line that two entries posted one may be voided: what is open again then waits for a person.
+        """
         posted = self.posted(line.line_id)
         if posted == line.amount and posted != 0:
             return True
-        return posted == 0 and (line.state == "pending" or self.outcome(line.line_id) is not None)
+        outcome = self.outcome(line.line_id)
+        if posted != 0:
+            part = (posted > 0) == (line.amount > 0) and abs(posted) < abs(line.amount)
+            return part and outcome is not None and outcome.outcome == "voided"
+        return line.state == "pending" or outcome is not None
 
     def named(self) -> set[str]:
         """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""

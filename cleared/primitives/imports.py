@@ -177,13 +177,6 @@ class ImportSession:
                 continue
             line = line_of(row, occurrence, line_id, file.sha256, self.config.business.currency)
             (file.pending if row.state == "pending" else file.new).append(line)
-            for other in known_ids.get(row.bank_id, ()) if row.bank_id else ():
-                if other.amount != row.amount:
-                    self.card(
-                        "revision", (line_id, other.line_id),
-                        f"{account}: the bank reported {row.bank_id} as {other.amount}, now as {row.amount}",
-                        file=file.name, row=row.row, before=money.text(other.amount), after=money.text(row.amount),
-                    )  # fmt: skip
 
     # -- taking -------------------------------------------------------------------------------------------------
 
@@ -204,6 +197,7 @@ class ImportSession:
             fresh = [line for line in file.new if line.line_id not in self.bank.taken]
             file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
             file.new = fresh
+            self._report_revisions(file)
             for line in [*file.new, *file.pending]:
                 self.bank.taken[line.line_id] = (file.account.id, line)
             for line in file.new:
@@ -277,6 +271,25 @@ class ImportSession:
             "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
             rows=rows, omitted=len(file.duplicates),
         )  # fmt: skip
+
+    def _report_revisions(self, file: OpenFile) -> None:
+        """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
+        account = file.account.id
+        if not any(line.bank_id for line in file.new):
+            return
+        known: dict[str, list[BankLine]] = {}
+        taken = (line for owner, line in self.bank.taken.values() if owner == account)
+        for line in itertools.chain(self.bank.account_lines(account), taken):
+            if line.bank_id and line.state == "posted":
+                known.setdefault(line.bank_id, []).append(line)
+        for line in file.new:
+            for other in known.get(line.bank_id, ()) if line.bank_id else ():
+                if other.amount != line.amount:
+                    self.card(
+                        "revision", (line.line_id, other.line_id),
+                        f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
+                        file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
+                    )  # fmt: skip
 
     def _report_near(self, file: OpenFile, before: list[ImportRecord]) -> None:
         """Same amount within five days, other text, where the two files should both have said it."""
