@@ -137,14 +137,18 @@ def rows(root: Path, path: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline="")))[1:] if file.exists() else []
 
 
-def check_sound(root: Path) -> None:
-    """What holds after every repair, whatever was killed."""
+def check_sound(root: Path, *, written: bool = True) -> None:
+    """What holds after every repair, whatever was killed.
+
+    ``written``: a writing command has run since; what a seal had not even begun with (half of a note in
+    ``.cleared/``) it is that sweeps up.
+    """
     assert queries.check(open_workspace(root)) == []
     assert git(root, "fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert git(root, "status", "--porcelain", "-uall") == ""
     assert git(root, "rev-list", "--merges", "HEAD") == ""
     stray = [str(p) for p in root.rglob("*") if TEMPORARY.search(p.name)]
-    assert stray == []
+    assert [p for p in stray if written or "/.cleared/" not in p] == []
     assert not (root / ".cleared/seal.json").exists()
     opened = Counter(
         json.loads(line)["id"]
@@ -201,7 +205,7 @@ def check_all_or_nothing(root: Path, *, repaired_by_reading: bool = True, steps:
     assert whole == subject.startswith("import: 6 ")
     check_booked(root, entries, AFTER if whole else BEFORE)
     if repaired_by_reading:
-        check_sound(root)
+        check_sound(root, written=False)
         assert ingest(root) == []
     entries, said = read(root)
     assert said == []
