@@ -43,7 +43,7 @@ def chase(rows: int, *, days: int = 28) -> bytes:
 
 
 def ingest_script() -> str:
-    """Document 003's script, as shipped."""
+    """The starter agent's script, as shipped."""
     return starters.files()["agents/ingest.py"].decode()
 
 

@@ -1,4 +1,4 @@
-"""A script's header: the docstring's ``key: rest of line`` lines (document 003).
+"""A script's header: the docstring's ``key: rest of line`` lines.
 
 Values need no quoting (``schedule: */5 * * * *``, ``@daily``); a list is ``[a, b]`` or one value. Indented
 lines continue the description.

@@ -1,4 +1,4 @@
-"""The construct lint: what document 003 leaves out of the language, refused before a script runs.
+"""The construct lint: what the published agent language leaves out, refused before a script runs.
 
 The interpreter itself accepts most of these constructs; isolation does not rest on this lint (the sandbox
 denies files, environment and network). It keeps scripts small, flat and the same for every reader.

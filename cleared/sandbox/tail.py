@@ -1,6 +1,6 @@
 """The result of a script is the value of its last expression, through trailing ``if``/``elif``/``else``.
 
-The interpreter knows a result only where the very last statement is an expression; document 003's own script
+The interpreter knows a result only where the very last statement is an expression; the published example
 ends in an ``if``. So each tail expression becomes an assignment, on the same line. ``Rewritten`` takes every
 position of the rewritten text back to the text the author wrote.
 """
