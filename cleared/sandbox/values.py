@@ -15,6 +15,9 @@ _ALIASES = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight"
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?", re.ASCII)
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
+_CRON_PART = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?", re.ASCII)
+# Minute, hour, a day that every month has, month, weekday.
+_PLAIN_CRON = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
 _UNIT = {None: 1, "s": 1, "m": 60, "h": 3600}
 _MAX_TEXT = 200
 
@@ -112,6 +115,8 @@ def cron(value: str) -> str:
     fields = value.split()
     if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
         raise Bad("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", remedy)
+    if _is_plain(fields):
+        return value
 
     import croniter
 
@@ -123,6 +128,24 @@ def cron(value: str) -> str:
     except (croniter.CroniterError, ValueError, KeyError, TypeError, OverflowError, IndexError) as error:
         raise Bad("cron", f"{value[:60]!r} is not a cron expression: {error}", remedy) from None
     return value
+
+
+def _is_plain(fields: list[str]) -> bool:
+    """Whether this is one of the usual schedules, which happen in every month: no need to load croniter for them."""
+    if len(fields) != 5:
+        return False
+    for field, (low, high) in zip(fields, _PLAIN_CRON, strict=True):
+        for part in field.split(","):
+            found = _CRON_PART.fullmatch(part)
+            if not found:
+                return False
+            start, end, step = (int(g) if g else None for g in found.groups())
+            numbers = [n for n in (start, end) if n is not None]
+            if any(not low <= n <= high for n in numbers) or numbers != sorted(numbers):
+                return False
+            if step is not None and not (1 <= step <= high and (start is None or end is not None)):
+                return False
+    return True
 
 
 def timezone(value: str) -> str:
