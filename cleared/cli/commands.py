@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +18,6 @@ Exit codes: 0 done · 1 the script or a check failed · 2 usage · 3 refused by 
 5 busy · 130 interrupted. Results go to stdout, everything else to stderr.
 """
 
-app = typer.Typer(
-    help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)  # fmt: skip
-
 
 def _version(value: bool) -> None:
     if value:
@@ -32,7 +28,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     workspace: Annotated[
         Path | None, typer.Option("-C", "--workspace", metavar="DIR", help="The workspace to work in.")
@@ -44,16 +39,31 @@ def root(
     choose(workspace)
 
 
+def _empty() -> typer.Typer:
+    return typer.Typer(
+        callback=root, help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )  # fmt: skip
+
+
+_GROUPS = {"agent": agent.app, "run": run_cmd.app, "journal": journal.app, "queue": queue.app, "period": period.app}
+
+app = _empty()
 setup.register(app)
-app.add_typer(agent.app, name="agent")
-app.add_typer(run_cmd.app, name="run")
-app.add_typer(journal.app, name="journal")
-app.add_typer(queue.app, name="queue")
-app.add_typer(period.app, name="period")
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
 tools.register(app)
 
 
-def command() -> Any:
-    """The click command behind it all."""
+def command(argv: Sequence[str] = ()) -> Any:
+    """The click command behind it all.
+
+    For arguments that begin with a group's name it has only that group: to make all is a good part of a start.
+    """
     lighten()
-    return typer.main.get_command(app)
+    chosen = app
+    if argv and argv[0] in _GROUPS:
+        chosen = _empty()
+        chosen.add_typer(_GROUPS[argv[0]], name=argv[0])
+    return typer.main.get_command(chosen)

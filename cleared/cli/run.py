@@ -14,6 +14,18 @@ from cleared.errors import ClearedError, ExitCode
 
 def run(argv: Sequence[str]) -> int:
     """Execute ``cleared`` with these arguments; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that cannot show a character gets it escaped.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:  # while modules load, too
+        print("cleared: interrupted", file=sys.stderr)  # noqa: T201
+        return ExitCode.INTERRUPTED
+
+
+def _run(argv: Sequence[str]) -> int:
     import typer
 
     from cleared.cli.commands import command
@@ -23,7 +35,7 @@ def run(argv: Sequence[str]) -> int:
     wrong = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
     try:
         # Without standalone mode typer gives back the code of an Exit instead of raising it.
-        code = command()(list(argv), prog_name="cleared", standalone_mode=False)
+        code = command(argv)(list(argv), prog_name="cleared", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
     except ClearedError as e:
@@ -33,14 +45,16 @@ def run(argv: Sequence[str]) -> int:
     except wrong as e:
         e.show(sys.stderr)
         return ExitCode.USAGE
-    except (typer.Abort, KeyboardInterrupt):
+    except typer.Abort:
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone (| head); point stdout away so that the exit says nothing of it.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
+        return _unread()
+    except SystemExit as e:
+        # typer's own way to end when the output has no reader; and that of shell completion, which stays as it is.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            return _unread()
+        return e.code if isinstance(e.code, int) else ExitCode.DONE
     except OSError as e:
         from cleared.workspace.files import reason
 
@@ -50,6 +64,13 @@ def run(argv: Sequence[str]) -> int:
     except RecursionError:
         print("cleared: the input is nested too deeply", file=sys.stderr)  # noqa: T201
         return ExitCode.FAILED
+
+
+def _unread() -> int:
+    """Whoever read our output has gone (| head): point stdout away, so that the exit says nothing of it."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
 
 
 def _refuse(error: ClearedError, as_json: bool) -> int:
