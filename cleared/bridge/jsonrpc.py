@@ -218,3 +218,23 @@ def _too_deep(value: Any) -> bool:
             if isinstance(inner, list | dict)
         ]
     return False
+
+
+def converse(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:
+    """Answer line by line, until the end or until nobody listens."""
+    while True:
+        try:
+            line = read_line(source)
+            reply = answer(line, handle) if line is not None else None
+        except RpcError as e:
+            line, reply = b"\n", encode(error_frame(None, e))
+        except OSError:
+            return
+        if line is None:
+            return
+        if reply is not None:
+            try:
+                sink.write(reply)
+                sink.flush()
+            except (OSError, ValueError):
+                return

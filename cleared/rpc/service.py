@@ -189,33 +189,13 @@ def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout
         stdio.stoppable(),
     ):
         try:
-            converse(source, sink, current.handle)
+            jsonrpc.converse(source, sink, current.handle)
         except stdio.Stopped:
             pass
 
 
-def converse(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:
-    """Answer line by line, until the end or until nobody listens."""
-    while True:
-        try:
-            line = jsonrpc.read_line(source)
-            reply = jsonrpc.answer(line, handle) if line is not None else None
-        except RpcError as e:
-            line, reply = b"\n", jsonrpc.encode(jsonrpc.error_frame(None, e))
-        except OSError:
-            return
-        if line is None:
-            return
-        if reply is not None:
-            try:
-                sink.write(reply)
-                sink.flush()
-            except (OSError, ValueError):
-                return
-
-
 def serve_socket(host_factory: HostFactory, path: Path) -> None:
-    """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.socket``)."""
+    """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.unixsocket``)."""
     from cleared.rpc.unixsocket import SocketServer
 
     current = Current(host_factory)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
-from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, encode, error_frame
+from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, converse, encode, error_frame
 from cleared.errors import BusyError, Place, UsageError, WorkspaceError
 
 MAX_CONNECTIONS: Final = 32
@@ -29,11 +29,8 @@ class SocketServer:
     """
 
     def __init__(self, path: Path, handle: Callable[[Request], Any]) -> None:
-        from cleared.rpc.service import converse
-
         if not hasattr(socket, "AF_UNIX"):
             raise UsageError("this system has no Unix sockets", remedy="Use --stdio.")
-        self._converse = converse
         self._handle = handle
         self._path = path
         self._lock = threading.Lock()
@@ -93,7 +90,7 @@ class SocketServer:
     def _talk(self, connection: socket.socket) -> None:
         try:
             with connection.makefile("rb") as source, connection.makefile("wb") as sink:
-                self._converse(cast(BinaryIO, source), cast(BinaryIO, sink), self._handle)
+                converse(cast(BinaryIO, source), cast(BinaryIO, sink), self._handle)
         except (OSError, ValueError):  # the client left in the middle of a line
             pass
         finally:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from cleared.errors import WorkspaceError
-from cleared.vcs.objects import blob_id, sync_folder
+from cleared.vcs.objects import blob_id
 from cleared.vcs.repository import HashName, TreeEntry
+from cleared.workspace.files import sync_folder
 
 _PREFIX, _SUFFIX = ".cleared-seal-", ".tmp"
 

@@ -153,17 +153,6 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def sync_folder(folder: Path) -> None:
-    """Makes the names in ``folder`` durable, where the system has that."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 # --- trees -----------------------------------------------------------------------------------------
 
 
