@@ -7,13 +7,13 @@ Amounts are strings of digits, times UTC ISO 8601.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from cleared.cards import store
 from cleared.clock import iso
-from cleared.errors import PrimitiveError, UsageError
+from cleared.errors import UsageError
 from cleared.ledger.bankbook import BankBook
 from cleared.ledger.books import Books
 from cleared.ledger.checks import check_against, check_books
@@ -258,18 +258,22 @@ def check(host: Host) -> list[dict[str, Any]]:
 
 
 def _check(host: Host) -> list[Violation]:
-    from cleared.errors import Place
+    from cleared.errors import Place, WorkspaceError
     from cleared.vcs import history
 
     with committed(host) as (_, snapshot, head_books, _head_bank):
         books, bank = open_books(host, WorkingSource(host))
-        found = []
-        try:
-            found += check_books(books, bank)
-            months = sorted({*books.months(), *head_books.months()})
-            found += check_against(books, CommittedSource(snapshot), months)
-        except (PrimitiveError, UsageError):
-            raise
+        months = sorted({*books.months(), *head_books.months()})
+        found: list[Violation] = []
+        checks: list[Callable[[], list[Violation]]] = [
+            lambda: check_books(books, bank),
+            lambda: check_against(books, CommittedSource(snapshot), months),
+        ]
+        for one in checks:
+            try:
+                found += one()
+            except WorkspaceError as e:  # a file that cannot be read at all is a finding, too
+                found.append(Violation("format", e.message, e.remedy or "Restore the file.", e.place))
         named = {v.place.file for v in found if v.place}
         for d in dirty(host, snapshot):
             if d.path not in named and (d.kind != "untracked" or host.layout.is_managed_file(d.path)):
