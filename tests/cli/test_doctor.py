@@ -127,7 +127,8 @@ def test_a_detached_head_and_a_merge(doctor: Doctor, root: Path) -> None:
     git("switch", "-q", "main")
     (root / "agents/ingest.py").write_text("2\n")
     git("commit", "-qam", "mine")
-    assert subprocess.run(["git", "merge", "-q", "other"], capture_output=True, check=False).returncode != 0
+    merge = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "other"]
+    assert subprocess.run(merge, capture_output=True, check=False).returncode != 0
     code, rows = doctor()
     assert (code, "merge" in rows["repository"]["detail"]) == (4, True)
     assert "git merge --abort" in rows["repository"]["remedy"]
