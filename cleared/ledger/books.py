@@ -18,6 +18,7 @@ from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_su
 from cleared.ledger.journal import Month, append, parse_month, set_statuses
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
+from cleared.ledger.violations import Violation
 from cleared.schema import money
 
 _JOURNAL: Final = re.compile(r"(?:.*/)?([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
@@ -49,6 +50,9 @@ class Books:
         self._known: list[tuple[int, int]] | None = None
         self._chart: Chart | None = None
         self._periods: Periods | None = None
+        self._changes: tuple[object, dict[str, bytes]] | None = None
+        self.verdict: tuple[object, list[Violation]] | None = None
+        """What the checks said of a draft, by its ``draft_key``: the seal need not ask again what a script asked."""
         self._postable: dict[tuple[int, date], tuple[str, str] | None] = {}
 
     # -- what is there ------------------------------------------------------------------------------------------
@@ -250,8 +254,18 @@ class Books:
 
     # -- rendering ----------------------------------------------------------------------------------------------
 
+    def draft_key(self) -> object:
+        """Equal to an earlier one as long as nothing else has been staged."""
+        return tuple((month, len(entries)) for month, entries in self.staged.items()), tuple(self.statuses.items())
+
     def changes(self) -> dict[str, bytes]:
         """The journal files as they will be: path → bytes, only those that change."""
+        key = self.draft_key()
+        if self._changes is None or self._changes[0] != key:
+            self._changes = key, self._render()
+        return dict(self._changes[1])
+
+    def _render(self) -> dict[str, bytes]:
         statuses: dict[tuple[int, int], dict[str, str]] = {}
         staged_status: dict[tuple[int, int], dict[str, str]] = {}
         for entry_id, status in self.statuses.items():

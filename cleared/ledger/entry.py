@@ -9,9 +9,10 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from typing import Final
 
-from cleared.ledger.csvtext import record
+from cleared.ledger.csvtext import field, record
 from cleared.schema import money
 
 HEADER: Final = (
@@ -87,22 +88,20 @@ class Entry:
     def rows(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""
         quantum = money.quantum(places)
+        day, description = self.date.isoformat(), field(self.description)
+        tail = record(
+            (self.counterparty, self.reference, self.confidence, self.status, self.evidence, self.receipt_hash,
+             self.tags, self.notes)
+        )  # fmt: skip
         out = []
         for i, leg in enumerate(self.legs):
-            out.append(
-                record(
-                    (
-                        self.entry_id + leg_suffix(i), self.date.isoformat(), str(leg.account_id), self.description,
-                        money.text(leg.debit.quantize(quantum)) if leg.debit else "",
-                        money.text(leg.credit.quantize(quantum)) if leg.credit else "",
-                        self.counterparty, self.reference, self.confidence, self.status, self.evidence,
-                        self.receipt_hash, self.tags, self.notes,
-                    )
-                )
-            )  # fmt: skip
+            debit = money.text(leg.debit.quantize(quantum)) if leg.debit else ""
+            credit = money.text(leg.credit.quantize(quantum)) if leg.credit else ""
+            out.append(f"{self.entry_id}{leg_suffix(i)},{day},{leg.account_id},{description},{debit},{credit},{tail}")
         return "".join(out)
 
 
+@cache
 def leg_suffix(index: int) -> str:
     """``a`` … ``z``, ``aa``, ``ab`` …: the name of the leg with this 0-based index."""
     text = ""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from typing import Final
 
 from cleared.errors import Place
@@ -30,7 +31,7 @@ class Month:
         self.damage = damage
         self.lines: dict[int, int] = {}
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The highest entry number, 0 in an empty month."""
         return max(self.entries, default=0)

@@ -21,6 +21,7 @@ _CURRENCY = re.compile(r"[A-Z]{3}")
 _PLAIN = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 # Enough digits that no sum or product of bounded amounts ever rounds.
 _EXACT = Context(prec=80)
+_NIL = Decimal(0)
 # A float this close to a representable amount is that amount: 0.1 + 0.2 is 0.30, 1.005 is not 1.00.
 _FLOAT_SLACK = Decimal("1e-6")
 
@@ -90,8 +91,10 @@ def text(amount: Decimal) -> str:
 
 def total(amounts: Sequence[Decimal]) -> Decimal:
     """An exact sum, whatever the ambient decimal context."""
-    with localcontext(_EXACT):
-        return sum(amounts, Decimal(0))
+    add, result = _EXACT.add, _NIL
+    for amount in amounts:
+        result = add(result, amount)
+    return result
 
 
 def allocate(amount: Decimal, weights: Sequence[Decimal], places: int) -> list[Decimal]:
