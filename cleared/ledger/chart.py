@@ -101,12 +101,12 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
 
 def _account(row: list[str], file: str, line: int) -> Account:
     number, name, kind, parent, tax_line, description, _code, _currency, status, closed_on = row
-    if not (number.isascii() and number.isdigit() and 0 < int(number) < 10**9):
-        raise _wrong(file, line, "account_id", f"{number!r} is not an account number")
+    if not (_is_number(number) and int(number)):
+        raise _wrong(file, line, "account_id", f"{number[:40]!r} is not an account number")
     if kind not in TYPES:
         raise _wrong(file, line, "account_type", f"{kind!r} is not one of {', '.join(TYPES)}")
-    if parent and not (parent.isascii() and parent.isdigit()):
-        raise _wrong(file, line, "parent_id", f"{parent!r} is not an account number")
+    if parent and not _is_number(parent):
+        raise _wrong(file, line, "parent_id", f"{parent[:40]!r} is not an account number")
     if status not in ("", "open", "closed"):
         raise _wrong(file, line, "status", f"{status!r} is not open or closed")
     try:
@@ -116,6 +116,10 @@ def _account(row: list[str], file: str, line: int) -> Account:
     return Account(
         int(number), name, kind, int(parent) if parent else None, tax_line, description, status or "open", closed
     )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _wrong(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
