@@ -1,0 +1,67 @@
+"""Books in a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from cleared.config.load import load
+from cleared.ledger.bankbook import BankBook
+from cleared.ledger.books import Books, Bounds
+from cleared.ledger.entry import HEADER_LINE, Leg
+from cleared.workspace.locate import Layout
+
+CHART = (
+    b"account_id,account_name,account_type,parent_id,tax_line,description,code,currency,status,closed_on\n"
+    b"1000,Cash,asset,,,,,,,\n"
+    b"1010,Checking,asset,1000,,,,,,\n"
+    b"1030,Old,asset,1000,,,,,closed,2025-02-01\n"
+    b"4010,Sales,revenue,,,,,,,\n"
+    b"5030,Other,expense,,,,,,,\n"
+)
+LAYOUT = Layout(Path("/nowhere"), load("business: {name: Acme}\n"))
+JOURNAL = "books/2025/01/journal.csv"
+ZERO = Decimal(0)
+
+
+class DictSource:
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = {"accounts/chart-of-accounts.csv": CHART, **files}
+
+    def read(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        return sorted(p for p in self.files if not prefix or p.startswith(prefix + "/"))
+
+
+def books(files: Mapping[str, bytes] | None = None, bounds: Bounds | None = None) -> Books:
+    return Books(DictSource(files or {}), LAYOUT, bounds or Bounds())
+
+
+def bank(files: Mapping[str, bytes] | None = None) -> BankBook:
+    return BankBook(DictSource(files or {}), LAYOUT)
+
+
+def legs(amount: str = "4.00", debit: int = 5030, credit: int = 1010) -> list[Leg]:
+    return [Leg(debit, Decimal(amount), ZERO), Leg(credit, ZERO, Decimal(amount))]
+
+
+def leg_row(leg: str, account: str = "5030", debit: str = "4.00", credit: str = "", day: str = "2025-01-05",
+            status: str = "auto-confirmed") -> str:  # fmt: skip
+    return f"{leg},{day},{account},x,{debit},{credit},,,0.50,{status},,,,\n"
+
+
+def journal(*rows: str) -> bytes:
+    return (HEADER_LINE + "".join(rows)).encode()
+
+
+def pair(number: str = "2025-01-001", day: str = "2025-01-05", amount: str = "4.00") -> list[str]:
+    return [
+        leg_row(number + "a", debit=amount, day=day), leg_row(number + "b", "1010", "", amount, day=day)
+    ]  # fmt: skip
+
+
+JAN5 = date(2025, 1, 5)
