@@ -32,11 +32,12 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     moves = []
     for path, file in context.imports.moves().items():
         target = file.processed_as or ""
-        if host.config.import_.keep == "git":
-            changes[target] = file.data
-        if snapshot.oid_of(path) is not None:
+        tracked = snapshot.oid_of(path) is not None
+        if tracked:
             changes[path] = None
-        else:
+        if tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
+            changes[target] = file.data
+        if not tracked:
             moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
         if host.config.import_.keep == "local":
             changes.update(_keep_from_git(host, snapshot))
