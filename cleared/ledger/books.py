@@ -15,7 +15,7 @@ from typing import Final
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.chart import Chart, parse_chart
 from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_suffix, make_id, split_id
-from cleared.ledger.journal import Month, append, parse_month, set_statuses
+from cleared.ledger.journal import Month, append, known_month, set_statuses
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
 from cleared.ledger.violations import Violation
@@ -74,7 +74,7 @@ class Books:
         key = (year, month)
         if key not in self._months:
             path = self.paths.journal_path(year, month)
-            self._months[key] = parse_month(self.source.read(path), year, month, path, self.bounds.places)
+            self._months[key] = known_month(self.source.read(path), year, month, path, self.bounds.places)
         return self._months[key]
 
     def months(self) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from cleared.errors import Place
@@ -50,6 +50,12 @@ def parse_month(data: bytes | None, year: int, month: int, file: str, places: in
         result.damage.append(Violation("format", str(e), _restore(file), Place(file, e.line)))
     reader.finish()
     return result
+
+
+@lru_cache(maxsize=32)
+def known_month(data: bytes | None, year: int, month: int, file: str, places: int) -> Month:
+    """As ``parse_month``, but the same text is read once in a process. The result is shared: do not alter it."""
+    return parse_month(data, year, month, file, places)
 
 
 def _restore(file: str) -> str:

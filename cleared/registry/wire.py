@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def to_wire(value: Any) -> Any:
@@ -40,6 +42,16 @@ def from_wire(value: Any) -> Any:
 
 def to_json(value: Any) -> Any:
     """For people and ``--json``: like ``to_wire``, but a ``Decimal`` is its digits as a string."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is Decimal:
+        return format(value, "f")
+    # Exact types first, and no call for what stays as it is: listings of a month are tens of thousands of values.
+    if kind is dict:
+        return {k: v if type(v) in _PLAIN else to_json(v) for k, v in value.items()}
+    if kind is list:
+        return [v if type(v) in _PLAIN else to_json(v) for v in value]
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, date):
