@@ -204,9 +204,13 @@ def _dump(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=_value, separators=(",", ":"))
+    text = _compact(value)
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
 def _value(value: Any) -> Any:
     return format(value, "f") if type(value).__name__ == "Decimal" else str(value)
+
+
+# Made once: a run of a thousand calls writes two thousand of these.
+_compact = json.JSONEncoder(ensure_ascii=False, default=_value, separators=(",", ":")).encode
