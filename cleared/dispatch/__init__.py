@@ -18,6 +18,15 @@ from cleared.registry.vocabulary import Env
 __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 
 _NO_PLACE: Final = Place()
+MAX_TRACED: Final = 100
+"""Items of a list that the trace keeps."""
+
+
+def _brief(value: Any) -> Any:
+    """A long list's beginning: a trace must not keep 100,000 entries alive until the run ends."""
+    if type(value) is list and len(value) > MAX_TRACED:
+        return [*value[:MAX_TRACED], f"… and {len(value) - MAX_TRACED} more"]
+    return value
 
 
 class UnknownPrimitive(PrimitiveError):
@@ -108,7 +117,10 @@ class Dispatcher:
                 self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
             raise
         call.duration = self.monotonic() - call.started
-        call.result = result
+        call.result = _brief(result)
+        if any(type(v) is list and len(v) > MAX_TRACED for v in (*args, *kwargs.values())):
+            call.args = tuple(_brief(v) for v in args)
+            call.kwargs = {k: _brief(v) for k, v in kwargs.items()}
         return result
 
     def _latch(self, error: ClearedError, call: Call) -> None:
