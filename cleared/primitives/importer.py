@@ -6,7 +6,7 @@ from cleared.clock import iso
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import BankLine
 from cleared.primitives.context import Context
-from cleared.primitives.imports import OpenFile
+from cleared.primitives.import_file import OpenFile
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.shapes import BankFile, Processed, Transaction
 from cleared.registry.vocabulary import Json, Line, Text

@@ -6,20 +6,21 @@ A file is read once; what was read is what is posted, and the seal fails where t
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cleared.config.model import BankAccount, Config
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.ledger.bank import BankLine, ImportRecord, identify, line_of
 from cleared.ledger.bankbook import BankBook
+from cleared.primitives import import_cards
+from cleared.primitives.import_cards import Report
+from cleared.primitives.import_file import OpenFile, in_time
 from cleared.schema import money
 from cleared.schema.bank import ParsedFile
 from cleared.workspace.files import read_stable
@@ -29,26 +30,6 @@ from cleared.workspace.names import inside
 TEMPORARY: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
 MAX_FILES: Final = 20_000
 _UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-Report = Callable[..., Any]
-
-
-@dataclass(slots=True)
-class OpenFile:
-    """A file of the drop folder, read and understood."""
-
-    name: str
-    """Relative to the drop folder, ``/`` between folders."""
-    data: bytes
-    sha256: str
-    mtime_ns: int
-    parsed: ParsedFile
-    account: BankAccount
-    new: list[BankLine] = field(default_factory=list)
-    pending: list[BankLine] = field(default_factory=list)
-    duplicates: list[tuple[int, str, str]] = field(default_factory=list)
-    """(row, the line it repeats, note)"""
-    taken: bool = False
-    processed_as: str | None = None
 
 
 class ImportSession:
@@ -197,7 +178,7 @@ class ImportSession:
             fresh = [line for line in file.new if line.line_id not in self.bank.taken]
             file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
             file.new = fresh
-            self._report_revisions(file)
+            import_cards.revisions(file, self.bank, self.card)
             for line in [*file.new, *file.pending]:
                 self.bank.taken[line.line_id] = (file.account.id, line)
             for line in file.new:
@@ -224,7 +205,7 @@ class ImportSession:
         file.processed_as = self._free_name(name)
         rows = file.parsed.rows
         days = [row.posted_date for row in rows]
-        first, last = _in_time(file.parsed)
+        first, last = in_time(file.parsed)
         opening = money.text(first.balance - first.amount) if first and first.balance is not None else ""
         closing = money.text(last.balance) if last and last.balance is not None else ""
         before = [r for r in self.bank.imports if r.account == file.account.id]
@@ -233,9 +214,9 @@ class ImportSession:
             max(days).isoformat() if days else "", len(rows), len(file.new),
             money.text(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
         )  # fmt: skip
-        self._report_overlap(file, before)
-        self._report_near(file, before)
-        self._report_gaps(file, record, before)
+        import_cards.overlap(file, before, self.bank, self.card)
+        import_cards.near(file, before, self.bank, self.card)
+        import_cards.gaps(file, record, before, self.card)
         self.bank.new_imports.append(record)
         self.bank.record_all |= {line.line_id for line in [*file.new, *file.pending]}
         for row, line_id, note in file.duplicates:
@@ -252,106 +233,6 @@ class ImportSession:
                 self.targets.add(target)
                 return target
         raise PrimitiveError(f"there are too many processed files named {name}", remedy="Rename the file.")
-
-    # -- what a human should see --------------------------------------------------------------------------------
-
-    def _report_overlap(self, file: OpenFile, before: list[ImportRecord]) -> None:
-        if not file.duplicates:
-            return
-        same = next((r for r in before if r.file_sha256 == file.sha256), None)
-        doubtful = [d for d in file.duplicates if d[2]]
-        if same:
-            title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
-        else:
-            title = f"{file.name}: {len(file.duplicates)} of {len(file.parsed.rows)} rows came before and were left out"
-            if doubtful:
-                title += f"; {len(doubtful)} of them carry another balance and may be missing"
-        rows = [{"row": row, "line": line_id, "note": note} for row, line_id, note in file.duplicates[:50]]
-        self.card(
-            "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
-            rows=rows, omitted=len(file.duplicates),
-        )  # fmt: skip
-
-    def _report_revisions(self, file: OpenFile) -> None:
-        """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
-        account = file.account.id
-        if not any(line.bank_id for line in file.new):
-            return
-        known: dict[str, list[BankLine]] = {}
-        taken = (line for owner, line in self.bank.taken.values() if owner == account)
-        for line in itertools.chain(self.bank.account_lines(account), taken):
-            if line.bank_id and line.state == "posted":
-                known.setdefault(line.bank_id, []).append(line)
-        for line in file.new:
-            for other in known.get(line.bank_id, ()) if line.bank_id else ():
-                if other.amount != line.amount:
-                    self.card(
-                        "revision", (line.line_id, other.line_id),
-                        f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
-                        file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
-                    )  # fmt: skip
-
-    def _report_near(self, file: OpenFile, before: list[ImportRecord]) -> None:
-        """Same amount within five days, other text, where the two files should both have said it."""
-        if not before or not file.new:
-            return
-        repeated = {line_id for _, line_id, _ in file.duplicates}
-        days = [row.posted_date.isoformat() for row in file.parsed.rows]
-        low, high = min(days), max(days)
-        pairs = []
-        for line in file.new:
-            for other in self.bank.near(file.account.id, line):
-                day = line.posted_date.isoformat()
-                covered = low <= other.posted_date.isoformat() <= high or any(
-                    r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
-                )
-                if covered and other.line_id not in repeated and other.file_sha256 != file.sha256:
-                    pairs.append((line, other))
-                    break
-        if pairs:
-            self.card(
-                "near_match", (file.sha256, "near"),
-                f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
-                account=file.account.id,
-                rows=[
-                    {"row": a.row, "date": str(a.posted_date), "amount": money.text(a.amount), "text": a.description,
-                     "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
-                    for a, b in pairs[:50]
-                ],
-            )  # fmt: skip
-
-    def _report_gaps(self, file: OpenFile, record: ImportRecord, before: list[ImportRecord]) -> None:
-        gaps = _gaps_within(file.parsed)
-        earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
-        later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
-        # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
-        if any(r.first_date <= record.first_date <= r.last_date for r in before):
-            earlier = []
-        if any(r.first_date <= record.last_date <= r.last_date for r in before):
-            later = []
-        known = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
-        opening = file.account.opening
-        if opening is not None and not before and opening.date.isoformat() < record.first_date:
-            known.append((opening.date.isoformat(), opening.balance))
-        if known and record.opening_balance:
-            day, balance = max(known, key=lambda pair: pair[0])
-            missing = Decimal(record.opening_balance) - balance
-            if missing:
-                gaps.append((day, record.first_date, missing))
-        if later and record.closing_balance:
-            next_ = min(later, key=lambda r: r.first_date)
-            missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
-            if missing:
-                gaps.append((record.last_date, next_.first_date, missing))
-        if gaps:
-            start, end, amount = gaps[0]
-            more = f" and {len(gaps) - 1} more" if len(gaps) > 1 else ""
-            self.card(
-                "balance_gap", (file.sha256, "gap"),
-                f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
-                account=file.account.id,
-                gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in gaps[:50]],
-            )  # fmt: skip
 
     # -- sealing ------------------------------------------------------------------------------------------------
 
@@ -388,42 +269,6 @@ def _refuse_unspeakable(name: str) -> None:
         raise PolicyError(
             "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
         )
-
-
-def _in_time(parsed: ParsedFile) -> tuple[Any, Any]:
-    """First and last posted row in time; banks write files in either direction."""
-    rows = [row for row in parsed.rows if row.state == "posted"]
-    if not rows:
-        return None, None
-    return (rows[-1], rows[0]) if _newest_first(rows) else (rows[0], rows[-1])
-
-
-def _newest_first(rows: list[Any]) -> bool:
-    if rows[0].posted_date != rows[-1].posted_date:
-        return bool(rows[0].posted_date > rows[-1].posted_date)
-    # One day only: the direction in which the balances add up.
-    return _breaks(rows) > _breaks(rows[::-1])
-
-
-def _breaks(rows: list[Any]) -> int:
-    return sum(
-        1
-        for a, b in itertools.pairwise(rows)
-        if None not in (a.balance, b.balance) and a.balance + b.amount != b.balance
-    )
-
-
-def _gaps_within(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
-    rows = [row for row in parsed.rows if row.state == "posted"]
-    if not rows:
-        return []
-    if _newest_first(rows):
-        rows = rows[::-1]
-    gaps = []
-    for a, b in itertools.pairwise(rows):
-        if a.balance is not None and b.balance is not None and a.balance + b.amount != b.balance:
-            gaps.append((str(a.posted_date), str(b.posted_date), b.balance - a.balance - b.amount))
-    return gaps
 
 
 def _in_file(error: ClearedError) -> str:

@@ -1,0 +1,130 @@
+"""What a person should be told of an imported file: rows that came before, look-alikes, revisions, gaps.
+
+None of these stops an import; each is one card.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from cleared.ledger.bank import BankLine, ImportRecord
+from cleared.ledger.bankbook import BankBook
+from cleared.primitives.import_file import OpenFile, gaps_within
+from cleared.schema import money
+
+Report = Callable[..., Any]
+"""Stages a card: kind, key, title, ``**details``."""
+
+
+def overlap(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+    """Rows that came before and were left out: a card for the file."""
+    if not file.duplicates:
+        return
+    same = next((r for r in before if r.file_sha256 == file.sha256), None)
+    doubtful = [d for d in file.duplicates if d[2]]
+    if same:
+        title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
+    else:
+        title = f"{file.name}: {len(file.duplicates)} of {len(file.parsed.rows)} rows came before and were left out"
+        if doubtful:
+            title += f"; {len(doubtful)} of them carry another balance and may be missing"
+    rows: list[dict[str, Any]] = []
+    for row, line_id, note in file.duplicates[:50]:
+        shown: dict[str, Any] = {"row": row}
+        known = bank.find(line_id)
+        if known is not None:
+            line = known[1]
+            shown |= {"date": str(line.posted_date), "amount": money.text(line.amount), "text": line.description}
+        rows.append({**shown, "line": line_id, "note": note})
+    card(
+        "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
+        rows=rows, omitted=len(file.duplicates),
+    )  # fmt: skip
+
+
+def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
+    """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
+    account = file.account.id
+    if not any(line.bank_id for line in file.new):
+        return
+    known: dict[str, list[BankLine]] = {}
+    taken = (line for owner, line in bank.taken.values() if owner == account)
+    for line in itertools.chain(bank.account_lines(account), taken):
+        if line.bank_id and line.state == "posted":
+            known.setdefault(line.bank_id, []).append(line)
+    for line in file.new:
+        for other in known.get(line.bank_id, ()) if line.bank_id else ():
+            if other.amount != line.amount:
+                card(
+                    "revision", (line.line_id, other.line_id),
+                    f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
+                    file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
+                )  # fmt: skip
+
+
+def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+    """Same amount within five days, other text, where the two files should both have said it."""
+    if not before or not file.new:
+        return
+    repeated = {line_id for _, line_id, _ in file.duplicates}
+    days = [row.posted_date.isoformat() for row in file.parsed.rows]
+    low, high = min(days), max(days)
+    pairs = []
+    for line in file.new:
+        for other in bank.near(file.account.id, line):
+            day = line.posted_date.isoformat()
+            covered = low <= other.posted_date.isoformat() <= high or any(
+                r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
+            )
+            if covered and other.line_id not in repeated and other.file_sha256 != file.sha256:
+                pairs.append((line, other))
+                break
+    if pairs:
+        card(
+            "near_match", (file.sha256, "near"),
+            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
+            account=file.account.id,
+            rows=[
+                {"row": a.row, "date": str(a.posted_date), "amount": money.text(a.amount), "text": a.description,
+                 "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
+                for a, b in pairs[:50]
+            ],
+        )  # fmt: skip
+
+
+def gaps(file: OpenFile, record: ImportRecord, before: list[ImportRecord], card: Report) -> None:
+    """A running balance that jumps, within the file or between it and its neighbours in time."""
+    found = gaps_within(file.parsed)
+    earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
+    later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
+    # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
+    if any(r.first_date <= record.first_date <= r.last_date for r in before):
+        earlier = []
+    if any(r.first_date <= record.last_date <= r.last_date for r in before):
+        later = []
+    known = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
+    opening = file.account.opening
+    if opening is not None and not before and opening.date.isoformat() < record.first_date:
+        known.append((opening.date.isoformat(), opening.balance))
+    if known and record.opening_balance:
+        day, balance = max(known, key=lambda pair: pair[0])
+        missing = Decimal(record.opening_balance) - balance
+        if missing:
+            found.append((day, record.first_date, missing))
+    if later and record.closing_balance:
+        next_ = min(later, key=lambda r: r.first_date)
+        missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
+        if missing:
+            found.append((record.last_date, next_.first_date, missing))
+    if found:
+        start, end, amount = found[0]
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        card(
+            "balance_gap", (file.sha256, "gap"),
+            f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
+            account=file.account.id,
+            gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in found[:50]],
+        )  # fmt: skip
