@@ -223,7 +223,9 @@ class Drive:
 
     def _late(self) -> ScriptError:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
-        message = f"the script did not end within {self._job.limits.seconds:g} s{where}"
+        # The limit itself where nearly all of it was left: what a host needs to start is not worth a decimal.
+        left, limit = self._job.seconds, self._job.limits.seconds
+        message = f"the script did not end within {limit if left > 0.8 * limit else left:g} s{where}"
         return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise `timeout:`.")
 
     def _limit(self, kind: Kind, message: str, what: str) -> ScriptError:
