@@ -199,9 +199,17 @@ def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker
     return Worker(pool, pid, pidfd, level, request_timeout, leash)
 
 
-@lru_cache(maxsize=1)
 def prepare_client() -> None:
     """Make the interpreter's client ready in this process. Not before a fork."""
+    with _preparing:  # it looks for its binary by way of sysconfig, which two threads must not begin to use at once
+        _prepare()
+
+
+_preparing = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _prepare() -> None:
     if find_spec("opentelemetry") is None:
         # Otherwise the client tries to import it, and fails, at every single host call.
         sys.modules["opentelemetry"] = sys.modules["opentelemetry.context"] = None  # type: ignore[assignment]
