@@ -284,14 +284,17 @@ def _check(host: Host) -> list[Violation]:
                     )
                 )  # fmt: skip
         roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
-        for commit in history.commits_touching(host.root, roots):
-            if not any(mark in commit.trailers for mark in _MARKS):
+        commits = history.commits_touching(host.root, roots)
+        accepted = {c for commit in commits for c in commit.trailers.get("Accepts", "").split("\n")}
+        for commit in commits:
+            if commit.id not in accepted and not any(mark in commit.trailers for mark in _MARKS):
                 found.append(
                     Violation(
                         "provenance",
                         f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)}) "
                         "changed the books without a run or a decision",
-                        f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries.",
+                        f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say "
+                        f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
                     )
                 )  # fmt: skip
         return found

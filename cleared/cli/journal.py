@@ -96,6 +96,23 @@ def void(
         out(f"{original} is voided by {reversal} ({commit[:10]}).")
 
 
+@app.command("accept")
+def accept(
+    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="A commit that journal check names.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why it is right.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Answer for a commit that changed the books without a run or a decision; journal check names it no more."""
+    from cleared.runs.decide import accept_commit
+
+    accepted, answer = accept_commit(host_of(workspace), commit, reason)
+    if json:
+        out_json({"accepted": accepted, "commit": answer})
+    else:
+        out(f"{accepted[:10]} is accepted ({answer[:10]}).")
+
+
 @app.command("open")
 def open_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""

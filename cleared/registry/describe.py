@@ -84,9 +84,14 @@ def markdown(registry: Registry) -> str:
         out += [p.doc.replace("``", "`"), ""]
     out += ["## Shapes", ""]
     for record in records(registry):
-        out += [f"### `{record.__name__}`", "", (inspect.getdoc(record) or "").replace("``", "`"), "", "```python"]
+        out += [f"### `{record.__name__}`", "", _doc_of(record).replace("``", "`"), "", "```python"]
         out += [_stub_of(record).rstrip(), "```", ""]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _doc_of(record: type) -> str:
+    """The record's own docstring: ``getdoc`` would fall back to that of ``dict``."""
+    return inspect.cleandoc(record.__dict__.get("__doc__") or "")
 
 
 def _wrapped(p: Primitive) -> str:

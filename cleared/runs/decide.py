@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.clock import iso
-from cleared.errors import CheckFailed, PolicyError, UsageError
+from cleared.errors import PolicyError, UsageError
 from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.entry import ZERO, Leg
 from cleared.ledger.periods import PeriodMark, append_mark
@@ -34,7 +34,9 @@ def actor() -> str:
     return "".join(c for c in name if c.isprintable())[:60] or "unknown"
 
 
-def _decide(host: Host, what: str, act: Callable[[Context], tuple[str, dict[str, bytes]]]) -> str:
+def _decide(
+    host: Host, what: str, act: Callable[[Context], tuple[str, dict[str, bytes]]], *trailers: tuple[str, str]
+) -> str:
     """One decision, one commit; its id. ``act`` stages, and gives the message and further files."""
     with host.writing(what) as repo:
         snapshot = Snapshot(repo, repo.head())
@@ -48,8 +50,8 @@ def _decide(host: Host, what: str, act: Callable[[Context], tuple[str, dict[str,
         )  # fmt: skip
         message, files = act(context)
         context.note("decision", f"{message} (by {actor()})")
-        trailers = [("Decision", decision), ("By", actor()), ("Clock", iso(now))]
-        return draft.commit(host, repo, snapshot, context, message, trailers, files)
+        marks = [("Decision", decision), ("By", actor()), ("Clock", iso(now)), *trailers]
+        return draft.commit(host, repo, snapshot, context, message, marks, files)
 
 
 def _no_scripts(name: str, args: object) -> None:
@@ -128,10 +130,10 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
             raise BooksViolated(violations)
         waiting = [e.entry_id for e in books.entries() if e.status == "pending-review" and e.date <= through]
         if waiting:
-            raise CheckFailed(
-                f"{len(waiting)} entries up to {through} still wait for review: {', '.join(waiting[:5])}"
-                + (" …" if len(waiting) > 5 else ""),
-                remedy="Decide them first (cleared queue list).",
+            # No reason to refuse: what is decided of them later is dated in the first open period.
+            host.say(
+                f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
+                f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
             )
         mark = PeriodMark(
             through, "filed" if filed else "closed", actor(), iso(context.now), reason,
@@ -141,6 +143,27 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         return f"close: through {through}", {path: append_mark(books.source.read(path), mark)}
 
     return _decide(host, "period close", act)
+
+
+def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
+    """A person answers for a commit that changed the books without a run or a decision; ``(it, the answer)``.
+
+    ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError`` where
+    nobody needs to answer for it.
+    """
+    from cleared.vcs import history
+
+    if not reason.strip():
+        raise UsageError("accepting needs a reason", remedy="Pass --reason.")
+    found = history.commit_info(host.root, rev)
+    if any(mark in found.trailers for mark in ("Run", "Decision")):
+        raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
+
+    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+        context.note("accept", f"{found.id} {found.subject}: {reason}"[:500])
+        return f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200], {}
+
+    return found.id, _decide(host, "journal accept", act, ("Accepts", found.id))
 
 
 def reopen_period(host: Host, start: date, reason: str) -> str:

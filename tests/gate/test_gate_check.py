@@ -79,7 +79,8 @@ def test_n5_closing_an_account_names_every_line_that_uses_it(ws: Workspace) -> N
     assert named == []  # the starter computes its account id: the host refuses that at run time
     (ws.root / "agents/probe.py").write_text(HEADER + POST.format(5020, ""))
     stages = ws("agent", "check", "probe", "--json").json["probe"]["stages"]
-    assert [(f["rule"], f["line"]) for s in stages for f in s["findings"]][0] == ("closed-account", 6)
+    first = next(f for s in stages for f in s["findings"])
+    assert (first["rule"], first["line"]) == ("closed-account", 6)
 
 
 def test_d1_a_lint_failure_never_reaches_the_rehearsal(ws: Workspace) -> None:
@@ -141,7 +142,8 @@ def test_the_synthetic_month_speaks_the_workspaces_own_formats(ws: Workspace) ->
     text = config.read_text().replace("format: chase_checking", "format: mybank")
     text = text.replace(
         "import:\n",
-        "import:\n  profiles:\n    mybank:\n      columns: { date: Tag, description: Text, debit: Soll, credit: Haben }\n"
+        "import:\n  profiles:\n    mybank:\n"
+        "      columns: { date: Tag, description: Text, debit: Soll, credit: Haben }\n"
         '      date_format: "%d.%m.%Y"\n      delimiter: ";"\n      decimal: ","\n      skip_lines: 2\n',
         1,
     )
