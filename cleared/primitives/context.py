@@ -6,17 +6,20 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from cleared.cards.model import Card, card_id
 from cleared.cards.store import CardDraft
 from cleared.clock import iso
 from cleared.config.model import Config
-from cleared.errors import PrimitiveError
+from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bankbook import BankBook
 from cleared.ledger.books import Books
+from cleared.ledger.entry import Entry
 from cleared.primitives.imports import ImportSession
 from cleared.registry.vocabulary import Env
+from cleared.schema import money
 
 MAX_EVENTS: Final = 1_000
 MAX_LOG_ROWS: Final = 100_000
@@ -29,6 +32,40 @@ class LogRow:
     action: str
     details: str
     entry_id: str = ""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What the script's header allows it at most in one run; None: no bound of its own."""
+
+    max_entries: int | None = None
+    max_total: Decimal | None = None
+    """Sum of the amounts of all entries it posts."""
+    accounts: tuple[int, ...] | None = None
+    """The only accounts it may post to."""
+    entries: int = 0
+    total: Decimal = Decimal(0)
+
+    def charge(self, entry: Entry) -> None:
+        """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
+        self.entries += 1
+        self.total = money.total([self.total, entry.amount])
+        outside = [
+            leg.account_id for leg in entry.legs if self.accounts is not None and leg.account_id not in self.accounts
+        ]
+        if self.max_entries is not None and self.entries > self.max_entries:
+            raise self._spent("max_entries", f"{self.entries} entries", str(self.max_entries))
+        if self.max_total is not None and self.total > self.max_total:
+            raise self._spent("max_total", f"a total of {self.total}", str(self.max_total))
+        if outside:
+            raise self._spent("accounts", f"account {outside[0]}", ", ".join(map(str, self.accounts or ())))
+
+    def _spent(self, key: str, what: str, allowed: str) -> PrimitiveError:
+        return PrimitiveError(
+            f"{what} is beyond the script's budget ({key}: {allowed})",
+            place=Place(field=key),
+            remedy=f"If it is meant, raise {key}: in the script's header.",
+        )
 
 
 @dataclass(slots=True)
@@ -55,6 +92,7 @@ class Context:
     check: Callable[[], None]
     """Raises ``BooksViolated`` where base + draft breaks an invariant."""
     ledger_accounts: Mapping[str, int]
+    budget: Budget = field(default_factory=Budget)
     log: list[LogRow] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)

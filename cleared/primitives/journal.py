@@ -147,6 +147,8 @@ def _post(
         reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
         status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
     )  # fmt: skip
+    if not duplicate:
+        ctx.budget.charge(entry)
     ctx.last_was_duplicate = duplicate
     ctx.last_entry = None if duplicate else entry.entry_id
     if log and not duplicate:
@@ -220,6 +222,7 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
     original, reversal = ctx.books.void(entry_id, reason)
+    ctx.budget.charge(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)
     ctx.note("journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id)
     ctx.cards.resolve(card_id("entry", original.entry_id), iso(ctx.now), ctx.agent, "voided")

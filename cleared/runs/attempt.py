@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
+from cleared.primitives.context import Budget, Context
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, error_of
 from cleared.runs.scripts import Script, limits_of, load_script
@@ -73,6 +74,9 @@ class Attempt:
         }  # fmt: skip
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
+        if script.header is not None:
+            header = script.header
+            self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
         grants = script.header.grants if script.header else None
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=frozenset(grants) if grants is not None else None,
@@ -80,7 +84,7 @@ class Attempt:
         )  # fmt: skip
         self.sandbox: Executor | None = None
 
-    def fresh_context(self) -> Any:
+    def fresh_context(self) -> Context:
         """A context with nothing staged, for the attempt itself or for the record of its failure."""
         name = self.script.name
         return make_context(

@@ -148,8 +148,8 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
 def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     """A person answers for a commit that changed the books without a run or a decision; ``(it, the answer)``.
 
-    ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError`` where
-    nobody needs to answer for it.
+    ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
+    where nobody needs to answer for it.
     """
     from cleared.vcs import history
 

@@ -555,6 +555,23 @@ def test_a17_grants(ws: Workspace) -> None:
 # -- the context ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("max_entries: 1\n", "2 entries is beyond the script's budget (max_entries: 1)"),
+        ("max_total: 7.99\n", "a total of 8.00 is beyond the script's budget (max_total: 7.99)"),
+        ("accounts: [5020, 1020]\n", "account 1010 is beyond the script's budget (accounts: 5020, 1020)"),
+    ],
+)
+def test_n6_a_budget_of_the_header_stops_the_run(ws: Workspace, header: str, said: str) -> None:
+    """N6: one cent over: stopped, nothing committed; at the bound it goes through."""
+    fails(ws, f"{POST}\n{POST}", said, header=header)
+    assert ws.entries() == []
+    for enough in ("max_entries: 2\n", "max_total: 8\n", "accounts: [5020, 1010]\n"):
+        if enough.split(":")[0] == header.split(":")[0]:
+            assert len(ws.script(f"{POST}\n{POST}", header=enough)["entries"]) == 2
+
+
 def test_b11_config_get(ws: Workspace) -> None:
     """B11: dotted keys; a missing one is refused, or gives the default passed."""
     found = ws.script(
