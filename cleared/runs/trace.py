@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,26 +39,31 @@ class Traces:
     def __init__(self, state_dir: Path) -> None:
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
+        self._of_run: sqlite3.Connection | None = None
+        """Open from ``begin`` to ``end``: closing it makes the disk wait, so once is enough."""
 
     @contextmanager
     def _open(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
         if not create and not self.path.exists():
             yield None
             return
-        if create:
-            ensure_state_dir(self.state_dir)
-        try:
-            db = self._connect()
-        except sqlite3.DatabaseError:
-            # Not a database any more: set aside, begin anew.
-            with suppress(OSError):
-                self.path.replace(self.path.with_suffix(".damaged"))
-            db = self._connect()
+        db = self._ready(create=create)
         try:
             with db:
                 yield db
         finally:
             db.close()
+
+    def _ready(self, *, create: bool = True) -> sqlite3.Connection:
+        if create:
+            ensure_state_dir(self.state_dir)
+        try:
+            return self._connect()
+        except sqlite3.DatabaseError:
+            # Not a database any more: set aside, begin anew.
+            with suppress(OSError):
+                self.path.replace(self.path.with_suffix(".damaged"))
+            return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=10)
@@ -100,8 +105,8 @@ class Traces:
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """A run starts; if the process dies, the row tells."""
-        with self._open(create=True) as db:
-            assert db is not None
+        db = self._of_run = self._ready()
+        with db:
             db.execute(
                 "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
                 " VALUES (?,?,?,?,?,?,?,?,?)",
@@ -113,8 +118,8 @@ class Traces:
 
     def end(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
         """A run has ended, one way or another."""
-        with self._open(create=True) as db:
-            assert db is not None
+        db, self._of_run = self._of_run or self._ready(), None
+        with closing(db), db:
             db.execute(
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
