@@ -45,6 +45,7 @@ def _check_journal(books: Books) -> list[Violation]:
 def _new_entries(books: Books, after: Month) -> list[Violation]:
     found = []
     base = books.base(after.year, after.month).entries
+    postable: dict[tuple[int, date], tuple[str, str] | None] = {}
     for number, entry in after.entries.items():
         if number in base:
             continue
@@ -61,7 +62,10 @@ def _new_entries(books: Books, after: Month) -> list[Violation]:
                 Violation("month", f"{entry.date} is out of bounds", "Correct the date.", place, entry.entry_id)
             )
         for leg in entry.legs:
-            why = books.chart.why_not_postable(leg.account_id, entry.date)
+            asked = leg.account_id, entry.date
+            if asked not in postable:
+                postable[asked] = books.chart.why_not_postable(*asked)
+            why = postable[asked]
             if why and books.chart.get(leg.account_id) is not None:
                 found.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
             if max(leg.debit, leg.credit) > books.bounds.max_amount:

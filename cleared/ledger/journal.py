@@ -70,6 +70,8 @@ class _Reader:
         self.places = places
         self.pattern = re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
         self.current: int | None = None
+        self.id = ""
+        self.accounts: dict[str, int] = {}
         self.first: list[str] = []
         self.first_line = 0
         self.legs: list[Leg] = []
@@ -82,6 +84,9 @@ class _Reader:
         )
 
     def row(self, line: int, row: list[str]) -> None:
+        if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
+            self.legs.append(self.leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
+            return
         parts = split_id(row[0])
         if parts is None or not parts[3]:
             self.fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
@@ -94,6 +99,7 @@ class _Reader:
         if number != self.current:
             self.finish()
             self.current, self.first, self.first_line, self.legs = number, row, line, []
+            self.id = entry_id
             if number in self.month.entries:
                 self.fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
             elif number != self.expected:
@@ -112,9 +118,12 @@ class _Reader:
         self.legs.append(self.leg(line, row, entry_id))
 
     def leg(self, line: int, row: list[str], entry_id: str) -> Leg:
-        if not (row[2].isascii() and row[2].isdigit() and len(row[2]) < 10):
-            self.fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
-        account = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 10 else 0
+        account = self.accounts.get(row[2], 0)
+        if not account:
+            if row[2].isascii() and row[2].isdigit() and len(row[2]) < 10:
+                account = self.accounts[row[2]] = int(row[2])
+            else:
+                self.fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
         debit, credit = self.amount(row[4], line, entry_id, "debit"), self.amount(row[5], line, entry_id, "credit")
         if (row[4] == "") == (row[5] == ""):
             which = "neither debit nor credit" if row[4] == "" else "both a debit and a credit"
@@ -157,11 +166,21 @@ class _Reader:
         entry = Entry(
             entry_id, day, row[3], tuple(self.legs), row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13]
         )
-        if money.total([leg.amount for leg in entry.legs]) != 0 or len(entry.legs) < 2:
+        if not _balanced(entry.legs):
             debits, credits = entry.amount, money.total([leg.credit for leg in entry.legs])
             self.fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
         self.month.entries.setdefault(number, entry)
         self.month.lines.setdefault(number, line)
+
+
+def _balanced(legs: Sequence[Leg]) -> bool:
+    if len(legs) == 2:
+        return (legs[0].debit == legs[1].credit and legs[0].credit == legs[1].debit) or _sums_to_zero(legs)
+    return len(legs) > 1 and _sums_to_zero(legs)
+
+
+def _sums_to_zero(legs: Sequence[Leg]) -> bool:
+    return money.total([leg.amount for leg in legs]) == 0
 
 
 def append(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
