@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from bench.measure import Result, seconds
-from bench.startup import CLEARED
 from bench.workspaces import chase, copy, host, workspace
 from cleared import queries
 
@@ -38,23 +36,33 @@ def many(quick: bool) -> Result:
     """
     template = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
     found = [_fill(copy(template)) for _ in range(1 if quick else 3)]
-    took, size = sorted(found)[len(found) // 2]
-    peak = size * (1 if sys.platform == "darwin" else 1024) / 1e6
+    took, peak, worker = sorted(found)[len(found) // 2]
     return Result(
         "100,000 rows by journal_add_many, one commit", f"{took:.1f} s, {peak:.0f} MB", "—", None, "10 s, 500 MB",
-        took <= 10 and peak <= 500, "memory is the host's peak; the sandbox's worker is held to 512 MB of its own",
+        took <= 10 and peak <= 500, f"that is the host; the worker with the script's data peaked at {worker:.0f} MB",
     )  # fmt: skip
 
 
-def _fill(root: Path) -> tuple[float, int]:
-    """``cleared agent run bulk`` in a process of its own: its seconds, and the most memory it had."""
+_CHILD = """
+import atexit, resource, sys
+from pathlib import Path
+def tell():
+    peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    Path(".cleared/peaks").write_text(" ".join(map(str, peaks)))
+atexit.register(tell)
+from cleared.cli import main
+main()
+"""
+
+
+def _fill(root: Path) -> tuple[float, float, float]:
+    """``cleared agent run bulk``: its seconds, its peak memory and its largest child's, in MB."""
     began = time.perf_counter()
-    child = subprocess.Popen([CLEARED, "agent", "run", "bulk"], cwd=root, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
+    subprocess.run([sys.executable, "-c", _CHILD, "agent", "run", "bulk"], cwd=root, check=True, capture_output=True)
     took = time.perf_counter() - began
-    if status:
-        raise RuntimeError("the run failed")
-    return took, usage.ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    host, worker = (int(peak) * unit / 1e6 for peak in (root / ".cleared/peaks").read_text().split())
+    return took, host, worker
 
 
 def month_query(quick: bool) -> Result:
