@@ -197,7 +197,7 @@ def journal(
     year, number = month_of(month) if month else (None, None)
     with committed(host) as (_, _snapshot, books, _bank):
         found = journal_primitives.query(books, status, year, number, account, text, limit)
-        return [to_json(dict(e)) for e in found]
+        return [journal_primitives.show_json(e) for e in found]
 
 
 def balance(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.errors import ClearedError
-from cleared.primitives.journal import show
+from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
@@ -90,7 +90,7 @@ def _outcome(label: str, attempt: Attempt, error: RunError | None, result: objec
     staged = () if error else [e for entries in context.books.staged.values() for e in entries]
     entries = []
     for entry in staged:
-        data = to_json(dict(show(context.books.entry(entry.entry_id) or entry)))
+        data = show_json(context.books.entry(entry.entry_id) or entry)
         data.pop("entry_id")
         for line in data["lines"]:
             line.pop("leg_id")

@@ -94,8 +94,8 @@ class Books:
         """Entries in id order, staged ones and staged statuses included."""
         for y, m in self.months():
             if (year is None or y == year) and (month is None or m == month):
-                for entry in self.base(y, m).entries.values():
-                    yield self._with_status(entry)
+                committed = self.base(y, m).entries.values()
+                yield from [self._with_status(e) for e in committed] if self.statuses else committed
                 yield from [self._with_status(e) for e in self.staged.get((y, m), ())]
 
     def entry(self, entry_id: str) -> Entry | None:

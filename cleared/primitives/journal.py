@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date as Day
 from decimal import Decimal
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
@@ -28,6 +29,7 @@ from cleared.registry.vocabulary import (
     Text,
     Whole,
 )
+from cleared.schema import money
 
 WRITE: Final = "journal.write"
 READ: Final = "journal.read"
@@ -292,7 +294,7 @@ def journal_query(
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
     keeps the newest.
     """
-    return query(ctx.books, status, year, month, account, text, limit)
+    return [show(entry) for entry in query(ctx.books, status, year, month, account, text, limit)]
 
 
 def query(
@@ -303,7 +305,7 @@ def query(
     account: int | None = None,
     text: str | None = None,
     limit: int | None = None,
-) -> list[JournalEntry]:
+) -> list[Entry]:
     """What ``journal_query`` and ``cleared journal list`` show."""
     _month(year, month)
     if limit is not None and limit < 0:
@@ -318,7 +320,7 @@ def query(
     ]
     if limit is not None:
         found = found[max(0, len(found) - limit) :]
-    return [show(entry) for entry in found]
+    return found
 
 
 def _haystack(entry: Entry) -> str:
@@ -333,20 +335,37 @@ def _month(year: int | None, month: int | None) -> None:
 
 
 def show(entry: Entry) -> JournalEntry:
-    """An entry as scripts and ``--json`` see it."""
+    """An entry as scripts see it."""
+    return cast(JournalEntry, _shown(entry, _as_it_is))
+
+
+def show_json(entry: Entry) -> dict[str, Any]:
+    """The same for people and ``--json``: numbers as their digits."""
+    return _shown(entry, money.text)
+
+
+def _as_it_is(number: Decimal) -> Decimal:
+    return number
+
+
+@lru_cache(maxsize=1_000)
+def _number(text: str) -> Decimal:
     try:
-        confidence = Decimal(entry.confidence or "0")
+        return Decimal(text or "0")
     except ArithmeticError:
-        confidence = ZERO
+        return ZERO
+
+
+def _shown(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
     return {
         "entry_id": entry.entry_id,
         "date": entry.date.isoformat(),
         "description": entry.description,
-        "amount": entry.amount,
+        "amount": number(entry.amount),
         "status": entry.status,
         "counterparty": entry.counterparty,
         "reference": entry.reference,
-        "confidence": confidence,
+        "confidence": number(_number(entry.confidence)),
         "evidence": entry.evidence,
         "tags": entry.tags.split(";") if entry.tags else [],
         "notes": entry.notes,
@@ -355,8 +374,8 @@ def show(entry: Entry) -> JournalEntry:
                 "leg_id": entry.entry_id + leg_suffix(i),
                 "account_id": leg.account_id,
                 # The empty side has the places of the other: 0.00, not 0.
-                "debit": leg.debit or leg.credit * 0,
-                "credit": leg.credit or leg.debit * 0,
+                "debit": number(leg.debit or leg.credit * 0),
+                "credit": number(leg.credit or leg.debit * 0),
             }
             for i, leg in enumerate(entry.legs)
         ],

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cleared.cards.model import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
-from cleared.primitives.journal import show
+from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted"]
@@ -70,7 +70,7 @@ class RunResult:
             "status": self.status,
             "result": to_json(self.result),
             "commits": self.commits,
-            "entries": [to_json(dict(show(e))) for e in self.entries],
+            "entries": [show_json(e) for e in self.entries],
             "cards": [card_data(c) for c in self.cards],
             "duration_ms": self.duration_ms,
             "error": self.error.data() if self.error else None,
