@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable
 
 from bench import bulk, calls, commits, startup
 from bench.measure import Result
+from cleared.cli import GC_THRESHOLD
 
 FIGURES: dict[str, Callable[[bool], Result]] = {
     "call": calls.host_call,
@@ -29,6 +31,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few repetitions: a hint, not a figure")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     options = parser.parse_args()
+    gc.set_threshold(*GC_THRESHOLD)  # as in a command, for what is measured here and for its baselines
     results = []
     for name in options.only or FIGURES:
         print(f"{name} …", file=sys.stderr, flush=True)
