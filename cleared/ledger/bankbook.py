@@ -236,14 +236,14 @@ class BankBook:
     def changes(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
-        by_file: dict[str, list[str]] = {}
+        by_file: dict[tuple[str, int, int], list[str]] = {}
         wanted = self.record_all | self.named()
         for line_id, (account, line) in self.taken.items():
             if line_id in wanted:
-                by_file.setdefault(self.paths.bank_path(account, line.posted_date.isoformat()[:7]), []).append(
-                    line.text()
-                )
-        for path, rows in by_file.items():
+                month = account, line.posted_date.year, line.posted_date.month
+                by_file.setdefault(month, []).append(line.text())
+        for (account, year, number), rows in by_file.items():
+            path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
             out[path] = append_rows(self.source.read(path), LINES, "".join(rows))
 
         def add(path: str, header: tuple[str, ...], rows: list[str]) -> None:
