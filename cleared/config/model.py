@@ -6,14 +6,45 @@ The keys and their meaning are part of the interface: the reference page is gene
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Business:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def section(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass with slots, as everything here is.
+
+    What ``Section`` has once is not generated and compiled for each class: every command waits for that.
+    """
+    cls.__doc__ = cls.__doc__ or cls.__name__
+    return dataclass(frozen=True, slots=True, repr=False, eq=False)(cls)
+
+
+class Section:
+    """What dataclasses have beside their fields."""
+
+    __slots__ = ()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__qualname__}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+
+@section
+class Business(Section):
     name: str = "My business"
     entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = "generic"
     currency: str = "USD"
@@ -24,25 +55,25 @@ class Business:
     """MM-DD."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fiscal:
+@section
+class Fiscal(Section):
     start_month: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+@section
+class Paths(Section):
     books: str = "books"
     """Directory of the journal (``<books>/YYYY/MM/journal.csv``); ``.`` opens the published layout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+@section
+class Opening(Section):
     date: date
     balance: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+@section
+class Match(Section):
     """How a file is recognised as this account's. Every key given must agree."""
 
     folder: str | None = None
@@ -53,8 +84,8 @@ class Match:
     """Text that must occur in the lines before the column header."""
 
 
-@dataclass(frozen=True, slots=True)
-class BankAccount:
+@section
+class BankAccount(Section):
     id: str
     """Names the folder of its bank facts; ``[a-z0-9_-]+``."""
     name: str = ""
@@ -69,8 +100,8 @@ class BankAccount:
     date_basis: Literal["posted", "transaction"] = "posted"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvProfile:
+@section
+class CsvProfile(Section):
     """A bank's CSV described, not programmed (``import.profiles.<name>``)."""
 
     name: str
@@ -95,8 +126,8 @@ class CsvProfile:
     """Values of the state column (case-insensitive) that mean: not posted yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+@section
+class Import(Section):
     keep: Literal["git", "local"] = "git"
     """Whether the content of processed files is committed."""
     max_bytes: int = 64 * 1024 * 1024
@@ -108,16 +139,16 @@ class Import:
     """Importer plug-in packages (entry points) that may be loaded, by entry-point name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+@section
+class Thresholds(Section):
     auto_confirm: float = 0.95
     high_confidence: float = 0.90
     review: float = 0.70
     anomaly_stddev: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+@section
+class Limits(Section):
     """Bounds beyond which a value is taken for a mistake."""
 
     max_amount: Decimal = Decimal("1000000000000")
@@ -126,8 +157,8 @@ class Limits:
     max_text_bytes: int = 10_240
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
+@section
+class Sandbox(Section):
     transport: Literal["direct", "bridge"] = "direct"
     timeout: float = 30.0
     """Wall-clock seconds for a whole run, host time included."""
@@ -137,21 +168,21 @@ class Sandbox:
     confine: Literal["best", "require", "off"] = "best"
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+@section
+class Git(Section):
     author_name: str = "cleared"
     author_email: str = "cleared@localhost"
     auto_commit: bool = True
     """Commit what a script staged without calling ``git_commit``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+@section
+class Lock(Section):
     wait_seconds: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+@section
+class Agent(Section):
     """The published design's keys; headers of agents take precedence."""
 
     schedule: str | None = None
@@ -159,38 +190,38 @@ class Agent:
     auto_commit: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Llm:
+@section
+class Llm(Section):
     provider: str | None = None
     model: str | None = None
     api_key: str | None = None
     """A secret: no script can read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AutoRevert:
+@section
+class AutoRevert(Section):
     review_queue_spike: float = 2.0
     invariant_violations: int = 1
     error_rate_increase: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class SelfImprovement:
+@section
+class SelfImprovement(Section):
     enabled: bool = False
     max_changes_per_night: int = 20
     cooldown_hours: int = 24
     auto_revert_on: AutoRevert = field(default_factory=AutoRevert)
 
 
-@dataclass(frozen=True, slots=True)
-class Notifications:
+@section
+class Notifications(Section):
     method: str | None = None
     address: str | None = None
     daily_digest_time: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+@section
+class Config(Section):
     """All of ``config.yaml``. ``data`` is the same, as plain values, for ``config_get``."""
 
     business: Business = field(default_factory=Business)
