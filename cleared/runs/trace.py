@@ -69,6 +69,8 @@ class Traces:
         db = sqlite3.connect(self.path, timeout=10)
         try:
             if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                # Nothing is lost with an empty database, so its making need not wait for the disk.
+                db.execute("PRAGMA synchronous=OFF")
                 db.execute("PRAGMA journal_mode=WAL")
                 db.executescript(SCHEMA)
                 db.execute(f"PRAGMA user_version={_VERSION}")
