@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -59,8 +60,10 @@ def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] |
 
 
 def copy(root: Path) -> Path:
-    """A copy of a workspace, as it is."""
-    return Path(shutil.copytree(root, place(), symlinks=True))
+    """A copy of a workspace, as it is; on the disk, so that what is measured does not wait for that."""
+    made = Path(shutil.copytree(root, place(), symlinks=True))
+    os.sync()
+    return made
 
 
 def host(root: Path) -> Host:
