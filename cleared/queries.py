@@ -100,7 +100,8 @@ def runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
         found = [_as_committed(r, in_commits.pop(r["run_id"], None)) for r in found]
         found += [r for r in in_commits.values() if agent in (None, r["agent"])]
-    return sorted(found, key=lambda r: str(r["run_id"]), reverse=True)[:limit]
+    # Several may have begun in one second: those stay in the order they came in, newest first.
+    return sorted(found, key=lambda r: str(r["started_at"]), reverse=True)[:limit]
 
 
 def _as_committed(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, agent TEXT NOT NULL, status TEXT NOT NULL, dry_run INTEGER NOT NULL, started_at TEXT NOT NULL,
   duration_ms INTEGER, event TEXT, script TEXT, head TEXT, result TEXT, error TEXT, message TEXT, commits TEXT,
-  entries TEXT, cards TEXT, log TEXT, pid INTEGER) WITHOUT ROWID;
+  entries TEXT, cards TEXT, log TEXT, pid INTEGER);
 CREATE TABLE IF NOT EXISTS calls (
   run_id TEXT NOT NULL, number INTEGER NOT NULL, depth INTEGER NOT NULL, name TEXT NOT NULL, arguments TEXT NOT NULL,
   result TEXT, error TEXT, file TEXT, line INTEGER, col INTEGER, at_ms REAL NOT NULL, duration_ms REAL NOT NULL,
@@ -142,7 +142,7 @@ class Traces:
                     for c in calls
                 ),
             )  # fmt: skip
-            old = db.execute("SELECT id FROM runs ORDER BY id DESC LIMIT -1 OFFSET ?", (KEEP_RUNS,)).fetchall()
+            old = db.execute("SELECT id FROM runs ORDER BY rowid DESC LIMIT -1 OFFSET ?", (KEEP_RUNS,)).fetchall()
             if old:
                 db.executemany("DELETE FROM calls WHERE run_id=?", old)
                 db.executemany("DELETE FROM runs WHERE id=?", old)
@@ -153,7 +153,7 @@ class Traces:
             if db is None:
                 return []
             where, values = ("WHERE agent=?", [agent]) if agent else ("", [])
-            rows = db.execute(f"SELECT * FROM runs {where} ORDER BY id DESC LIMIT ?", [*values, limit])
+            rows = db.execute(f"SELECT * FROM runs {where} ORDER BY rowid DESC LIMIT ?", [*values, limit])
             return [_run(rows, row) for row in rows]
 
     def matching(self, text: str) -> list[str]:
