@@ -35,7 +35,7 @@ Check = Callable[[Any], str | None]
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
 _TAKEN = {".git", ".cleared", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts"}
 _REQUIRED = ("date", "description")
-_COLUMNS = (
+COLUMNS = (
     *_REQUIRED,
     "amount",
     "debit",
@@ -126,9 +126,9 @@ def _iban(value: str) -> str | None:
 
 def _columns(value: Mapping[str, str]) -> str | None:
     for key in value:
-        if key not in _COLUMNS:
-            near = nearest(key, _COLUMNS)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(_COLUMNS)}"
+        if key not in COLUMNS:
+            near = nearest(key, COLUMNS)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(COLUMNS)}"
             return f"{key!r} is not a field; {hint}"
     for key, header in value.items():
         if not header.strip():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
+from cleared.config.checks import COLUMNS
 from cleared.config.model import CsvProfile
 from cleared.errors import Place, WorkspaceError
 from cleared.importers.base import FieldError, ImportFileError, shown
@@ -15,19 +16,6 @@ from cleared.importers.table import CsvImporter, Hints, RowReader, amount_cell, 
 from cleared.importers.values import AmountStyle, strptime_dates
 from cleared.schema.bank import BankRow
 
-FIELDS = (
-    "date",
-    "description",
-    "amount",
-    "debit",
-    "credit",
-    "transaction_date",
-    "balance",
-    "id",
-    "type",
-    "currency",
-    "state",
-)
 _IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])")
 # Possessive and anchored: linear on a hostile line of dots.
 _MASKED = re.compile(r"(?<![*xX•#.…])[*xX•#.…]{2,}+[ -]?([0-9]{4})(?![0-9])", re.ASCII)
@@ -63,8 +51,8 @@ class ProfileImporter(CsvImporter):
 
     def _check(self) -> None:
         profile, columns = self.profile, set(self.profile.columns)
-        if unknown := sorted(columns - set(FIELDS)):
-            raise self._misdeclared(f"there is no field {unknown[0]!r}; the fields are {', '.join(FIELDS)}", "columns")
+        if unknown := sorted(columns - set(COLUMNS)):
+            raise self._misdeclared(f"there is no field {unknown[0]!r}; the fields are {', '.join(COLUMNS)}", "columns")
         split = columns & {"debit", "credit"}
         if not {"date", "description"} <= columns or (len(split) == 1) or ("amount" in columns) == bool(split):
             raise self._misdeclared(
