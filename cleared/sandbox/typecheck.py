@@ -8,6 +8,7 @@ ours and is raised, since broken stubs are otherwise ignored without a word.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -19,7 +20,7 @@ from cleared.sandbox.workers import prepare_client
 if TYPE_CHECKING:
     from pydantic_monty import Monty
 
-_GUARD: Final = '__lint__: int = ""\n'
+_GUARD: Final = '__lint__: int = ""'
 _SELF_TEST: Final = "ctx_log(0)\nno_such_primitive()\n"
 _SECONDS: Final = 20.0
 _REMEDIES: Final = {
@@ -36,6 +37,7 @@ def map(function: Any, *iterables: Any) -> list[Any]: ...
 def filter(function: Any, iterable: Any) -> list[Any]: ...
 def format(value: Any, spec: str = "") -> str: ...
 def callable(value: Any) -> bool: ...
+def __input__() -> Any: ...
 """
 
 
@@ -67,18 +69,19 @@ class TypeChecker:
             self._pool.__exit__(kind, error, traceback)
             self._pool = None
 
-    def check(self, source: str, file: str) -> list[Finding]:
-        """Every type error of the script, in the order of its text."""
+    def check(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
+        """Every type error of the script, in the order of its text. ``inputs``: names a shared script is given."""
         source = normalise(source)
         tree = parse(source, file)
         if isinstance(tree, Finding):
             return [tree]
-        return [self._finding(d, file) for d in self._diagnostics(source)]
+        return [self._finding(d, file) for d in self._diagnostics(source, inputs)]
 
-    def _diagnostics(self, source: str) -> list[dict[str, object]]:
+    def _diagnostics(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
         from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
 
         assert self._pool is not None
+        guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
         try:
             with self._pool.checkout(
                 type_check=True,
@@ -86,7 +89,7 @@ class TypeChecker:
                 type_check_format="jsonlines",
                 limits={"max_feed_duration_secs": 1.0, "max_memory": 64 << 20, "max_suspensions": 1},
             ) as session:
-                session.feed_run(_GUARD + source)
+                session.feed_run(f"{guard}\n{source}")
         except MontyTypingError as e:
             found = [json.loads(line) for line in e.display().splitlines() if line.strip()]
             if any(_row(d) == 1 for d in found):
