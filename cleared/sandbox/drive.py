@@ -9,8 +9,9 @@ from difflib import get_close_matches
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from cleared.errors import Place
+from cleared.errors import Place, PrimitiveError
 from cleared.sandbox import result
+from cleared.sandbox.cargo import weigh
 from cleared.sandbox.failure import Frame, HostCallFailed, Kind, Position, ScriptError
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.tail import Rewritten
@@ -26,6 +27,7 @@ _SCRIPT_FEED = "<python-input-1>"
 _TIME_LIMITS = ("feed time limit exceeded", "turn time limit exceeded")
 _FRAMES = 100
 _UNWIND_SECONDS = 1.0
+_TOLD = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Drive:
         self._job = job
         self._guard = guard
         self._calls = 0
+        self._handed = 0
         self._printed = 0
         self._print_error: Exception | None = None
         self._positions: dict[int, Position] = {}
@@ -95,7 +98,7 @@ class Drive:
 
         job, positions = self._job, self._positions
         call, names, monotonic, deadline = job.call, job.names, job.monotonic, job.deadline
-        cap = job.limits.max_calls
+        cap, room = job.limits.max_calls, job.limits.memory_bytes
         while True:
             kind = type(snapshot)
             if kind is MontyComplete:
@@ -112,7 +115,9 @@ class Drive:
                 name = snapshot.function_name
                 if name in names:
                     try:
-                        value = call(name, snapshot.args, snapshot.kwargs, position)
+                        args, kwargs = snapshot.args, snapshot.kwargs
+                        self._handed += _weigh(name, args, kwargs, room - self._handed)
+                        value = call(name, args, kwargs, position)
                     except Exception as error:
                         raise self._refused(snapshot, name, position, error) from error
                     if monotonic() > deadline:
@@ -207,7 +212,7 @@ class Drive:
             return self._failed("syntax", "SyntaxError", message, remedy, frames)
         if isinstance(inner, RecursionError):
             return self._failed("recursion", name, message, "Use a loop.", frames)
-        told = f"{name}: {message}" if message else name
+        told = f"{name}: {message[:_TOLD]}" if message else name  # it can be as large as the script's heap
         return self._failed("error", name, told, self._hint(inner, message), frames)
 
     def _hint(self, inner: BaseException, message: str) -> str | None:
@@ -217,6 +222,8 @@ class Drive:
             unknown, names = message.split("'")[1], self._job.names
             known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
             known += [name for name in dir(builtins) if name.islower() and name[0] != "_"]
+            if unknown in known:
+                return f"{unknown} is not available to scripts."
             near = get_close_matches(unknown[:80], known, 1, 0.7)
             return f"Did you mean {near[0]}?" if near else "`cleared primitives` lists what there is."
         return None
@@ -266,6 +273,14 @@ class Drive:
 
     def _frame(self, line: int, column: int, function: str) -> Frame:
         return Frame(self._job.file, line, column, function, self._job.script.line(line))
+
+
+def _weigh(name: str, args: tuple[object, ...], kwargs: dict[str, object], room: int) -> int:
+    try:
+        return weigh(args, kwargs, room)
+    except ValueError as error:
+        message = f"{name} cannot take what it is given: {error}"
+        raise PrimitiveError(message, remedy="Pass flat, plain data, and less of it at a time.") from None
 
 
 def _function(name: str) -> FunctionType:

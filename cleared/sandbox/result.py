@@ -12,6 +12,7 @@ import math
 from datetime import date
 from decimal import Decimal
 
+from cleared.sandbox.cargo import MAX_PLACES
 from cleared.sandbox.tail import RESULT, TAIL
 
 MAX_DEPTH = 32
@@ -121,6 +122,8 @@ class _Walk:
         if isinstance(value, Decimal):
             if not value.is_finite():
                 raise _refused(path, "finite")
+            if abs(value.adjusted()) > MAX_PLACES or value.__sizeof__() > _MAX_DIGITS:
+                raise _refused(path, "int")  # 1E+999999999 is a gigabyte once it is written out
             return value
         if isinstance(value, date):
             return value
