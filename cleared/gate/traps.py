@@ -8,26 +8,77 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from datetime import date
+from difflib import get_close_matches
 from typing import Final
 
 from cleared.errors import Place
 from cleared.ledger.chart import Chart
 from cleared.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.registry.primitive import Primitive
-from cleared.sandbox.finding import Finding
-from cleared.sandbox.source import normalise, parse
+from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.header import parse_header
+from cleared.sandbox.source import dead, normalise, parse, walk
 
-RULES: Final = {
-    "round-money": "round() on a float differs from Python for many half-cent amounts",
-    "primitive-in-callback": "a primitive cannot be called from inside map, filter, sorted(key=…) and their like",
-    "shadowed-primitive": "a name that is a primitive is assigned: later calls would not reach the host",
-    "unreachable": "code after an end of the flow is never run, and never checked",
-    "unknown-account": "an account id that is not in the chart of accounts",
-    "closed-account": "an account that is closed, or a heading",
-    "unknown-status": "a status that does not exist",
-    "human-status": "a status only a person's decision sets",
-    "grants": "a primitive that the header's grants: does not allow",
-}
+RULES: Final = rules(
+    "traps",
+    {
+        "round-money": (
+            "`round()` with a number of places",
+            "Over floats it differs from Python's for 43 % of half-cent amounts: cents appear and vanish.",
+            'Split with money_allocate, or show with f"{amount:.2f}".',
+        ),
+        "primitive-in-callback": (
+            "a primitive called from inside map, filter, sorted(key=…) and their like, through helpers too",
+            "The sandbox cannot wait for the host in there: the run would fail, but only over data that is not empty.",
+            "Use a for loop or a comprehension.",
+        ),
+        "shadowed-primitive": (
+            "a name that is a primitive's, assigned or made an argument",
+            "Later calls would not reach the host, and would look as if they did.",
+            "Choose another name.",
+        ),
+        "unreachable": (
+            "code after the end of its block, or behind a condition that is always the same",
+            "The type check passes over what is never reached: a mistake in there is found when it is, after all.",
+            "Remove it, or what keeps it from being reached.",
+        ),
+        "unknown-account": (
+            "an account id that is not in the chart of accounts, in a call or in the header",
+            "The host would refuse it, in the run that first comes there.",
+            "cleared accounts list shows all of them.",
+        ),
+        "closed-account": (
+            "a posting to an account that is closed, or a heading",
+            "The host would refuse it, in the run that first comes there; closing an account shows what uses it.",
+            "Use an open account (cleared accounts list).",
+        ),
+        "assigned-account": (
+            "an account id that is unknown, closed or a heading, and comes to a call through a name or a table",
+            "The host would refuse it, in the run that first comes there; closing an account shows what uses it.",
+            "Use an open account (cleared accounts list).",
+        ),
+        "unknown-status": (
+            "a status that does not exist",
+            "The host would refuse it; a query for it would find nothing.",
+            f"Use one of {', '.join(STATUSES)}.",
+        ),
+        "human-status": (
+            "a script that sets a status which only a person's decision sets",
+            "What a person has confirmed is told apart from what a script has guessed.",
+            "Use auto-confirmed or pending-review.",
+        ),
+        "unknown-grant": (
+            "a name in the header's `grants:` that no primitive has",
+            "A misspelt grant leaves the agent without the primitive; one of a later version comes into force with it.",
+            "cleared primitives shows each primitive's grant.",
+        ),
+        "grants": (
+            "a primitive that the header's `grants:` does not allow",
+            "The line is a promise to whoever reads the header; the host keeps it.",
+            "Add it to grants:, or do without it.",
+        ),
+    },
+)
 _CALLBACKS: Final = {"map", "filter", "sorted", "min", "max", "sort", "reduce"}
 _ACCOUNT_ARGUMENTS: Final = {"debit_account", "credit_account", "account_id", "account"}
 # A date by which every closing has taken effect.
@@ -43,9 +94,30 @@ def traps(
     tree = parse(source, file)
     if isinstance(tree, Finding):
         return []  # the lint says so
-    walker = _Walker(file, primitives, chart, grants, source.splitlines())
-    found = {(f.place.line, f.place.column, f.rule): f for f in walker.walk(tree)}
-    return [found[key] for key in sorted(found, key=lambda k: (k[0] or 0, k[1] or 0, k[2]))]
+    walker = _Walker(file, primitives, chart, grants, source.split("\n"), Meanings(tree))
+    found: dict[tuple[int, int, str], Finding] = {}
+    for finding in (*_header(source, file, primitives, chart), *walker.walk(tree)):
+        found.setdefault((finding.place.line or 0, finding.place.column or 0, finding.rule), finding)
+    return [found[key] for key in sorted(found)]
+
+
+def _header(source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart) -> Iterator[Finding]:
+    """What the header names, against what there is."""
+    header, _ = parse_header(source, file, kind="agent")
+    if header is None:
+        return
+    known = {name for p in primitives.values() for name in (p.name, p.grant)}
+    for grant in header.grants or ():
+        if grant not in known:
+            near = get_close_matches(grant, sorted(known), 1, 0.6)
+            remedy = f"Did you mean {near[0]}?" if near else RULES["unknown-grant"].remedy
+            place = Place(file, header.line_of("grants"), 1, "grants")
+            yield Finding("unknown-grant", f"no primitive has the grant {grant!r}", place, remedy)
+    for account_id in header.accounts or ():
+        if chart.get(account_id) is None:
+            _, remedy = chart.why_not_postable(account_id, _FAR) or ("", "")
+            place = Place(file, header.line_of("accounts"), 1, "accounts")
+            yield Finding("unknown-account", f"account {account_id} does not exist", place, remedy)
 
 
 def calls(source: str, file: str, primitives: Mapping[str, Primitive]) -> tuple[frozenset[str], frozenset[str]]:
@@ -66,139 +138,320 @@ def calls(source: str, file: str, primitives: Mapping[str, Primitive]) -> tuple[
 class _Walker:
     def __init__(
         self, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None,
-        lines: list[str],
+        lines: list[str], meanings: Meanings,
     ) -> None:  # fmt: skip
         self.file, self.primitives, self.chart, self.grants, self.lines = file, primitives, chart, grants, lines
-        self.helpers: dict[str, ast.FunctionDef] = {}
+        self.meanings = meanings
 
     def walk(self, tree: ast.Module) -> Iterator[Finding]:
-        self.helpers = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-        for node in ast.walk(tree):
+        self.waits = self._waits(tree)
+        for node, message, _ in dead(tree):
+            yield self._finding("unreachable", node, message)
+        for node in walk(tree):
             yield from self._shadowed(node)
-            yield from self._unreachable(node)
             if isinstance(node, ast.Call):
                 yield from self._call(node)
             elif isinstance(node, ast.Dict):
                 yield from self._dict(node)
             elif isinstance(node, ast.Name) and node.id in self.primitives and self.grants is not None:
                 grant = self.primitives[node.id].grant
-                if grant not in self.grants and node.id not in self.grants:
+                if isinstance(node.ctx, ast.Load) and grant not in self.grants and node.id not in self.grants:
                     yield self._finding(
                         "grants", node, f"{node.id} is not granted by the header",
                         f"Add {grant} to grants:, or do without it.",
                     )  # fmt: skip
 
-    def _finding(self, rule: str, node: ast.AST, message: str, remedy: str) -> Finding:
+    def _finding(self, rule: str, node: ast.AST, message: str, remedy: str = "") -> Finding:
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         column = len(text.encode("utf-8")[:column].decode("utf-8", "ignore")) + 1
-        return Finding(rule, message, Place(self.file, line, column), remedy)
+        return Finding(rule, message, Place(self.file, line, column), remedy or RULES[rule].remedy)
 
     def _shadowed(self, node: ast.AST) -> Iterator[Finding]:
-        name = None
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            name = node.id
-        elif isinstance(node, ast.FunctionDef):
-            name = node.name
-        elif isinstance(node, ast.arg):
-            name = node.arg
+        name: str | None = None
+        match node:
+            case ast.Name(id=id_, ctx=ast.Store()):
+                name = id_
+            case ast.FunctionDef(name=name) | ast.arg(arg=name):
+                pass
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                pass
         if name in self.primitives:
             yield self._finding(
-                "shadowed-primitive", node, f"{name} is a primitive; assigning it hides the host's function",
-                "Choose another name.",
-            )  # fmt: skip
-
-    def _unreachable(self, node: ast.AST) -> Iterator[Finding]:
-        for field in ("body", "orelse", "finalbody"):
-            body = getattr(node, field, None)
-            if not isinstance(body, list):
-                continue
-            for i, statement in enumerate(body[:-1]):
-                if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue) or _endless(statement):
-                    yield self._finding(
-                        "unreachable", body[i + 1], "this line is never reached", "Remove it, or what ends the flow."
-                    )
-                    break
-        if isinstance(node, ast.If | ast.While) and isinstance(node.test, ast.Constant) and not node.test.value:
-            yield self._finding("unreachable", node, "the condition is never true", "Remove the block.")
+                "shadowed-primitive", node, f"{name} is a primitive; assigning it hides the host's function"
+            )
 
     def _call(self, node: ast.Call) -> Iterator[Finding]:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name == "round" and isinstance(node.func, ast.Name) and len(node.args) + len(node.keywords) > 1:
-            yield self._finding(
-                "round-money", node, RULES["round-money"], 'Split with money_allocate, or show with f"{amount:.2f}".'
-            )
-        if name in _CALLBACKS:
+            message = "round() on a float differs from Python for many half-cent amounts"
+            yield self._finding("round-money", node, message)
+        if name in _CALLBACKS or (name == "iter" and len(node.args) > 1):
             yield from self._callback(node, name)
-        if name in self.primitives and isinstance(node.func, ast.Name):
-            for argument in self._arguments(node, name):
-                yield from self._argument(name, *argument)
+        if isinstance(node.func, ast.Name):
+            for primitive in self._called(node.func):
+                for argument, value in self._arguments(node, primitive):
+                    yield from self._argument(primitive, argument, value)
+
+    def _called(self, func: ast.Name) -> Iterator[str]:
+        """The primitives a called name stands for: its own, or what was assigned to it."""
+        if func.id in self.primitives:
+            yield func.id
+            return
+        for leaf in self.meanings.of(func):
+            if isinstance(leaf, ast.Name) and leaf.id in self.primitives:
+                yield leaf.id
 
     def _arguments(self, node: ast.Call, name: str) -> Iterator[tuple[str, ast.expr]]:
-        params = self.primitives[name].params
-        for param, value in zip(params, node.args, strict=False):
+        for param, value in zip(self.primitives[name].params, node.args, strict=False):
+            if isinstance(value, ast.Starred):
+                break  # nobody knows how many these are
             yield param.name, value
         for keyword in node.keywords:
             if keyword.arg:
                 yield keyword.arg, keyword.value
+            elif isinstance(keyword.value, ast.Dict):
+                for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield key.value, value
 
     def _argument(self, primitive: str, argument: str, value: ast.expr) -> Iterator[Finding]:
+        posting = primitive in _POSTING
         if argument in _ACCOUNT_ARGUMENTS and primitive != "accounts_exists":
-            yield from self._account(value, posting=primitive in _POSTING)
-        if argument == "status" and isinstance(value, ast.Constant) and isinstance(value.value, str):
-            writes = primitive in _POSTING or primitive == "journal_update_status"
-            yield from self._status(value, value.value, writes=writes)
+            yield from self._account(value, posting=posting)
+        elif argument == "status":
+            yield from self._status(value, writes=posting or primitive == "journal_update_status")
 
     def _dict(self, node: ast.Dict) -> Iterator[Finding]:
-        """The dicts of ``journal_add(lines=…)`` and ``journal_add_many``."""
-        for key, value in zip(node.keys, node.values, strict=True):
-            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-                continue
-            if key.value in ("debit_account", "credit_account", "account_id"):
-                yield from self._account(value, posting=True)
+        """The dicts of ``journal_add(lines=…)`` and ``journal_add_many``, wherever they are made: known by their
+        keys, since a dict of a result may well have an ``account_id``."""
+        items = {
+            key.value: value
+            for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)
+        }
+        for key in ("debit_account", "credit_account"):
+            if key in items:
+                yield from self._account(items[key], posting=True)
+        if "account_id" in items and items.keys() & {"debit", "credit"}:
+            yield from self._account(items["account_id"], posting=True)
+        if {"status", "date"} <= items.keys() and items.keys() & {"debit_account", "lines"}:
+            yield from self._status(items["status"], writes=True)
 
     def _account(self, value: ast.expr, *, posting: bool) -> Iterator[Finding]:
-        if not (isinstance(value, ast.Constant) and type(value.value) is int):
-            return
-        account = self.chart.get(value.value)
-        if account is None:
-            _, remedy = self.chart.why_not_postable(value.value, _FAR) or ("", "")
-            yield self._finding("unknown-account", value, f"account {value.value} does not exist", remedy)
-        elif posting:
-            why = self.chart.why_not_postable(value.value, _FAR)
-            if why:
-                yield self._finding("closed-account", value, *why)
+        for leaf in self.meanings.of(value):
+            if not (isinstance(leaf, ast.Constant) and type(leaf.value) is int):
+                continue
+            direct = _is_part(leaf, value)
+            if leaf.value <= 0 and not direct:
+                continue  # the usual word for "none yet"
+            account, why = self.chart.get(leaf.value), self.chart.why_not_postable(leaf.value, _FAR)
+            if why and account is None:
+                yield self._finding("unknown-account" if direct else "assigned-account", leaf, *why)
+            elif why and posting:
+                yield self._finding("closed-account" if direct else "assigned-account", leaf, *why)
 
-    def _status(self, node: ast.AST, status: str, *, writes: bool) -> Iterator[Finding]:
-        if status not in STATUSES:
-            yield self._finding(
-                "unknown-status", node, f"{status!r} is not a status", f"Use one of {', '.join(STATUSES)}."
-            )
-        elif writes and (status in HUMAN_STATUSES or status == "voided"):
-            yield self._finding(
-                "human-status", node, f"a script cannot set {status}", "Use auto-confirmed or pending-review."
-            )
+    def _status(self, value: ast.expr, *, writes: bool) -> Iterator[Finding]:
+        for leaf in self.meanings.of(value):
+            if not (isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)):
+                continue
+            status = leaf.value
+            if status not in STATUSES:
+                if _is_part(leaf, value):  # of others the type check knows which of them come here
+                    yield self._finding("unknown-status", leaf, f"{status!r} is not a status")
+            elif writes and (status in HUMAN_STATUSES or status == "voided"):
+                yield self._finding("human-status", leaf, f"a script cannot set {status}")
 
     def _callback(self, node: ast.Call, name: str) -> Iterator[Finding]:
         candidates = [k.value for k in node.keywords if k.arg == "key"]
-        if name in ("map", "filter", "reduce"):
+        if name in ("map", "filter", "reduce", "iter"):
             candidates += node.args[:1]
         for candidate in candidates:
-            body: ast.AST | None = candidate
-            if isinstance(candidate, ast.Name):
-                body = self.helpers.get(candidate.id, candidate)
-            if body is not None and any(isinstance(n, ast.Name) and n.id in self.primitives for n in ast.walk(body)):
+            if self._waits_inside(candidate):
                 yield self._finding(
-                    "primitive-in-callback", candidate, f"a primitive is called from inside {name}(…)",
-                    "Use a for loop or a comprehension.",
+                    "primitive-in-callback", candidate, f"a primitive is called from inside {name}(…)"
                 )  # fmt: skip
 
+    def _waits_inside(self, function: ast.expr) -> bool:
+        """Whether calling this function would call a primitive."""
+        match function:
+            case ast.Name(id=name):
+                return name in self.waits
+            case ast.Lambda(body=body):
+                return self._names_waiting(body)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self._waits_inside(body) or self._waits_inside(orelse)
+            case ast.Call(func=ast.Name(id=name)):  # a helper that makes the function
+                made = self.meanings.functions.get(name, ())
+                inner = (n for f in made for n in ast.walk(f) if n is not f)
+                return any(
+                    self._names_waiting(n) for n in inner if isinstance(n, ast.FunctionDef | ast.Lambda)
+                )  # fmt: skip
+        return False
 
-def _endless(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.While)
-        and isinstance(statement.test, ast.Constant)
-        and bool(statement.test.value)
-        and not any(isinstance(n, ast.Break) for n in ast.walk(statement))
-    )
+    def _names_waiting(self, node: ast.AST) -> bool:
+        return any(isinstance(n, ast.Name) and n.id in self.waits for n in ast.walk(node))
+
+    def _waits(self, tree: ast.Module) -> set[str]:
+        """The primitives, and the names of all functions that call one, directly or through another."""
+        named: dict[str, set[str]] = {}
+        for name, functions in self.meanings.functions.items():
+            named[name] = {n.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Name)}
+        for node in walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Lambda):
+                used = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        named.setdefault(target.id, set()).update(used)
+        waits = set(self.primitives)
+        grown = True
+        while grown:
+            more = {name for name, used in named.items() if name not in waits and used & waits}
+            grown = bool(more)
+            waits |= more
+        return waits
+
+
+def _is_part(leaf: ast.AST, value: ast.expr) -> bool:
+    """Whether a literal stands in the argument itself."""
+    return any(node is leaf for node in ast.walk(value))
+
+
+# What a step into a value takes: an element by its index or key, any of them, or what a loop over it gives.
+_ANY: Final = object()
+_LOOP: Final = object()
+_Path = tuple[object, ...]
+_STEPS: Final = 2_000
+_WHOLE: Final = 200_000
+_DEPTH: Final = 24
+
+
+class Meanings:
+    """Which literals and names an expression may stand for, as far as plain assignments, loops over literal tables
+    and arguments of the script's own functions say. Not in order: all that a name is ever given counts."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        self._scope: dict[int, tuple[ast.AST, ...]] = {}
+        """Name → the function it stands in, the one around it …"""
+        self._given: dict[tuple[int, str], list[tuple[ast.expr, _Path]]] = {}
+        self._whole = _WHOLE  # whatever the script, this ends soon
+        calls: list[ast.Call] = []
+        todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, (tree,))]
+        while todo:
+            node, scope = todo.pop()
+            if isinstance(node, ast.Name):
+                self._scope[id(node)] = scope
+            elif isinstance(node, ast.Call):
+                calls.append(node)
+            elif isinstance(node, ast.FunctionDef):
+                self.functions.setdefault(node.name, []).append(node)
+            self._bindings(node, scope)
+            inner = (node, *scope) if isinstance(node, ast.FunctionDef | ast.Lambda) else scope
+            todo.extend((child, inner) for child in ast.iter_child_nodes(node))
+        for call in calls:
+            self._arguments(call)
+
+    def of(self, value: ast.expr) -> list[ast.expr]:
+        """The literals and unassigned names that ``value`` may be, in the order of the text."""
+        self._left = min(_STEPS, self._whole)
+        before = self._left
+        found = {id(leaf): leaf for leaf in self._leaves(value, (), 0)}
+        self._whole -= before - max(self._left, 0)
+        return sorted(found.values(), key=lambda leaf: (leaf.lineno, leaf.col_offset))
+
+    def _bindings(self, node: ast.AST, scope: tuple[ast.AST, ...]) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._bind(target, value, (), scope)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+                self._bind(target, value, (), scope)
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+                self._bind(target, value, (_LOOP,), scope)
+            case ast.FunctionDef(args=args):
+                names = [*args.posonlyargs, *args.args]
+                defaults = list(zip(reversed(names), reversed(args.defaults), strict=False))
+                defaults += [(a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
+                for arg, default in defaults:
+                    self._give(node, arg.arg, default, ())
+
+    def _bind(self, target: ast.expr, value: ast.expr, path: _Path, scope: tuple[ast.AST, ...]) -> None:
+        if isinstance(target, ast.Name):
+            self._give(scope[0], target.id, value, path)
+        elif isinstance(target, ast.Tuple | ast.List):
+            starred = any(isinstance(part, ast.Starred) for part in target.elts)
+            for i, part in enumerate(target.elts):
+                self._bind(part, value, (*path, _ANY if starred else i), scope)
+
+    def _give(self, scope: ast.AST, name: str, value: ast.expr, path: _Path) -> None:
+        self._given.setdefault((id(scope), name), []).append((value, path))
+
+    def _arguments(self, call: ast.Call) -> None:
+        if not isinstance(call.func, ast.Name):
+            return
+        for function in self.functions.get(call.func.id, ()):
+            for arg, value in zip([*function.args.posonlyargs, *function.args.args], call.args, strict=False):
+                if isinstance(value, ast.Starred):
+                    break
+                self._give(function, arg.arg, value, ())
+            for keyword in call.keywords:
+                if keyword.arg:
+                    self._give(function, keyword.arg, keyword.value, ())
+
+    def _leaves(self, value: ast.expr, path: _Path, depth: int) -> Iterator[ast.expr]:
+        self._left -= 1
+        if self._left < 0 or depth > _DEPTH:
+            return
+        deeper = depth + 1
+        match value:
+            case ast.IfExp(body=body, orelse=orelse):
+                yield from self._leaves(body, path, deeper)
+                yield from self._leaves(orelse, path, deeper)
+            case ast.BoolOp(values=values):
+                for part in values:
+                    yield from self._leaves(part, path, deeper)
+            case ast.NamedExpr(value=inner):
+                yield from self._leaves(inner, path, deeper)
+            case ast.Name(id=name):
+                scopes = self._scope.get(id(value), ())
+                given = next((g for s in scopes if (g := self._given.get((id(s), name)))), None)
+                if given is None and not path:
+                    yield value
+                for source, steps in given or ():
+                    yield from self._leaves(source, (*steps, *path), deeper)
+            case ast.Subscript(value=inner, slice=ast.Constant(value=key)):
+                yield from self._leaves(inner, (key, *path), deeper)
+            case ast.Subscript(value=inner, slice=ast.expr()) if not isinstance(value.slice, ast.Slice):
+                yield from self._leaves(inner, (_ANY, *path), deeper)
+            case ast.Call(func=ast.Attribute(value=inner, attr="get"), args=[key, *default]):
+                step = key.value if isinstance(key, ast.Constant) else _ANY
+                yield from self._leaves(inner, (step, *path), deeper)
+                for part in default[:1]:
+                    yield from self._leaves(part, path, deeper)
+            case ast.Call(func=ast.Attribute(value=inner, attr="items"), args=[]):
+                if len(path) > 1 and path[1] in (1, _ANY):
+                    yield from self._leaves(inner, (_ANY, *path[2:]), deeper)
+            case ast.Call(func=ast.Attribute(value=inner, attr="values"), args=[]):
+                if path:
+                    yield from self._leaves(inner, (_ANY, *path[1:]), deeper)
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() if path:
+                for part in _elements(value, path[0]):
+                    yield from self._leaves(part, path[1:], deeper)
+            case ast.Constant() if not path:
+                yield value
+
+
+def _elements(container: ast.List | ast.Tuple | ast.Set | ast.Dict, step: object) -> list[ast.expr]:
+    if isinstance(container, ast.Dict):
+        if step is _LOOP:
+            return [key for key in container.keys if key is not None]
+        return [
+            value
+            for key, value in zip(container.keys, container.values, strict=True)
+            if step is _ANY or not isinstance(key, ast.Constant) or key.value == step
+        ]
+    if type(step) is int and not any(isinstance(part, ast.Starred) for part in container.elts):
+        return container.elts[step:][:1] if -len(container.elts) <= step < len(container.elts) else []
+    return container.elts

@@ -17,8 +17,72 @@ from typing import Literal
 
 from cleared.errors import Place
 from cleared.sandbox import values
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, rules
 from cleared.sandbox.source import normalise, parse
+
+_NEVER = "An agent that is never run, or run at another time than meant, is noticed late."
+
+RULES = rules(
+    "lint",
+    {
+        "header-missing": (
+            "an agent whose text does not begin with a docstring",
+            "Without one nobody can say what the agent is for and when it is run.",
+            'Begin the file with """, a line `name: …`, a line `trigger: …`, and """.',
+        ),
+        "header-name": (
+            "no name, an empty one, or one of more than 200 characters",
+            "Cards and logs call the agent by it.",
+            "Add a line `name: …`.",
+        ),
+        "header-line": (
+            "a line that is no `key: value`, or a second line of anything but a description",
+            "It would have no effect, and look as if it had one.",
+            "Put prose under `description:`, indented.",
+        ),
+        "header-key": (
+            "an unknown key",
+            "A misspelt key would leave the agent without what the line is to say.",
+            "Write one of the known keys; see how to write an agent.",
+        ),
+        "header-duplicate": (
+            "a key that is given twice",
+            "Only one of the lines could hold, and no reader can tell which.",
+            "Keep one of the lines.",
+        ),
+        "header-trigger": (
+            "an unknown trigger, a trigger without its key, a key without its trigger",
+            _NEVER,
+            "Write both: `trigger: schedule` and `schedule: …`, file_watch and watch, event and event.",
+        ),
+        "header-cron": (
+            "a schedule that is no cron expression, or never happens",
+            _NEVER,
+            "Write minute hour day month weekday, e.g. `0 6 * * *`, or an alias such as @daily.",
+        ),
+        "header-timezone": ("a time zone that does not exist", _NEVER, "Write it like Europe/London or UTC."),
+        "header-watch": (
+            "a path to watch that is not under the workspace",
+            "An agent sees its workspace and nothing else.",
+            "Name a directory or glob under the workspace, e.g. import/*.csv.",
+        ),
+        "header-number": (
+            "a budget or limit that is no number, or out of range",
+            "A budget that cannot be read would be no budget.",
+            "Write plain digits; times like 30s or 5m, amounts like 1500.00.",
+        ),
+        "header-args": (
+            "an argument's name that is no name, or is given twice",
+            "A shared script gets its arguments as variables of these names.",
+            "Write it like [month, year].",
+        ),
+        "header-value": (
+            "an empty value, one of several words where a name is expected, or one that is not among the choices",
+            "Half of a list would be read as one name that matches nothing.",
+            "Write one name, or a list as [a, b].",
+        ),
+    },
+)
 
 Trigger = Literal["schedule", "file_watch", "event", "on_demand"]
 TRIGGERS: tuple[Trigger, ...] = ("schedule", "file_watch", "event", "on_demand")
@@ -115,8 +179,8 @@ def parse_header(
     if docstring is None:
         if kind == "script":
             return Header(_stem(file)), []
-        remedy = 'Begin the file with """, a line `name: …`, a line `trigger: …`, and """.'
-        return None, [Finding("header-missing", "the agent has no header", Place(file, 1, 1), remedy)]
+        rule = RULES["header-missing"]
+        return None, [Finding(rule.id, "the agent has no header", Place(file, 1, 1), rule.remedy)]
     first, lines = docstring
     reading = _Reading(file, kind)
     for number, line in enumerate(lines, first):
@@ -151,7 +215,7 @@ class _Reading:
             self._last = ""
             if self._kind == "agent":
                 message = f"{line.strip()[:60]!r} is not a `key: value` line"
-                self._find("header-line", "", number, message, "Put prose under `description:`, indented.")
+                self._find("header-line", "", number, message)
             return
         self._key(match[1], (match[2] or "").strip(), number)
 
@@ -165,7 +229,7 @@ class _Reading:
             self._find("header-key", key, number, f"unknown key {key!r}", known)
         elif key in self._lines:
             message = f"{key!r} is given twice, first on line {self._lines[key].line}"
-            self._find("header-duplicate", key, number, message, "Keep one of the lines.")
+            self._find("header-duplicate", key, number, message)
         else:
             self._lines[key] = HeaderLine(key, value, number)
 
@@ -178,8 +242,7 @@ class _Reading:
                 self._find(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
         if "name" not in self._lines:
             if self._kind == "agent":
-                message, remedy = "the header has no name", "Add a line `name: …`."
-                self._find("header-name", "name", first, message, remedy)
+                self._find("header-name", "name", first, "the header has no name")
             else:
                 read["name"] = _stem(self._file)
         self._needs(read, first)
@@ -208,8 +271,9 @@ class _Reading:
                 remedy = f"Write `trigger: {trigger}`, or a list with it, or delete the line."
                 self._find("header-trigger", key, self._lines[key].line, message, remedy)
 
-    def _find(self, rule: str, field: str, line: int, message: str, remedy: str) -> None:
-        self.findings.append(Finding(rule, message, Place(self._file, line, 1, field or None), remedy))
+    def _find(self, rule: str, field: str, line: int, message: str, remedy: str = "") -> None:
+        place = Place(self._file, line, 1, field or None)
+        self.findings.append(Finding(rule, message, place, remedy or RULES[rule].remedy))
 
 
 def _docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | None:

@@ -12,8 +12,88 @@ import sys
 from collections.abc import Iterator
 
 from cleared.errors import Place
-from cleared.sandbox.finding import Finding
-from cleared.sandbox.source import comments, line_column, normalise, parse
+from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.source import comments, line_column, misplaced, normalise, parse
+
+_SMALL = "Scripts stay flat and small, so that whoever reviews one sees all that it does."
+
+RULES = rules(
+    "lint",
+    {
+        "syntax": (
+            "text that is no Python, or is none in its place: a `return` outside a function, an argument given twice",
+            "Such a script cannot be read, or ends where nobody expects it to.",
+            "Correct the line.",
+        ),
+        "nesting": (
+            "brackets, operators or branches nested deeper than the parser or the interpreter goes",
+            "Reading a script must take bounded time and memory, whatever its text.",
+            "Name the parts; keep many cases in a list and loop over it.",
+        ),
+        "size": (
+            "a script larger than 256 kB",
+            "Reading a script must take bounded time and memory; what is this large is data.",
+            "Move data to a file in import/ or to config.yaml, shared code to scripts/.",
+        ),
+        "character": (
+            "NUL and other control characters, bytes that are not UTF-8",
+            "Terminals obey control characters: what is reviewed would not be what is run.",
+            "Delete it, or write it as an escape inside a string.",
+        ),
+        "bidi": (
+            "characters that turn the direction of the text, or that editors take for the end of a line",
+            "They make the text read differently from how it runs.",
+            "Delete it, or write it as an escape inside a string.",
+        ),
+        "import": (
+            "`import` and `from … import`",
+            "All that a script can do are its primitives, which are granted, recorded and rehearsed.",
+            "Remove it. Primitives and builtins are already in scope.",
+        ),
+        "class": ("`class`, and `type(…)` that makes one", _SMALL, "Use a dict and functions."),
+        "try": (
+            "`try`",
+            "An error ends the run and nothing of it is committed; a script that goes on posts half of the truth.",
+            "Test the condition beforehand, e.g. with accounts_exists() or `in`.",
+        ),
+        "with": ("`with`", "There is nothing that a script would have to close.", "Call the primitives directly."),
+        "decorator": (
+            "a decorator",
+            "A decorated function does something else than what its text says.",
+            "Call the function where it is needed.",
+        ),
+        "yield": (
+            "`yield`",
+            "A generator's primitives are called at another time than its text says.",
+            "Collect the values in a list.",
+        ),
+        "async": (
+            "`async` and `await`",
+            "A run's primitives are called one after the other, in one order, which a replay repeats.",
+            "Use a plain def or for; primitives return their result directly.",
+        ),
+        "del": (
+            "`del`",
+            "The type check goes by one meaning for each name, and the interpreter lacks it.",
+            "Use .pop(), or assign a new value.",
+        ),
+        "forbidden-name": (
+            "`open`, `eval`, `exec`, `getattr`, `globals` and their like, called or only named",
+            "They reach files or names that no reader and no check can see in the text.",
+            "Use a primitive, or a dict of your own.",
+        ),
+        "dunder": (
+            "names such as `__class__`",
+            "They reach into the interpreter instead of the books.",
+            "Use another name, or a dict key.",
+        ),
+        "type-ignore": (
+            "a comment such as `# type: ignore`",
+            "It would silence the type check, which is there to find what a test run does not reach.",
+            "Delete the comment and correct what it hides.",
+        ),
+    },
+)
 
 _AVAILABLE = "Primitives and builtins are already in scope."
 
@@ -49,6 +129,9 @@ _FORBIDDEN: dict[str, str] = {
     "locals": "Use a dict of your own.",
     "vars": "Use a dict of your own.",
     "getattr": "Use a dict and [key] or .get().",
+    "hasattr": "Use a dict and `in`.",
+    "dir": "Use a dict and .keys().",
+    "super": "Use functions.",
     "setattr": "Use a dict and [key] = value.",
     "delattr": "Use a dict and .pop().",
     "input": "A run has nobody to ask; take values from config_get() or ctx_event().",
@@ -73,6 +156,8 @@ def lint(source: str, file: str) -> list[Finding]:
     for finding in (*_constructs(tree, source, file), *_ignores(source, file)):
         key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
         found.setdefault(key, finding)
+    if not found and (wrong := misplaced(source, file)):  # `yield` and `await` have rules of their own
+        return [wrong]
     return [found[key] for key in sorted(found)]
 
 
@@ -119,6 +204,8 @@ def _refusals(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
         for decorator in node.decorator_list:
             message = "decorators are not available to scripts"
             yield "decorator", message, "Call the function where it is needed.", decorator, ""
+    if _makes_a_class(node):
+        yield "class", "type() with more than one argument makes a class", "Use a dict and functions.", node, "type"
     for word in _names(node):
         if word in _FORBIDDEN:
             message = f"{word} is not available to scripts"
@@ -126,6 +213,13 @@ def _refusals(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
         elif _DUNDER.fullmatch(word):
             message = f"{word}: names with two underscores on both sides belong to the interpreter"
             yield "dunder", message, "Use another name, or a dict key.", node, word
+
+
+def _makes_a_class(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="type"), args=args, keywords=keywords):
+            return len(args) + len(keywords) > 1 or any(isinstance(arg, ast.Starred) for arg in args)
+    return False
 
 
 def _names(node: ast.AST) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cleared.errors import Place
 from cleared.sandbox.finding import Finding
@@ -17,9 +17,12 @@ from cleared.sandbox.finding import Finding
 MAX_BYTES = 256 << 10
 MAX_NESTING = 64
 
-# Characters that make a reader see another program than the one that runs (Trojan Source, CVE-2021-42574).
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+# Characters that make a reader see another program than the one that runs (Trojan Source, CVE-2021-42574): those
+# that turn the direction of the text, and those that editors show as the end of a line and Python does not.
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# All but tab, line feed and form feed: a terminal obeys them, so that what is reviewed is not what is there.
+_CONTROL = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 # Every alternative matches whatever it begins, so the scan is linear for any text.
 _TOKEN = re.compile(
     r"""(?P<string>(?:\"\"\"(?:\\.|[^\\]|\\\Z)*?(?:\"\"\"|\Z))|(?:'''(?:\\.|[^\\]|\\\Z)*?(?:'''|\Z))"""
@@ -30,6 +33,8 @@ _TOKEN = re.compile(
 # `not not not …`, `- - - …`, `lambda: lambda: …`: nesting without a bracket.
 _PREFIXES = re.compile(rf"(?:(?:\bnot\b|\bawait\b|\blambda\b[^:\n]{{0,40}}:|[-+~])\s*){{{MAX_NESTING}}}")
 _NOT_NEWLINE = re.compile(r"[^\n]")
+# Python reads decimal numbers of up to 4300 digits, and says where only from 3.12 on.
+_HUGE = re.compile(r"(?<![0-9A-Za-z_.])[0-9](?:_?[0-9]){4300,}(?![0-9A-Za-z_.])")
 
 
 def normalise(source: str) -> str:
@@ -67,6 +72,114 @@ def parse(source: str, file: str) -> ast.Module | Finding:
         return _nesting(file, 1, 1)
 
 
+def misplaced(source: str, file: str) -> Finding | None:
+    """What parses and is no program all the same: a ``return`` outside a function, an argument given twice.
+
+    The interpreter takes some of these for an end of the script, and its result for ``None``.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, file, "exec", dont_inherit=True, optimize=0)
+    except SyntaxError as error:
+        place = Place(file, max(error.lineno or 1, 1), max(error.offset or 1, 1))
+        return Finding("syntax", f"invalid syntax: {error.msg}", place, "Correct the line.")
+    except (ValueError, RecursionError, MemoryError, SystemError, OverflowError):
+        return _nesting(file, 1, 1)
+    return None
+
+
+# -- what is never run ----------------------------------------------------------------------------------------------
+
+
+def dead(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[ast.AST]]]:
+    """What the text itself says is never run: the place to name, how it says so, and all of what is not run.
+
+    The interpreter never comes there and the type checker does not look there: what stands there is not checked.
+    """
+    for node in walk(tree):
+        for field in ("body", "orelse"):
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                ends = next((i for i, statement in enumerate(body[:-1]) if _ends(statement)), None)
+                if ends is not None:
+                    yield body[ends + 1], "this line is never reached", body[ends + 1 :]
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            truth = _truth(node.test)
+            then, otherwise = ([part] if isinstance(part, ast.expr) else part for part in (node.body, node.orelse))
+            if truth is False:
+                at = node.body if isinstance(node, ast.IfExp) else node
+                yield at, "the condition is never true", then
+            elif truth is True and otherwise and not isinstance(node, ast.While):
+                yield otherwise[0], "the condition before it is always true", otherwise
+        elif isinstance(node, ast.BoolOp):
+            stops = isinstance(node.op, ast.Or)
+            decided = next((i for i, value in enumerate(node.values[:-1]) if _truth(value) is stops), None)
+            if decided is not None:
+                rest = node.values[decided + 1 :]
+                yield rest[0], "the part before it decides", rest
+
+
+def walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """As ``ast.walk``; nodes come before what they hold, in the order of the text."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def _ends(statement: ast.stmt) -> bool:
+    """Whether nothing after the statement is run."""
+    match statement:
+        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+            return True
+        case ast.Assert(test=test):
+            return _truth(test) is False
+        case ast.While(test=test):
+            return _truth(test) is True and not _leaves(statement)
+        case ast.If(body=body, orelse=orelse):
+            return bool(orelse) and any(map(_ends, body)) and any(map(_ends, orelse))
+    return False
+
+
+def _leaves(loop: ast.While) -> bool:
+    """Whether a ``break`` of this very loop is in it."""
+    todo: list[ast.AST] = list(loop.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            todo += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+def _truth(test: ast.expr) -> bool | None:
+    """What a condition always is, as far as its text says."""
+    match test:
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            truth = _truth(operand)
+            return None if truth is None else not truth
+        case ast.Tuple(elts=[]) | ast.List(elts=[]) | ast.Dict(keys=[]):
+            return False
+        case ast.BoolOp(op=op, values=values):
+            stops = isinstance(op, ast.Or)
+            truths = [_truth(value) for value in values]
+            return stops if stops in truths else None if None in truths else not stops
+        case ast.Compare(left=ast.Constant(value=left), ops=[op], comparators=[ast.Constant(value=right)]):
+            match op:
+                case ast.Eq():
+                    return bool(left == right)
+                case ast.NotEq():
+                    return bool(left != right)
+    return None
+
+
 def _unreadable(source: str, file: str) -> Finding | None:
     # A character is at least one byte: a cheap answer first, then an exact one.
     if len(source) > MAX_BYTES or len(source.encode("utf-8", "replace")) > MAX_BYTES:
@@ -83,14 +196,18 @@ def _unreadable(source: str, file: str) -> Finding | None:
         message = f"the script contains U+{ord(match.group()):04X}, which is no character"
         place = Place(file, *line_column(source, match.start()))
         return Finding("character", message, place, "Delete it; a script is UTF-8 text.")
+    if match := _CONTROL.search(source):
+        message = f"the script contains the control character U+{ord(match.group()):04X}"
+        place = Place(file, *line_column(source, match.start()))
+        return Finding("character", message, place, "Delete it, or write it as an escape inside a string.")
     if match := _BIDI.search(source):
         message = f"U+{ord(match.group()):04X} makes the text read differently from how it runs"
         place = Place(file, *line_column(source, match.start()))
         return Finding("bidi", message, place, "Delete it, or write it as an escape inside a string.")
-    return _too_deep(source, file)
+    return _unparsable(source, file)
 
 
-def _too_deep(source: str, file: str) -> Finding | None:
+def _unparsable(source: str, file: str) -> Finding | None:
     depth = 0
     for match in _TOKEN.finditer(source):
         if match.lastgroup == "open":
@@ -100,8 +217,12 @@ def _too_deep(source: str, file: str) -> Finding | None:
         elif match.lastgroup == "close":
             depth = max(depth - 1, 0)
     code = _TOKEN.sub(_blank, source)
-    run = _PREFIXES.search(code)
-    return _nesting(file, *line_column(source, run.start())) if run else None
+    if run := _PREFIXES.search(code):
+        return _nesting(file, *line_column(source, run.start()))
+    if huge := _HUGE.search(code):
+        message, remedy = "a number of more than 4300 digits cannot be read", "Write a smaller number."
+        return Finding("syntax", message, Place(file, *line_column(source, huge.start())), remedy)
+    return None
 
 
 def _blank(match: re.Match[str]) -> str:
