@@ -1,0 +1,26 @@
+"""Half a minute of ``python -m tests.fuzz``, another seed each time; a failure prints seed and input."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from fuzz_targets import Fuzzer
+from harness import Workspace
+
+from cleared import app
+
+SECONDS = 25.0
+
+
+def test_nothing_is_found_in_half_a_minute(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No crash, no hang, no write outside of the workspace's ``.cleared/``."""
+    for name in ("cwd", "tmp"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    watched = (ws.root, tmp_path / "cwd", tmp_path / "tmp")
+    fuzzer = Fuzzer(app.open_workspace(ws.root), watched, tmp_path / "last")
+    assert fuzzer.run(SECONDS) > 300
+    assert all(target.examples for target in fuzzer.targets)
