@@ -217,6 +217,26 @@ def test_with_lint(world: World, case: Case) -> None:
     assert done.json, "one JSON value, whatever the script printed"
 
 
+def test_the_gate_runs_none_of_what_the_lint_refuses(world: World) -> None:
+    """``agent check --all`` over the lot: a finding for each, and no rehearsal."""
+    refused = {f"x{number}": case for number, case in enumerate(CASES) if case.lint is not None}
+    for name, case in refused.items():
+        header = f'"""\nname: {name}\ntrigger: on_demand\n"""\n'
+        world.ws.put(f"agents/{name}.py", f"{header}{world.text(case)}".encode())
+    try:
+        before = world.ws.state()
+        done = world.ws("agent", "check", "--all", "--json")
+        assert not world.ws.state().changed_since(before)
+    finally:
+        for name in refused:
+            (world.ws.root / f"agents/{name}.py").unlink()
+    assert done.code == 1 and world.secret not in done.out + done.err
+    for name, case in refused.items():
+        stages = {stage["stage"]: stage for stage in done.json[name]["stages"]}
+        assert stages["lint"]["status"] == "failed" and stages["rehearsal"]["status"] == "skipped"
+        assert case.lint in [finding["rule"] for finding in stages["lint"]["findings"]]
+
+
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_without_lint(world: World, case: Case) -> None:
     """The interpreter, its limits, the confinement or the host stops it."""
