@@ -232,7 +232,8 @@ class Drive:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
         # The limit itself where nearly all of it was left: what a host needs to start is not worth a decimal.
         left, limit = self._job.seconds, self._job.limits.seconds
-        message = f"the script did not end within {limit if left > 0.8 * limit else left:g} s{where}"
+        seconds = max(round(limit if left > 0.8 * limit else left, 1), 0.1)
+        message = f"the script did not end within {seconds:g} s{where}"
         return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise `timeout:`.")
 
     def _limit(self, kind: Kind, message: str, what: str) -> ScriptError:

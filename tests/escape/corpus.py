@@ -232,6 +232,10 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("a human's status", "journal_update_status('2025-01-001', 'user-confirmed')", None, "fails"),
         ("log lines forged", "ctx_log('x\\n2025-01-01,forged,row')", None, "harmless"),
         ("a formula", "ctx_log('=HYPERLINK(\"http://127.0.0.1:@PORT@\")')", None, "harmless"),
+        ("control sequences in the log", "ctx_log('\\x1b[2J\\x1b]0;x\\x07\\x9b31m')", None, "harmless"),
+        ("control sequences in an error", "raise ValueError('\\x1b[2J\\x1b]0;x\\x07\\x9b31m')", None, "fails"),
+        ("control sequences in a result", "x = ['\\x1b[2J\\x07\\x9b31m']\nx", None, "harmless"),
+        ("control sequences in an argument's name", "ctx_log(**{'\\x1b[2J\\x9b31m': 1})", None, "fails"),
         ("a name looked up only", "f = journal_approve", None, "fails"),
     ],
 }  # fmt: skip

@@ -208,7 +208,7 @@ def test_with_lint(world: World, case: Case) -> None:
     finally:
         path.unlink()
     gives_nothing_away(world, case, done.out + done.err)
-    assert "\x1b" not in done.err and "\x07" not in done.err and "\x9b" not in done.err
+    assert not set("\x1b\x07\x9b") & set(done.out + done.err), "the terminal is not the script's"
     if case.lint is not None:
         assert done.code == 3, "refused before it runs"
     else:
