@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain
 from typing import Final
 
 MAX_DEPTH: Final = 100
@@ -17,21 +18,16 @@ _ITEM: Final = 64  # bytes, roughly, of any value
 _MAX_BITS: Final = 16_000  # Python refuses to write out much longer numbers
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 
-_Known = dict[int, tuple[int, int]]
+_Known = dict[int, tuple[int, int, object]]
 
 
 def weigh(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> int:
     """The size in bytes of a call's arguments, written out. Raises ``ValueError`` where it is past ``limit``, or
     they are nested too deeply, contain themselves or a number of thousands of digits."""
     known: _Known = {}
-    size = 0
-    for values in (args, kwargs.values()):
-        for value in values:
-            kind = type(value)
-            if kind is str:
-                size += _ITEM + len(value)  # type: ignore[arg-type]
-            else:
-                size += _size(value, 1, limit, known)[0]
+    size = _sum(args, 1, known)[0]
+    if kwargs:
+        size += _sum(kwargs.values(), 1, known)[0]
     if size > limit:
         raise ValueError(
             "the arguments are larger, written out and with those of earlier calls, than the script's memory limit"
@@ -39,36 +35,46 @@ def weigh(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> in
     return size
 
 
-def _size(value: object, depth: int, limit: int, known: _Known) -> tuple[int, int]:
-    """Size and height of ``value``. Every container is walked once, however often it occurs."""
-    if isinstance(value, str | bytes):
-        return _ITEM + len(value), 0
-    if isinstance(value, int):
-        if value.bit_length() > _MAX_BITS:
-            raise ValueError("a number has thousands of digits")
-        return _ITEM, 0
-    if isinstance(value, Decimal):
-        # 1E+999999999 is a few bytes here, and a gigabyte once somebody writes it out.
-        if value.is_finite() and abs(value.adjusted()) > MAX_PLACES:
-            raise ValueError("a number has thousands of digits")
-        return _ITEM + value.__sizeof__(), 0
-    # An instance of a class of the script's own crosses as a proxy that holds its attributes.
-    value = getattr(value, "attributes", value)
-    if not isinstance(value, _CONTAINERS):
-        return _ITEM, 0
-    size, height = known.get(id(value), (0, 0))
-    if not size:
+def _sum(values: Iterable[object], depth: int, known: _Known) -> tuple[int, int]:
+    """Size and height of ``values``. Spelt out, and by exact types: every argument of every call passes here."""
+    size = height = 0
+    for value in values:
+        size += _ITEM
+        kind = type(value)
+        if kind is str:
+            size += len(value)  # type: ignore[arg-type]
+        elif value is None or kind is float or kind is bool:
+            pass
+        elif isinstance(value, int):
+            if value.bit_length() > _MAX_BITS:
+                raise ValueError("a number has thousands of digits")
+        elif isinstance(value, Decimal):
+            # 1E+999999999 is a few bytes here, and a gigabyte once somebody writes it out.
+            if abs(value.adjusted()) > MAX_PLACES:
+                raise ValueError("a number has thousands of digits")
+            size += value.__sizeof__()
+        elif isinstance(value, str | bytes):
+            size += len(value)
+        else:
+            more, levels = _walk(value, depth, known)
+            size += more
+            height = max(height, levels)
+    return size, height
+
+
+def _walk(value: object, depth: int, known: _Known) -> tuple[int, int]:
+    """Every container is walked once, however often it occurs."""
+    found = known.get(id(value))
+    if found is None:
+        # An instance of a class of the script's own crosses as a proxy that holds its attributes.
+        inner = getattr(value, "attributes", value)
+        if not isinstance(inner, _CONTAINERS):
+            return 0, 0
         if depth > MAX_DEPTH:
             raise ValueError(f"an argument contains itself, or is nested more than {MAX_DEPTH} levels deep")
-        size = _ITEM
-        parts: tuple[Iterable[object], ...] = (value, value.values()) if isinstance(value, dict) else (value,)
-        for part in parts:
-            for item in part:
-                inner, levels = _size(item, depth + 1, limit, known)
-                size += inner
-                height = max(height, levels)
-        height += 1
-        known[id(value)] = size, height
-    if depth + height - 1 > MAX_DEPTH:
+        items = chain(inner, inner.values()) if isinstance(inner, dict) else inner
+        size, height = _sum(items, depth + 1, known)
+        found = known[id(value)] = size, height + 1, inner  # kept, so that no other object gets its id
+    if depth + found[1] - 1 > MAX_DEPTH:
         raise ValueError(f"an argument is nested more than {MAX_DEPTH} levels deep")
-    return size, height
+    return found[:2]

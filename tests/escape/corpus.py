@@ -220,6 +220,8 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("a doubled list by keyword", DOUBLED + "ctx_log(message=x)", None, "fails"),
         ("a doubled list in an instance", "class A:\n    pass\na = A()\n" + DOUBLED + "a.x = x\nctx_emit('x', a)", "class",
          "fails"),
+        ("doubled instances", "class A:\n    pass\nx = 1\nfor i in range(60):\n    a = A()\n    a.x = [x, x]\n    x = a\nctx_emit('x', x)",
+         "class", "fails"),
         ("nested for ever", "x = {}\nx['x'] = x\nctx_emit('x', x)", None, "harmless"),
         ("nested deeply", "x = 1\nfor i in range(100000):\n    x = [x]\nctx_emit('x', x)", None, "fails"),
         ("much, in many calls", "i = 0\nwhile True:\n    i += 1\n    ctx_log(str(i) + 'x' * 5000)", None, "fails"),
