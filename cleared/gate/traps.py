@@ -142,6 +142,7 @@ class _Walker:
     ) -> None:  # fmt: skip
         self.file, self.primitives, self.chart, self.grants, self.lines = file, primitives, chart, grants, lines
         self.meanings = meanings
+        self.verdicts: dict[int, tuple[str, str] | None] = {}
 
     def walk(self, tree: ast.Module) -> Iterator[Finding]:
         self.waits = self._waits(tree)
@@ -243,14 +244,20 @@ class _Walker:
         for leaf in self.meanings.of(value):
             if not (isinstance(leaf, ast.Constant) and type(leaf.value) is int):
                 continue
+            why = self._why_not(leaf.value)
+            unknown = self.chart.get(leaf.value) is None
+            if why is None or not (unknown or posting):
+                continue
             direct = _is_part(leaf, value)
-            if leaf.value <= 0 and not direct:
-                continue  # the usual word for "none yet"
-            account, why = self.chart.get(leaf.value), self.chart.why_not_postable(leaf.value, _FAR)
-            if why and account is None:
-                yield self._finding("unknown-account" if direct else "assigned-account", leaf, *why)
-            elif why and posting:
-                yield self._finding("closed-account" if direct else "assigned-account", leaf, *why)
+            if leaf.value > 0 or direct:  # otherwise the usual word for "none yet"
+                rule = "unknown-account" if unknown else "closed-account"
+                yield self._finding(rule if direct else "assigned-account", leaf, *why)
+
+    def _why_not(self, account_id: int) -> tuple[str, str] | None:
+        """Asked once for each number: a table of thousands may come to thousands of calls."""
+        if account_id not in self.verdicts:
+            self.verdicts[account_id] = self.chart.why_not_postable(account_id, _FAR)
+        return self.verdicts[account_id]
 
     def _status(self, value: ast.expr, *, writes: bool) -> Iterator[Finding]:
         for leaf in self.meanings.of(value):
