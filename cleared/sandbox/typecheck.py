@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -107,8 +107,69 @@ def __input__() -> Any: ...
 """
 
 
+def _column(lines: list[str], line: int, offset: int) -> int:
+    """1-based column of a byte offset."""
+    return len(lines[line - 1].encode()[:offset].decode(errors="ignore")) + 1
+
+
+_NAME: Final = "__reached__: int = "
+_MARK: Final = f'{_NAME}""'
+
+
+class _Marked:
+    """A script with marks put in that are sure to fail the check: where one does not fail, the checker takes what
+    follows it for unreachable, and has not looked at it."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._marks: dict[int, list[int]] = {}
+        """Line → columns."""
+        self._calls: dict[tuple[int, int], tuple[str, int, int]] = {}
+        self._at: dict[tuple[int, int], tuple[int, int]] = {}
+        """Row and column of a mark's value → the statement's."""
+        self._rows: list[tuple[int, list[tuple[int, int]]]] = []
+        """Row → its line, and from which column on it is shifted by how much."""
+
+    def add(self, line: int, column: int, call: tuple[str, int, int]) -> None:
+        """Mark a statement, for the sake of a call: name, line, column."""
+        self._marks.setdefault(line, []).append(column)
+        self._calls[line, column] = call
+
+    def build(self) -> str:
+        """The marked text: a mark stands on a line of its own, or in the line where the statement shares one."""
+        out: list[str] = []
+        for number, text in enumerate(self._lines, 1):
+            shifts: list[tuple[int, int]] = []
+            shift = 0
+            for column in sorted(self._marks.get(number, ())):
+                indent = text[: column + shift - 1]
+                if indent.strip():
+                    self._at[len(out) + 1, column + shift + len(_NAME)] = (number, column)
+                    text = f"{indent}{_MARK}; {text[column + shift - 1 :]}"
+                    shift += len(_MARK) + 2
+                    shifts.append((column, shift))
+                else:
+                    out.append(indent + _MARK)
+                    self._rows.append((0, []))
+                    self._at[len(out), column + len(_NAME)] = (number, column)
+            out.append(text)
+            self._rows.append((number, shifts))
+        return "\n".join(out)
+
+    def place(self, row: int, column: int) -> tuple[int, int] | None:
+        """Where in the script a place of the marked text is; None for a mark, which is thereby known to be reached."""
+        if (row, column) in self._at:
+            self._calls.pop(self._at[row, column], None)
+            return None
+        line, shifts = self._rows[row - 1] if row <= len(self._rows) else (len(self._lines), [])
+        return line, column - max((shift for start, shift in shifts if column - shift >= start), default=0)
+
+    def unreached(self) -> list[tuple[str, int, int]]:
+        """The calls whose marks did not fail."""
+        return list(self._calls.values())
+
+
 _DEF: Final = re.compile(r"^def (\w+)\(", re.MULTILINE)
-_MARK: Final = re.compile(r"\s*__reached_(\d+): int = ''$")
 
 
 class _Unfinished(WorkspaceError):
@@ -153,55 +214,41 @@ class TypeChecker:
         if isinstance(tree, Finding):
             return []
         try:
-            found = [self._finding(d, file) for d in self._diagnostics(source, inputs)]
-            found += self._unchecked(tree, source, file, inputs)
+            marked = self._marked(tree, source.split("\n"))
+            text = marked.build()
+            if isinstance(parse(text, file), Finding):  # a continued line, for one, cannot be parted
+                marked = _Marked(source.split("\n"))
+                text = marked.build()
+            found = []
+            for diagnostic in self._diagnostics(text, inputs):
+                location = diagnostic["location"]
+                assert isinstance(location, dict)
+                place = marked.place(int(location["row"]) - 1, int(location["column"]))
+                if place is not None:
+                    found.append(_finding(diagnostic, Place(file, *place)))
         except _Unfinished as e:
             rule = RULES["type:unfinished"]
             return [Finding(rule.id, str(e), Place(file, 1, 1), rule.remedy)]
+        rule = RULES["type:unchecked"]
+        for name, line, column in marked.unreached():
+            message = f"by the types, this call of {name} is never reached"
+            found.append(Finding(rule.id, message, Place(file, line, column), rule.remedy))
         if any(f.rule == "type:invalid-syntax" for f in found) and misplaced(source, file):
             found = [f for f in found if f.rule != "type:invalid-syntax"]
         return sorted(found, key=lambda f: (f.place.line or 0, f.place.column or 0, f.rule))
 
-    def _unchecked(self, tree: ast.Module, source: str, file: str, inputs: tuple[str, ...]) -> Iterator[Finding]:
-        """Calls of primitives that the checker takes for unreachable and therefore passes over.
-
-        A line that is sure to fail is put before each statement that has such a call: where it does not fail, the
-        statement was not looked at.
-        """
+    def _marked(self, tree: ast.Module, lines: list[str]) -> _Marked:
+        """The script with a mark before each statement that calls a primitive."""
         said = {id(part) for _, _, parts in dead(tree) for node in parts for part in ast.walk(node)}  # by the traps
-        lines = source.split("\n")
-        places: list[tuple[str, Place]] = []
-        for node in list(walk(tree)):
-            for field in ("body", "orelse"):
-                body = getattr(node, field, None)
-                if not isinstance(body, list):
-                    continue
-                marked: list[ast.stmt] = []
-                for statement in body:
-                    call = self._call(statement) if id(statement) not in said else None
-                    if call is not None:
-                        column = len(lines[call.lineno - 1].encode()[: call.col_offset].decode(errors="ignore")) + 1
-                        name = call.func.id if isinstance(call.func, ast.Name) else ""
-                        marked.append(_mark(len(places)))
-                        places.append((name, Place(file, call.lineno, column)))
-                    marked.append(statement)
-                setattr(node, field, marked)
-        if not places:
-            return
-        try:
-            text = ast.unparse(ast.fix_missing_locations(tree))
-        except (RecursionError, ValueError):
-            return
-        rows = text.split("\n")
-        reached = set()
-        for diagnostic in self._diagnostics(f"{text}\n", inputs):
-            row = _row(diagnostic) - 2
-            if 0 <= row < len(rows) and (mark := _MARK.match(rows[row])):
-                reached.add(int(mark[1]))
-        for i, (name, place) in enumerate(places):
-            if i not in reached:
-                rule = RULES["type:unchecked"]
-                yield Finding(rule.id, f"by the types, this call of {name} is never reached", place, rule.remedy)
+        marked = _Marked(lines)
+        for node in walk(tree):
+            if isinstance(node, ast.stmt) and id(node) not in said and (call := self._call(node)):
+                column = _column(lines, node.lineno, node.col_offset)
+                if not lines[node.lineno - 1].startswith("elif", column - 1):
+                    assert isinstance(call.func, ast.Name)
+                    at = _column(lines, call.lineno, call.col_offset)
+                    marked.add(node.lineno, column, (call.func.id, call.lineno, at))
+        return marked
 
     def _call(self, statement: ast.stmt) -> ast.Call | None:
         """The first call of a primitive in a statement itself, without the statements that it holds."""
@@ -250,18 +297,11 @@ class TypeChecker:
                 remedy="This is a fault of cleared.",
             )
 
-    def _finding(self, diagnostic: dict[str, object], file: str) -> Finding:
-        location = diagnostic["location"]
-        assert isinstance(location, dict)
-        code = str(diagnostic.get("code"))
-        message = str(diagnostic.get("message")).rstrip(".")
-        place = Place(file, int(location["row"]) - 1, int(location["column"]))
-        return Finding(f"type:{code}", message, place, RULES.get(f"type:{code}", RULES["type:*"]).remedy)
 
-
-def _mark(number: int) -> ast.stmt:
-    target = ast.Name(f"__reached_{number}", ast.Store())
-    return ast.AnnAssign(target, ast.Name("int", ast.Load()), ast.Constant(""), 1)
+def _finding(diagnostic: dict[str, object], place: Place) -> Finding:
+    code = str(diagnostic.get("code"))
+    message = str(diagnostic.get("message")).rstrip(".")
+    return Finding(f"type:{code}", message, place, RULES.get(f"type:{code}", RULES["type:*"]).remedy)
 
 
 def _row(diagnostic: dict[str, object]) -> int:

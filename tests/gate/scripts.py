@@ -400,6 +400,21 @@ match 1:
     case _:
         ctx_log("b")  #! type:unchecked:9
 """,
+    "hidden from the types on one line": """
+DEBUG = False
+if DEBUG: accounts_get("1010")  #! type:unchecked:11
+if not DEBUG: ctx_log("é"); accounts_get("x"); accounts_get(2 + 3)  #! type:invalid-argument-type:42
+""",
+    "mistakes beside and after calls on a line": """
+ctx_log("a"); x = no_such; ctx_log("b"); y = nor_this  #! type:unresolved-reference:19, type:unresolved-reference:46
+if x: ctx_log(1)  #! type:invalid-argument-type:15
+elif ctx_dry_run(1): ctx_log(2)  #! type:too-many-positional-arguments:18, type:invalid-argument-type:30
+for f in importer_scan(): ctx_log(f)  #! type:invalid-argument-type:35
+text = '''
+accounts_get("x")
+'''; ctx_log(len(text))  #! type:invalid-argument-type:14
+""",
+    "a call on a continued line": "x = 1; \\\nctx_log(1)  #! type:invalid-argument-type:9\n",
     "narrowed, but looked at": """
 for t in importer_parse("january.csv"):
     if t["balance"] is None:
@@ -833,7 +848,7 @@ HOSTILE: Final[dict[str, tuple[bytes, list[tuple[str, int]]]]] = {
     "deep brackets": (_H + b"x = " + b"(" * 5_000 + b")" * 5_000 + b"\n", _first("nesting")),
     "unclosed brackets": (_H + b"(" * 5_000, _first("nesting")),
     "65 brackets": (_H + b"x = " + b"[" * 65 + b"]" * 65 + b"\n", _first("nesting")),
-    "64 brackets": (_H + b"x = " + b"[" * 64 + b"]" * 64 + b"\n", []),
+    "64 brackets": (_H + b"x = " + b"(" * 64 + b"1" + b")" * 64 + b"\n", []),
     "many minus signs": (_H + b"x = " + b"-" * 5_000 + b"1\n", _first("nesting")),
     "many nots": (_H + b"x = " + b"not " * 5_000 + b"1\n", _first("nesting")),
     "many lambdas": (_H + b"x = " + b"lambda: " * 5_000 + b"1\n", _first("nesting")),
