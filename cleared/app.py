@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
 from cleared.primitives import registry
 from cleared.runs.attempt import Event, Executor
@@ -16,7 +18,11 @@ from cleared.runs.outcome import RunResult
 from cleared.workspace.locate import open_layout
 
 if TYPE_CHECKING:
+    from cleared.gate.approve import Outcome
     from cleared.gate.behaviour import HistoryDiff
+    from cleared.gate.cases import Case
+    from cleared.gate.proposal import Proposal
+    from cleared.gate.settings import Approved
     from cleared.gate.stage import StageResult
 
 
@@ -32,8 +38,10 @@ def open_workspace(
     Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
     """
     layout = open_layout(start)
+    force = in_force(layout.root, layout.config)
+    layout = replace(layout, config=force.config)
     return Host(
-        layout.root, layout, layout.config, clock or SystemClock(), registry(), say or (lambda _: None), on_step
+        layout.root, layout, layout.config, clock or SystemClock(), registry(), say or (lambda _: None), on_step, force
     )
 
 
@@ -51,11 +59,48 @@ def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
 
 
 def compare(host: Host, name: str, runs: int) -> HistoryDiff:
-    """What the working copy of an agent would have done on the workspace's own history, against the committed one."""
+    """What the working copy of an agent would have done on the workspace's own history, against the approved one."""
     from cleared.gate.check import Gate
 
     with Gate(host, lambda: executor(host)) as gate:
         return gate.compare(name, runs)
+
+
+def propose(host: Host, targets: list[str], *, message: str = "", author: str | None = None) -> tuple[Proposal, bool]:
+    """Propose working copies (see ``gate.propose``). ``author``: the program that wrote them, None for a person."""
+    from cleared.gate.propose import Author
+    from cleared.gate.propose import propose as do
+
+    who = Author(author, human=False) if author else None
+    return do(host, lambda: executor(host), targets, message=message, author=who)
+
+
+def approve(host: Host, proposal: str) -> Outcome:
+    """Make a proposal live (see ``gate.approve``)."""
+    from cleared.gate.approve import approve as do
+
+    return do(host, lambda: executor(host), proposal)
+
+
+def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) -> tuple[Case, str]:
+    """Make a regression case of a run (see ``gate.ratchet``)."""
+    from cleared.gate.ratchet import add_case as do
+
+    return do(host, lambda: executor(host), run, why=why, corrections=corrections)
+
+
+def set_setting(host: Host, key: str, value: str) -> Approved:
+    """Change a setting and, where it is policy, approve it (see ``gate.settings``)."""
+    from cleared.gate.settings import set_setting as do
+
+    return do(host, lambda: executor(host), key, value)
+
+
+def approve_settings(host: Host) -> Approved:
+    """Approve ``config.yaml`` as edited by hand (see ``gate.settings``)."""
+    from cleared.gate.settings import approve_settings as do
+
+    return do(host, lambda: executor(host))
 
 
 @contextmanager

@@ -21,15 +21,15 @@ from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
 from cleared.primitives import journal as journal_primitives
 from cleared.registry.wire import to_json
+from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
 from cleared.runs.outcome import card_data
-from cleared.runs.session import CommittedSource, WorkingSource, dirty, open_books
+from cleared.runs.session import dirty, open_books
+from cleared.runs.source import CommittedSource, WorkingSource
 from cleared.runs.trace import Traces
 from cleared.vcs import Repository, Snapshot
 
 _MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
-# Commits of these kinds touch the books without a run: set-up and people's decisions, marked by a trailer.
-_MARKS: Final = ("Run", "Decision")
 
 
 @contextmanager
@@ -284,11 +284,11 @@ def _check(host: Host) -> list[Violation]:
                         f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
                     )
                 )  # fmt: skip
-        roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
+        roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
         commits = history.commits_touching(host.root, roots)
         accepted = {c for commit in commits for c in commit.trailers.get("Accepts", "").split("\n")}
         for commit in commits:
-            if commit.id not in accepted and not any(mark in commit.trailers for mark in _MARKS):
+            if commit.id not in accepted and not any(mark in commit.trailers for mark in ORIGINS):
                 found.append(
                     Violation(
                         "provenance",

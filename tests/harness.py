@@ -169,29 +169,51 @@ class Workspace:
         self.git("commit", "-q", "-m", message, "--", *paths)
         return self.head()
 
+    def approve(self, *paths: str) -> list[str]:
+        """Records of approval for scripts as they lie there, signed with this test's own key; not committed.
+
+        What a test is about may be a script that no gate would let pass.
+        """
+        from cleared.approvals.keys import own_key
+        from cleared.approvals.record import WORKSPACE, Record, digest_of, record_path, signed
+        from cleared.primitives import registry
+
+        workspace = self.root / WORKSPACE
+        if not workspace.exists():
+            self.put(WORKSPACE, "0123456789abcdef" * 2 + "\n")
+        key = own_key(self.root, create=True)
+        assert key is not None
+        made = [WORKSPACE]
+        for path in paths:
+            digest = digest_of((self.root / path).read_bytes())
+            record = Record("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
+                            grants=tuple(registry()), proposal="P0")  # fmt: skip
+            self.put(record_path(path, digest), signed(record, key).render())
+            made.append(record_path(path, digest))
+        return made
+
     def agent(self, name: str, body: str, header: str = "", *, commit: bool = True) -> str:
-        """An agent with this body; the number of lines before the body is the same for the same header."""
+        """An agent with this body, approved; the number of lines before the body is the same for the same header."""
         path = f"agents/{name}.py"
         text = f'"""\nname: {name}\ntrigger: on_demand\n{header}"""\n{body}\n'
         known = (self.root / path).is_file() and self.read(path) == text
         if not known:
             self.put(path, text)
             if commit:
-                self.commit(path, message=f"agent: {name}")
+                self.commit(path, *self.approve(path), message=f"agent: {name}")
         return path
 
     def shared(self, name: str, body: str) -> str:
         path = f"scripts/{name}.py"
         self.put(path, body)
-        self.commit(path, message=f"script: {name}")
+        self.commit(path, *self.approve(path), message=f"script: {name}")
         return path
 
     def config(self, *pairs: str) -> None:
-        """Set ``key=value`` each, and commit."""
+        """Set ``key=value`` each, approved where it is policy."""
         for pair in pairs:
             key, value = pair.split("=", 1)
             self.ok("config", "set", key, value)
-        self.commit("config.yaml", message="config")
 
     def state(self) -> State:
         files = {}

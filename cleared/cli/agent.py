@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cleared.cli import gate
 from cleared.cli.options import JsonOption, WorkspaceOption, host_of
 from cleared.cli.output import fields, out, out_json, say, table
 
@@ -118,7 +119,7 @@ def check(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Check the working copy of an agent: lint, traps, types, then rehearsals over made-up and real files.
+    """Check the working copy of an agent: every stage of the gate, nothing proposed.
 
     Changes nothing. Exits 1 where anything was found.
     """
@@ -137,47 +138,10 @@ def check(
     else:
         for n, stages in reports.items():
             out(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            for r in stages:
-                out(f"  {'✓' if r.status == 'passed' else '✗' if r.status == 'failed' else '–'} {r.stage}"
-                    + (f" ({r.reason})" if r.reason else ""))  # fmt: skip
-                for f in r.findings:
-                    out(f"      {f.place}: [{f.rule}] {f.message}. {f.remedy}")
+            gate.show_stages([r.data() for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)
 
 
-@app.command("diff")
-def diff(
-    name: NAME,
-    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="How many past runs to rehearse.")] = 50,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Compare the working copy of an agent with the committed one: on your own books, entry by entry.
-
-    Both versions are rehearsed over the agent's past runs, on the books and files of that time. Changes nothing.
-    """
-    from cleared.app import compare
-
-    found = compare(host_of(workspace), name, runs)
-    if json:
-        out_json(found.data() | {"warnings": found.warnings()})
-        return
-    for warning in found.warnings():
-        out(f"! {warning}")
-    for failure in found.failed:
-        out(f"! it fails over {failure}")
-    counts = [f"{found.count(c)} {c}" for c in ("changed", "added", "removed") if found.count(c)]
-    out(f"Over {_count(found.runs, 'past run')}: " + (", ".join(counts) if counts else "the same effects") + ".")
-    if found.not_comparable:
-        out(f"{len(found.not_comparable)} more cannot be compared: their files are not in the repository.")
-    for e in found.entries[:20]:
-        out(f"  {e['entry_id'] or e['change']}  {e['date']}  {e['amount']}  {e['description'][:50]}")
-        out(f"      {_values(e['before'])} → {_values(e['after'])}")
-    if len(found.entries) > 20:
-        out(f"  … and {len(found.entries) - 20} more (--json has all)")
-
-
-def _values(values: dict[str, object] | None) -> str:
-    return ", ".join(f"{k} {v}" for k, v in values.items()) if values else "nothing"
+gate.register(app)

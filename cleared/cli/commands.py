@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli import agent, journal, period, queue, run_cmd, setup, tools
+from cleared.cli import agent, gate, journal, period, queue, run_cmd, setup, tools
 from cleared.cli.light import lighten
 from cleared.cli.options import choose
 
@@ -47,13 +47,17 @@ def _empty() -> typer.Typer:
     )  # fmt: skip
 
 
-_GROUPS = {"agent": agent.app, "run": run_cmd.app, "journal": journal.app, "queue": queue.app, "period": period.app}
+_GROUPS = {
+    "agent": agent.app, "run": run_cmd.app, "journal": journal.app, "queue": queue.app, "period": period.app,
+    "test": gate.test_app,
+}  # fmt: skip
 
 app = _empty()
 setup.register(app)
 for _name, _group in _GROUPS.items():
     app.add_typer(_group, name=_name)
 tools.register(app)
+app.command("trust")(gate.trust)
 
 
 def command(argv: Sequence[str] = ()) -> Any:

@@ -312,7 +312,8 @@ def _traces(host: Host) -> Row:
 
 def _imports(host: Host) -> Row:
     from cleared.primitives.imports import ImportSession
-    from cleared.runs.session import CommittedSource, open_books
+    from cleared.runs.session import open_books
+    from cleared.runs.source import CommittedSource
     from cleared.vcs import Snapshot
 
     with host.reading() as repo:

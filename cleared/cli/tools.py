@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -59,19 +60,43 @@ def config_get(
 def config_set(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as business.timezone.")],
     value: Annotated[str, typer.Argument(metavar="VALUE")],
+    json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Change a setting in config.yaml; its comments stay. Refused where the result would not be valid."""
-    from cleared.config.edit import set_value
+    """Change a setting in config.yaml, in one commit; its comments stay. Refused where the result is not valid.
+
+    What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step.
+    """
+    from cleared.app import set_setting
     from cleared.config.load import is_secret
-    from cleared.workspace.files import write_atomic
+
+    done = set_setting(host_of(workspace), key, value)
+    shown = "set" if is_secret(key) else f"now {value}"
+    if json:
+        out_json({"key": key, "commit": done.commit, "policy": [list(c) for c in done.changes]})
+        return
+    _show_policy(done.changes)
+    say(f"config.yaml: {key} is {shown}" + (f" ({done.commit[:10]})" if done.commit else "; it was before"))
+
+
+@config_app.command("approve")
+def config_approve(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Approve config.yaml as it was edited by hand, after showing what takes effect by it."""
+    from cleared.app import approve_settings
 
     host = host_of(workspace)
-    path = host.root / host.layout.config_file
-    text = set_value(path.read_text(encoding="utf-8"), key, value)
-    write_atomic(path, text.encode("utf-8"))
-    shown = "set" if is_secret(key) else f"now {value}"
-    say(f"{host.layout.config_file}: {key} is {shown}; commit it with: git commit {host.layout.config_file}")
+    if not json:
+        _show_policy(host.policy.waiting if host.policy else ())
+    done = approve_settings(host)
+    if json:
+        out_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
+    else:
+        say(f"Approved ({done.commit[:10]})." if done.commit else "There was nothing to approve.")
+
+
+def _show_policy(changes: Iterable[tuple[str, object, object]]) -> None:
+    for key, old, new in changes:
+        out(f"{key}: {old} → {new}")
 
 
 def primitives(

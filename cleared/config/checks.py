@@ -17,6 +17,7 @@ from cleared.config.model import (
     Config,
     CsvProfile,
     Fiscal,
+    Gate,
     Git,
     Import,
     Limits,
@@ -195,6 +196,11 @@ def _at_least(low: float, *, above: bool = False) -> Check:
     return check
 
 
+def _rules(value: Mapping[str, str]) -> str | None:
+    wrong = [rule for rule, what in value.items() if what not in ("block", "warn", "off")]
+    return f"{wrong[0]} must be block, warn or off, not {value[wrong[0]][:40]!r}" if wrong else None
+
+
 CHECKS: dict[tuple[type, str], Check] = {
     (Business, "name"): _one_line,
     (Business, "currency"): _currency,
@@ -226,6 +232,8 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Thresholds, "anomaly_stddev"): _at_least(0, above=True),
     (Limits, "max_amount"): _at_least(0, above=True),
     (Limits, "max_text_bytes"): _at_least(1),
+    (Gate, "history_runs"): _between(0, 1_000),
+    (Gate, "rules"): _rules,
     (Sandbox, "timeout"): _between(0.001, 86_400),
     (Sandbox, "memory_mb"): _between(1, 1_048_576),
     (Sandbox, "max_calls"): _at_least(1),
@@ -235,6 +243,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Lock, "wait_seconds"): _between(0, 86_400),
     (Agent, "watch_dir"): _folder,
     (SelfImprovement, "max_changes_per_night"): _at_least(0),
+    (SelfImprovement, "max_changes_per_agent"): _at_least(0),
     (SelfImprovement, "cooldown_hours"): _at_least(0),
     (AutoRevert, "review_queue_spike"): _at_least(0),
     (AutoRevert, "invariant_violations"): _at_least(0),

@@ -169,6 +169,18 @@ class Sandbox(Section):
 
 
 @section
+class Gate(Section):
+    """What a script must pass before a person is asked about it."""
+
+    history_runs: int = 50
+    """How many past runs of an agent a change is rehearsed over."""
+    behaviour: Literal["warn", "block"] = "warn"
+    """What becomes of "it confirms everything now" and "the review queue would double"."""
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """Rule id → ``block``, ``warn`` or ``off``, where it is not to be as shipped."""
+
+
+@section
 class Git(Section):
     author_name: str = "cleared"
     author_email: str = "cleared@localhost"
@@ -209,7 +221,11 @@ class AutoRevert(Section):
 class SelfImprovement(Section):
     enabled: bool = False
     max_changes_per_night: int = 20
+    """Proposals not made by a human, in one day, over all agents."""
+    max_changes_per_agent: int = 5
+    """The same, of one agent."""
     cooldown_hours: int = 24
+    """How long an agent is left alone after a change of it was approved."""
     auto_revert_on: AutoRevert = field(default_factory=AutoRevert)
 
 
@@ -232,6 +248,7 @@ class Config(Section):
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    gate: Gate = field(default_factory=Gate)
     git: Git = field(default_factory=Git)
     lock: Lock = field(default_factory=Lock)
     agent: Agent = field(default_factory=Agent)

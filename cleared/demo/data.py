@@ -114,11 +114,9 @@ def agent_text() -> str:
 
 
 def demo_files() -> dict[str, bytes]:
-    """What the demo's workspace has differently from a new one: relative path → content."""
-    return {
-        "config.yaml": demo_config(starters.config_text()).encode(),
-        "agents/ingest.py": agent_text().encode(),
-    }
+    """What the demo's workspace has differently from a new one: relative path → content. Its agent comes later, by the
+    gate."""
+    return {"config.yaml": demo_config(starters.config_text()).encode()}
 
 
 # --- checking ---------------------------------------------------------------------------------------------

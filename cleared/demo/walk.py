@@ -15,9 +15,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.app import open_workspace, run
+from cleared.app import approve, open_workspace, propose, run
 from cleared.clock import Clock, clock_from
-from cleared.demo.data import bank_files, demo_files
+from cleared.demo.data import agent_text, bank_files, demo_files
 from cleared.errors import CheckFailed
 from cleared.ledger.books import Books
 from cleared.queries import cards, check, committed
@@ -100,6 +100,8 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
         extra=demo_files(),
     )  # fmt: skip
     host = open_workspace(root, clock=clock)
+    tell("having the agent approved")
+    approval = _approve(host)
     tell("dropping bank files into import/")
     files = bank_files()
     for name, data in {**files, NOT_A_STATEMENT: _LOGIN_PAGE}.items():
@@ -111,6 +113,7 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
         "workspace": str(root), "temporary": directory is None, "init_commit": commit,
         "files": [{"name": name, "rows": data.count(b"\n") - 1} for name, data in files.items()],
         "refused": NOT_A_STATEMENT,
+        "approval": approval,
         "run": _run(result),
         **_books(host, files),
         "check": check(host),
@@ -120,6 +123,14 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
     story["log"] = recent_commits(host, 5)
     story["duration_ms"] = round((clock.monotonic() - started) * 1000)
     return story
+
+
+def _approve(host: Host) -> dict[str, Any]:
+    """The demo's agent goes the way of any other: proposed, examined, approved."""
+    write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
+    proposal, _ = propose(host, ["ingest"], message="Knows the vendors of these bank files")
+    outcome = approve(host, proposal.id)
+    return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
 
 
 def _run(result: RunResult) -> dict[str, Any]:

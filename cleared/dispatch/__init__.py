@@ -52,7 +52,7 @@ class Call:
 class Dispatcher:
     """Calls primitives for one run (or one reading client).
 
-    ``allowed`` holds the grants (``domain.verb``) of the script, None for all; ``effects`` what may be done at all.
+    ``allowed`` holds the primitives the script may call, None for all; ``effects`` what may be done at all.
     After the first failure every further call fails with the same error: a script cannot swallow it.
     """
 
@@ -93,11 +93,12 @@ class Dispatcher:
             primitive = self.registry.get(name)
             if primitive is None:
                 raise self._unknown(name)
-            if self.allowed is not None and primitive.grant not in self.allowed and name not in self.allowed:
+            if self.allowed is not None and name not in self.allowed:
                 raise PolicyError(
                     f"{name} is not granted to this script",
                     place=place,
-                    remedy=f"Add {primitive.grant} to the header's grants: line, and have the change approved.",
+                    remedy=f"Add {primitive.grant} to the header's grants: line where there is one, and have the "
+                    "change approved.",
                 )
             if primitive.effect not in self.effects:
                 raise PolicyError(

@@ -68,6 +68,17 @@ class HistoryDiff:
                  "before": _brief(a, b), "after": _brief(b, a)}
             )  # fmt: skip
 
+    def join(self, other: HistoryDiff, agent: str) -> None:
+        """Add the differences of another agent."""
+        self.runs += other.runs
+        self.not_comparable += other.not_comparable
+        self.entries += [{"agent": agent, **e} for e in other.entries]
+        self.failed += other.failed
+        self.before.update(other.before)
+        self.after.update(other.after)
+        self.calls_before.update(other.calls_before)
+        self.calls_after.update(other.calls_after)
+
     def warnings(self) -> list[str]:
         """What a person should hear of first."""
         found = []

@@ -1,217 +1,260 @@
-"""Checking an agent: lint → traps → types → rehearsal → same behaviour watched or not. Nothing is proposed."""
+"""The gate: a candidate goes through a visible list of stages; what comes of it is a report. Nothing is proposed."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from datetime import timedelta
-from zoneinfo import ZoneInfo
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from cleared.errors import Place, UsageError
+from cleared.approvals.record import canonical_digest
+from cleared.errors import ClearedError, Place, UsageError
 from cleared.gate.behaviour import HistoryDiff
-from cleared.gate.history import Occasion, latest_inputs, past_runs
-from cleared.gate.rehearse import Rehearsal, differences, rehearse
-from cleared.gate.stage import Stage, StageResult, Subject, result_of
-from cleared.gate.synthetic import synthetic_files
-from cleared.gate.traps import calls, traps
-from cleared.registry import describe
-from cleared.registry.primitive import Registry
+from cleared.gate.candidate import Candidate, Change, gather
+from cleared.gate.cases import parse, plain, tampered
+from cleared.gate.dynamic import Dynamic
+from cleared.gate.occasions import Pin
+from cleared.gate.rehearse import World
+from cleared.gate.stage import Stage, StageResult, Subject
+from cleared.gate.static import Static
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.host import Host
-from cleared.runs.scripts import MAX_SCRIPT, Script
-from cleared.runs.session import CommittedSource, open_books
+from cleared.runs.scripts import Scripts
 from cleared.sandbox.finding import Finding
-from cleared.sandbox.header import parse_header
-from cleared.sandbox.lint import lint
-from cleared.sandbox.typecheck import TypeChecker
-from cleared.vcs import Repository, Snapshot, blob_id
-from cleared.workspace.files import read_stable
+from cleared.sandbox.named import grants_of
+from cleared.vcs import Repository, Snapshot
+
+
+@dataclass(slots=True)
+class Report:
+    """What the stages said of a candidate: file → its results; and of the candidate as a whole."""
+
+    candidate: Candidate
+    base: str
+    stages: dict[str, list[StageResult]] = field(default_factory=dict)
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    whole: list[Finding] = field(default_factory=list)
+    pins: dict[str, Pin] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return not self.whole and all(r.status == "passed" for stages in self.stages.values() for r in stages)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [*self.whole, *(f for stages in self.stages.values() for r in stages for f in r.findings)]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [f for stages in self.stages.values() for r in stages for f in r.warnings]
+
+    @property
+    def grants(self) -> dict[str, list[str]]:
+        """Path → the primitives it may call."""
+        return {file: sorted(subject.grants) for file, subject in self.subjects.items()}
+
+    @property
+    def effects(self) -> str:
+        """Digest of all rehearsed effects; ids and times are not in them."""
+        return canonical_digest(
+            {file: [[r.label, plain(r.effects)] for r in s.rehearsals] for file, s in self.subjects.items()}
+        )
+
+    @property
+    def digest(self) -> str:
+        """What an approval binds to: the files, what they may call, what they would do."""
+        return canonical_digest([self.candidate.fingerprint, self.grants, self.effects])
+
+    def behaviour(self, which: str = "history") -> HistoryDiff:
+        """Both versions compared, over all agents: ``history`` or ``synthetic``."""
+        total = HistoryDiff()
+        for subject in self.subjects.values():
+            found = getattr(subject, which)
+            if found is not None:
+                total.join(found, subject.name)
+        return total
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "passed": self.passed,
+            "stages": {file: [r.data() for r in stages] for file, stages in self.stages.items()},
+        }
 
 
 class Gate:
     """The stages over one workspace; a context manager, since the type checker and the sandbox are kept warm."""
 
-    def __init__(self, host: Host, executor: MakeExecutor) -> None:
+    def __init__(self, host: Host, executor: MakeExecutor, repo: Repository | None = None) -> None:
         self.host = host
         self.executor = executor
-        self.checkers: dict[frozenset[str], TypeChecker] = {}
+        self._repo = repo
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Gate:
         sandbox = self._stack.enter_context(self.executor())
         self.executor = lambda: contextlib.nullcontext(sandbox)
-        self.repo: Repository = self._stack.enter_context(self.host.reading())
+        self.repo = self._repo if self._repo is not None else self._stack.enter_context(self.host.reading())
         self.snapshot = Snapshot(self.repo, self.repo.head())
+        self.scripts = Scripts(self.host, self.snapshot)
+        self.static = Static(self._stack)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, dynamic: Dynamic) -> tuple[Stage, ...]:
         """Everything a script must pass, in order."""
         return (
-            Stage("lint", "the header, and the language scripts are written in", True, self._lint),
-            Stage("traps", "the sandbox's and the books' traps, account ids and statuses", True, self._traps),
-            Stage("types", "the calls, against the primitives' declarations", True, self._types),
-            Stage("rehearsal", "a made-up month and the latest real files, never committed", False, self._rehearsal),
-            Stage("watched", "the same effects whether ctx_dry_run() is true or false", False, self._watched),
+            Stage("lint", "the header, and the language scripts are written in", True, self.static.lint),
+            Stage("traps", "the sandbox's and the books' traps, account ids and statuses", True, self.static.traps),
+            Stage("types", "the calls, against the primitives' declarations", True, self.static.types),
+            Stage("rehearsal", "a made-up month and the latest real files, never committed", False, dynamic.rehearsal),
+            Stage("invariants", "the books that would come of it", False, dynamic.invariants),
+            Stage("watched", "the same effects whether ctx_dry_run() is true or false", False, dynamic.watched),
+            Stage("behaviour", "against the approved version, on your own past runs", False, dynamic.behaviour),
+            Stage("regression", "the cases in tests/cases", False, dynamic.regression),
         )
 
-    def check(self, name: str) -> list[StageResult]:
-        """All stages over the working copy of an agent. Raises ``UsageError`` where there is none."""
-        subject = self._subject(name)
+    def gather(self, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
+        """The working copies of these agents and files (see ``candidate.gather``)."""
+        return gather(self.host, self.scripts, targets, unchanged=unchanged)
+
+    def check(self, name: str, *, runs: int | None = 0) -> list[StageResult]:
+        """All stages over the working copy of an agent. ``runs``: over how many of its past runs the two versions are
+        compared (None: as configured). Raises ``UsageError`` where there is no such agent."""
+        report = self.examine(self.gather([name], unchanged=True), runs=runs)
+        return report.stages[self.host.layout.agent_path(name)]
+
+    def compare(self, name: str, runs: int) -> HistoryDiff:
+        """The working copy against the approved version, over the agent's last ``runs`` runs.
+
+        Raises ``UsageError`` where there is no such agent, or no approved version of it, ``PolicyError`` where the
+        working copy does not pass the checks.
+        """
+        candidate = self.gather([name], unchanged=True)
+        path = self.host.layout.agent_path(name)
+        subject = next(s for s in self._subjects(candidate, self.host) if s.file == path)
+        if subject.old is None:
+            raise UsageError(
+                f"{path} has no approved version to compare with", remedy=f"See cleared agent check {name}."
+            )
+        subject.script = subject.then.scripts.agent(name)
+        return Dynamic(self.repo, self.snapshot, self.executor, runs).compare(subject, runs)
+
+    def examine(
+        self, candidate: Candidate, *, pins: Mapping[str, Pin] | None = None, runs: int | None = None
+    ) -> Report:
+        """Every stage over every script that the candidate changes, and over the agents that this reaches.
+
+        ``pins``: rehearse over just these again; raises ``Unpinned`` where that cannot be.
+        """
+        then = self.host
+        if candidate.config is not None:
+            layout = replace(self.host.layout, config=candidate.config)
+            then = replace(self.host, config=candidate.config, layout=layout)
+        report = Report(candidate, self.snapshot.commit or "")
+        proposed = [c.path for c in candidate.of("case")]
+        report.whole = [*tampered(self.snapshot, self.scripts.approvals, proposed), *_alone(candidate, self.host)]
+        dynamic = Dynamic(self.repo, self.snapshot, self.executor, runs)
+        dynamic.pins = dict(pins or {})
+        dynamic.case_texts = {c.path: c.new for c in candidate.of("case")}
+        for subject in self._subjects(candidate, then):
+            report.subjects[subject.file] = subject
+            report.stages[subject.file] = self._run(subject, dynamic)
+        report.pins = dynamic.pins
+        return report
+
+    def _run(self, subject: Subject, dynamic: Dynamic) -> list[StageResult]:
         results: list[StageResult] = []
         blocked = ""
-        for step in self.stages:
+        for step in self.stages(dynamic):
+            if subject.kind == "script" and not step.static:
+                continue  # shared scripts are rehearsed by the agents that run them
             if blocked and not step.static:
                 results.append(StageResult(step.name, "skipped", reason=f"{blocked} found a blocker"))
                 continue
             result = step.run(subject)
             results.append(result)
-            if result.status == "failed" and not blocked:
+            # A failed rehearsal leaves nothing to judge; what comes after it is all told.
+            if result.status == "failed" and not blocked and (step.static or step.name == "rehearsal"):
                 blocked = step.name
         return results
 
-    def _subject(self, name: str) -> Subject:
-        file = self.host.layout.agent_path(name)
-        path = self.host.root / file
-        if not path.is_symlink() and not path.exists():
-            raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
-        source = read_stable(path, MAX_SCRIPT * 8, shown=file)[0].decode("utf-8", errors="surrogateescape")
-        named, scripts = calls(source, file, self.host.registry)
-        for script in scripts:
-            named |= self._named_by(script, set())
-        return Subject(self.host, self.repo, self.snapshot, name, file, source, grants=named)
+    def _subjects(self, candidate: Candidate, then: Host) -> list[Subject]:
+        """The changed scripts; the agents that run a changed one, or are bound by a changed policy or case."""
+        before = {c.path: c.old for c in candidate.changes if c.kind in ("agent", "script")}
+        agents = {c.path: c.new for c in candidate.of("agent")}
+        for name in self._reached(candidate):
+            path = self.host.layout.agent_path(name)
+            held = self.scripts.approvals.holding(path)[0]
+            working = self.host.root / path
+            looked_at = name in candidate.looked_at and working.is_file() and not working.is_symlink()
+            agents.setdefault(path, working.read_bytes() if looked_at else held)
+            before.setdefault(path, held)
+        after = {**before, **agents, **candidate.texts}
+        now_world = World(self.host, Scripts(self.host, self.snapshot, texts=before))
+        then_world = World(then, Scripts(then, self.snapshot, texts=after))
+        found = []
+        for change in candidate.of("script"):
+            if change.new is not None:
+                found.append(self._subject("script", change.path, change.new, now_world, then_world))
+        for path, data in sorted(agents.items()):
+            if data is not None:
+                subject = self._subject("agent", path, data, now_world, then_world)
+                if before.get(path) is not None:
+                    with contextlib.suppress(ClearedError):
+                        subject.old = now_world.scripts.agent(subject.name)
+                found.append(subject)
+        return found
 
-    def _named_by(self, script: str, seen: set[str]) -> frozenset[str]:
-        """The primitives a shared script names, and those of the scripts it runs."""
+    def _subject(self, kind: Any, path: str, data: bytes, now: World, then: World) -> Subject:
+        source = data.decode("utf-8", errors="surrogateescape")
+        name = path.rsplit("/", 1)[-1].removesuffix(".py")
+        grants, _ = grants_of(source, path, self.host.registry, then.scripts.source_of)
+        return Subject(kind, name, path, source, now, then, grants)
+
+    def _reached(self, candidate: Candidate) -> list[str]:
+        names = set(candidate.looked_at)
+        changed = {c.name for c in candidate.of("script")}
+        every = candidate.config is not None
+        folder = self.host.layout.agents_dir
+        for path in self.snapshot.entries(folder):
+            if path.endswith(".py") and path.count("/") == 1 and (changed or every):
+                held, _ = self.scripts.approvals.holding(path)
+                if held is None:
+                    continue
+                source = held.decode("utf-8", "replace")
+                runs = grants_of(source, path, self.host.registry, self.scripts.source_of)[1]
+                if every or runs & changed:
+                    names.add(path.removeprefix(f"{folder}/").removesuffix(".py"))
+        for change in candidate.of("case"):
+            names |= {n for n in (_agent_of(change.old), _agent_of(change.new)) if n and self._known(n)}
+        return sorted(names)
+
+    def _known(self, name: str) -> bool:
         try:
-            file = self.host.layout.script_path(script)
+            return self.snapshot.read(self.host.layout.agent_path(name)) is not None
         except UsageError:
-            return frozenset()
-        path = self.host.root / file
-        if script in seen or not path.is_file():
-            return frozenset()
-        seen.add(script)
-        named, inner = calls(path.read_text(encoding="utf-8", errors="replace"), file, self.host.registry)
-        return frozenset(named.union(*(self._named_by(s, seen) for s in inner)))
+            return False
 
-    # -- static -------------------------------------------------------------------------------------------------
 
-    def _lint(self, subject: Subject) -> StageResult:
-        header, findings = parse_header(subject.source, subject.file, kind="agent")
-        subject.header = header
-        return result_of("lint", [*findings, *lint(subject.source, subject.file)])
+def _agent_of(case: bytes | None) -> str | None:
+    try:
+        return parse(case or b"", "").agent
+    except ValueError:
+        return None
 
-    def _traps(self, subject: Subject) -> StageResult:
-        books, _ = open_books(self.host, CommittedSource(self.snapshot))
-        grants = subject.header.grants if subject.header else None
-        return result_of(
-            "traps", traps(subject.source, subject.file, self.host.registry, books.chart, grants),
-            grants=sorted({self.host.registry[n].grant for n in subject.grants}),
-        )  # fmt: skip
 
-    def _types(self, subject: Subject) -> StageResult:
-        grants = subject.header.grants if subject.header else None
-        allowed = frozenset(
-            n for n, p in self.host.registry.items() if grants is None or p.grant in grants or n in grants
+def _alone(candidate: Candidate, host: Host) -> list[Finding]:
+    """Which rules hold is decided by itself, never beside a script that would need them switched off."""
+    if candidate.config is None or len(candidate.changes) == 1:
+        return []
+    if candidate.config.gate == host.config.gate:
+        return []
+    change: Change = candidate.of("config")[0]
+    return [
+        Finding(
+            "policy-alone", "a change of the gate's own rules stands in one proposal with other files",
+            Place(change.path), "Propose config.yaml by itself.",
         )
-        checker = self.checkers.get(allowed)
-        if checker is None:
-            stubs = describe.stubs(Registry(self.host.registry[n] for n in self.host.registry if n in allowed))
-            checker = self._stack.enter_context(TypeChecker(stubs))
-            self.checkers[allowed] = checker
-        return result_of("types", checker.check(subject.source, subject.file))
-
-    # -- rehearsed ----------------------------------------------------------------------------------------------
-
-    def _rehearsal(self, subject: Subject) -> StageResult:
-        rehearsals = [r for r, _ in self._rehearse(subject, (False,))]
-        findings = [self._failed(subject, r) for r in rehearsals if r.error is not None]
-        return result_of("rehearsal", findings, rehearsals=[r.summary() for r in rehearsals])
-
-    def _watched(self, subject: Subject) -> StageResult:
-        findings = []
-        pairs: dict[str, list[Rehearsal]] = {}
-        for rehearsal, _ in self._rehearse(subject, (False, True)):
-            pairs.setdefault(rehearsal.label, []).append(rehearsal)
-        for label, (unwatched, watched) in pairs.items():
-            different = differences(unwatched, watched)
-            if different:
-                findings.append(
-                    Finding(
-                        "watched", f"over {label} the script acts differently when ctx_dry_run() is true: "
-                        + "; ".join(different), Place(subject.file), "Do the same either way; a dry run is discarded.",
-                    )
-                )  # fmt: skip
-        return result_of("watched", findings)
-
-    def _rehearse(self, subject: Subject, modes: tuple[bool, ...]) -> Iterator[tuple[Rehearsal, bool]]:
-        script = self._script(subject)
-        now = self.host.clock.now().replace(microsecond=0)
-        today = now.astimezone(ZoneInfo(self.host.config.business.timezone)).date()
-        occasions = [
-            ("an empty import folder", self.snapshot, {}),
-            ("a made-up month", self.snapshot, synthetic_files(self.host.config, today - timedelta(days=1))),
-        ]
-        real = latest_inputs(self.host, self.repo, self.snapshot, subject.name)
-        if real is not None:
-            occasions.append((real.label, real.snapshot, real.inputs))
-        for label, snapshot, inputs in occasions:
-            for dry_run in modes:
-                yield (
-                    rehearse(
-                        self.host, self.repo, snapshot, script, self.executor, label=label, inputs=inputs, now=now,
-                        dry_run=dry_run,
-                    ),
-                    dry_run,
-                )  # fmt: skip
-
-    def compare(self, name: str, runs: int) -> HistoryDiff:
-        """The working copy against the committed version, over the agent's last ``runs`` runs.
-
-        Raises ``UsageError`` where there is no such agent, or no committed version of it.
-        """
-        subject = self._subject(name)
-        committed = self.snapshot.read(subject.file)
-        if committed is None:
-            raise UsageError(
-                f"{subject.file} has no committed version to compare with", remedy="See cleared agent check."
-            )
-        new = self._script(subject)
-        source = committed.decode("utf-8", "surrogateescape")
-        header, _ = parse_header(source, subject.file, kind="agent")
-        old = Script(name, subject.file, source, blob_id(committed, "sha1"), header)
-        diff = HistoryDiff()
-        occasions = list(past_runs(self.host, self.repo, name, runs))
-        for occasion in reversed(occasions):
-            if isinstance(occasion, str):
-                diff.not_comparable.append(occasion)
-                continue
-            at = occasion.now or self.host.clock.now()
-            both = [
-                rehearse(self.host, self.repo, occasion.snapshot, script, self.executor, label=occasion.label,
-                         inputs=occasion.inputs, now=at, dry_run=False)
-                for script in (old, new)
-            ]  # fmt: skip
-            diff.add(occasion, self._posted(occasion), *both)
-        return diff
-
-    def _posted(self, occasion: Occasion) -> dict[str, str]:
-        """Bank line → the entry that the run really posted for it."""
-        if occasion.after is None:
-            return {}
-        _, bank = open_books(self.host, CommittedSource(occasion.after))
-        return {line: pairs[0][0].rstrip("abcdefghijklmnopqrstuvwxyz") for line, pairs in bank.matches.items()}
-
-    def _script(self, subject: Subject) -> Script:
-        data = subject.source.encode("utf-8", "surrogateescape")
-        header, _ = parse_header(subject.source, subject.file, kind="agent")
-        return Script(subject.name, subject.file, subject.source, blob_id(data, "sha1"), header)
-
-    def _failed(self, subject: Subject, rehearsal: Rehearsal) -> Finding:
-        error = rehearsal.error
-        assert error is not None
-        place = Place(error.file or subject.file, error.line)
-        return Finding("rehearsal", f"over {rehearsal.label}: {error.message}", place, error.remedy or "Correct it.")
+    ]  # fmt: skip

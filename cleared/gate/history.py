@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from cleared.clock import iso
-from cleared.errors import ClearedError
+from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank import parse_imports
 from cleared.primitives.imports import TEMPORARY
 from cleared.runs.host import Host
@@ -26,11 +27,12 @@ class Occasion:
     now: datetime | None = None
     after: Snapshot | None = None
     """The commit that the run really made."""
+    run: str | None = None
 
 
 def latest_inputs(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> Occasion | None:
     """What a real run would see now or saw last; None where there has been nothing yet."""
-    waiting = _waiting(host)
+    waiting = waiting_files(host)
     if waiting:
         return Occasion("the files waiting in import/", snapshot, waiting)
     for occasion in past_runs(host, repo, agent, 50):
@@ -48,17 +50,31 @@ def past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[
         found += 1
         if found > limit:
             return
-        run, parent = commit.trailers["Run"], _parent(repo, commit.id)
-        after = Snapshot(repo, commit.id)
-        taken, complete = _taken(host, after, run, commit.files or ())
-        if parent is None or not complete:
-            yield run
-            continue
-        at = datetime.fromisoformat(commit.trailers.get("Clock", iso(commit.when)))
-        yield Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, after)
+        yield _occasion(host, repo, commit)
 
 
-def _waiting(host: Host) -> dict[str, bytes]:
+def _occasion(host: Host, repo: Repository, commit: history.CommitInfo) -> Occasion | str:
+    run, parent = commit.trailers["Run"], parent_of(repo, commit.id)
+    after = Snapshot(repo, commit.id)
+    taken, complete = _taken(host, after, run, commit.files or ())
+    if parent is None or not complete:
+        return run
+    at = datetime.fromisoformat(commit.trailers.get("Clock", iso(commit.when)))
+    return Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, after, run)
+
+
+def occasion_of(host: Host, repo: Repository, agent: str, run: str) -> Occasion | None:
+    """One past run; None where it, or its input, is not in the repository."""
+    for commit in history.find_by_trailer(host.root, "Run", run):
+        if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
+            full = history.commit_info(host.root, commit.id)
+            found = _occasion(host, repo, full)
+            return found if isinstance(found, Occasion) else None
+    return None
+
+
+def waiting_files(host: Host) -> dict[str, bytes]:
+    """What lies in the drop folder: name → bytes. What cannot be read is left out."""
     root = host.root / host.layout.import_dir
     found = {}
     for path in sorted(root.rglob("*")):
@@ -87,9 +103,14 @@ def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tup
     return found, not names
 
 
-def _parent(repo: Repository, commit: str) -> str | None:
+def parent_of(repo: Repository, commit: str) -> str | None:
+    """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
     _, data = repo.object(commit)
     for line in data.split(b"\n\n", 1)[0].split(b"\n"):
         if line.startswith(b"parent "):
-            return line[7:].decode("ascii")
+            parent = line[7:].decode("ascii")
+            with contextlib.suppress(WorkspaceError):
+                repo.object(parent)
+                return parent
+            return None
     return None

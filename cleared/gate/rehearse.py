@@ -12,13 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from cleared.errors import ClearedError
+from cleared.ledger.violations import BooksViolated, Violation
 from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError
-from cleared.runs.scripts import Script
+from cleared.runs.scripts import Script, Scripts
 from cleared.vcs import Repository, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A configuration and scripts that belong together: as they are now, or as they would be."""
+
+    host: Host
+    scripts: Scripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Rehearsal:
     files: tuple[str, ...] = ()
     """Files marked processed."""
     calls: Mapping[str, int] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    """What the books' invariants say of it."""
 
     @property
     def effects(self) -> dict[str, Any]:
@@ -43,6 +54,7 @@ class Rehearsal:
         return {
             "entries": list(self.entries), "cards": list(self.cards), "events": list(self.events),
             "lines": dict(self.lines), "files": list(self.files), "error": self.error.message if self.error else None,
+            "violations": [v.message for v in self.violations],
         }  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
@@ -54,24 +66,27 @@ class Rehearsal:
 
 
 def rehearse(
-    host: Host, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
-    inputs: Mapping[str, bytes], now: datetime, dry_run: bool,
+    world: World, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
+    inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
 ) -> Rehearsal:  # fmt: skip
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
     with _drop_folder(inputs) as folder:
         attempt = Attempt(
-            host, repo, snapshot, script, Event(), dry_run=dry_run, working_copy=True, now=now, drop_folder=folder,
-            say=lambda _: None,
+            world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
+            drop_folder=folder, say=lambda _: None,
         )  # fmt: skip
         error: RunError | None = None
         result: object = None
+        violations: tuple[Violation, ...] = ()
         try:
             result = attempt.execute(executor)
-            attempt.context.check()
             attempt.context.imports.verify()
+            attempt.context.check()
+        except BooksViolated as e:
+            violations = tuple(e.violations)
         except ClearedError as e:
             error = attempt.explain(e)
-        return _outcome(label, attempt, error, result)
+        return _outcome(label, attempt, error, result, violations)
 
 
 @contextlib.contextmanager
@@ -85,7 +100,9 @@ def _drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
         yield folder
 
 
-def _outcome(label: str, attempt: Attempt, error: RunError | None, result: object) -> Rehearsal:
+def _outcome(
+    label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
+) -> Rehearsal:
     context = attempt.context
     staged = () if error else [e for entries in context.books.staged.values() for e in entries]
     entries = []
@@ -101,7 +118,7 @@ def _outcome(label: str, attempt: Attempt, error: RunError | None, result: objec
         () if error else tuple(context.events),
         {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
         () if error else tuple(f.name for f in context.imports.moves().values()),
-        dict(Counter(c.name for c in attempt.calls)),
+        dict(Counter(c.name for c in attempt.calls)), violations,
     )  # fmt: skip
 
 

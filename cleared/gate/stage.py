@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from cleared.runs.host import Host
+from cleared.gate.behaviour import HistoryDiff
+from cleared.gate.rehearse import Rehearsal, World
+from cleared.runs.scripts import Script
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header
-from cleared.vcs import Repository, Snapshot
 
 Status = Literal["passed", "failed", "skipped"]
+NOT_SWITCHED: Final = (
+    "header", "syntax", "nesting", "character", "bidi", "rehearsal", "invariants", "regression", "policy",
+)  # fmt: skip
+"""What no setting turns off, nor what begins with it and a dash."""
 
 
 @dataclass(slots=True)
 class Subject:
     """The script under examination, and what the stages have learnt of it."""
 
-    host: Host
-    repo: Repository
-    snapshot: Snapshot
+    kind: Literal["agent", "script"]
     name: str
     file: str
     source: str
+    now: World
+    then: World
+    grants: frozenset[str]
     header: Header | None = None
-    grants: frozenset[str] = frozenset()
-    """The primitives the script names, and those of the shared scripts it runs."""
+    script: Script | None = None
+    """The new version, once it passed the static stages."""
+    old: Script | None = None
+    """The version approved last."""
+    rehearsals: list[Rehearsal] = field(default_factory=list)
+    watched: list[Rehearsal] = field(default_factory=list)
+    history: HistoryDiff | None = None
+    synthetic: HistoryDiff | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """How one stage ended. A blocker stops what comes after the static stages."""
+    """How one stage ended. A blocker stops what comes after the static stages; ``warnings`` stop nothing."""
 
     stage: str
     status: Status
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
     """Why it was skipped."""
@@ -46,6 +59,7 @@ class StageResult:
             "status": self.status,
             "reason": self.reason or None,
             "findings": [finding_data(f) for f in self.findings],
+            "warnings": [finding_data(f) for f in self.warnings],
             **({"details": dict(self.details)} if self.details else {}),
         }
 
@@ -67,6 +81,21 @@ def finding_data(finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def result_of(stage: str, findings: list[Finding], **details: Any) -> StageResult:
-    """Passed without findings, failed with them."""
-    return StageResult(stage, "failed" if findings else "passed", tuple(findings), details)
+def result_of(
+    stage: str, findings: Iterable[Finding], rules: Mapping[str, str], warnings: Iterable[Finding] = (),
+    **details: Any,
+) -> StageResult:  # fmt: skip
+    """Passed without findings, failed with them; ``rules`` is ``gate.rules``: which are not as shipped."""
+    blocking: list[Finding] = []
+    warned: list[Finding] = []
+    for found, usual in ((findings, "block"), (warnings, "warn")):
+        for finding in found:
+            what = rules.get(finding.rule, usual) if switchable(finding.rule) else usual
+            if what != "off":
+                (blocking if what == "block" else warned).append(finding)
+    return StageResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)
+
+
+def switchable(rule: str) -> bool:
+    """Whether ``gate.rules`` can turn a rule off or down."""
+    return not any(rule == name or rule.startswith(f"{name}-") for name in NOT_SWITCHED)

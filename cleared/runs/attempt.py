@@ -18,7 +18,7 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Budget, Context
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, error_of
-from cleared.runs.scripts import Script, limits_of, load_script
+from cleared.runs.scripts import Script, Scripts, limits_of
 from cleared.runs.session import make_context, new_run_id
 from cleared.sandbox.failure import HostCallFailed, Position, ScriptError, traceback
 from cleared.sandbox.limits import Limits
@@ -52,15 +52,15 @@ class Event:
 
 class Attempt:
     """A script, a commit, an event, and what comes of them. ``dry_run`` is what ``ctx_dry_run()`` says;
-    ``working_copy``: shared scripts are taken from the working tree; ``drop_folder`` stands in for ``import/``."""
+    ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``."""
 
     def __init__(
         self, host: Host, repo: Repository, snapshot: Snapshot, script: Script, event: Event, *, dry_run: bool,
-        working_copy: bool, now: datetime | None = None, drop_folder: Path | None = None,
+        scripts: Scripts, now: datetime | None = None, drop_folder: Path | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
-        self.dry_run, self.working_copy = dry_run, working_copy
+        self.dry_run, self.scripts = dry_run, scripts
         self.say = say if say is not None else host.say
         self.started = host.clock.monotonic()
         self.now = (now or host.clock.now()).replace(microsecond=0)
@@ -77,9 +77,8 @@ class Attempt:
         if script.header is not None:
             header = script.header
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
-        grants = script.header.grants if script.header else None
         self.dispatcher = Dispatcher(
-            host.registry, self.context, host.env, allowed=frozenset(grants) if grants is not None else None,
+            host.registry, self.context, host.env, allowed=_allowed(host, script),
             monotonic=host.clock.monotonic, record=self.calls.append,
         )  # fmt: skip
         self.sandbox: Executor | None = None
@@ -129,7 +128,7 @@ class Attempt:
                 place=Place(field="name"),
                 remedy="Call a script from the agent, not from itself.",
             )
-        script = load_script(self.host, self.snapshot, name, working_copy=self.working_copy)
+        script = self.scripts.shared(name)
         for key in args:
             if key in self.host.registry or key.startswith("__"):
                 raise PrimitiveError(
@@ -170,6 +169,14 @@ class Attempt:
             self.context.note("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")
         self.printed.clear()
+
+
+def _allowed(host: Host, script: Script) -> frozenset[str]:
+    """What was approved, as far as the header allows it."""
+    bound = script.header.grants if script.header else None
+    if bound is None:
+        return script.grants
+    return frozenset(n for n in script.grants if n in bound or host.registry[n].grant in bound)
 
 
 def _explain_call(error: HostCallFailed) -> RunError:

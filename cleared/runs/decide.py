@@ -1,9 +1,7 @@
-"""What people decide: voiding an entry, closing a period. The same draft and the same seal as a run, no script."""
+"""What people decide of the books: voiding an entry, closing a period."""
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from typing import Final
@@ -14,61 +12,26 @@ from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.entry import ZERO, Leg
 from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.violations import BooksViolated
-from cleared.primitives.context import Context
 from cleared.primitives.journal import void
-from cleared.runs import draft
+from cleared.runs.desk import ORIGINS, Decided, Desk, decide
 from cleared.runs.host import Host
-from cleared.runs.session import make_context, new_run_id, refuse_dirty
 from cleared.schema import money
-from cleared.vcs import Snapshot
 
 OPENING_BALANCES: Final = 3900
-
-
-def actor() -> str:
-    """Who sits at the keyboard, as the system names them."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        name = ""
-    return "".join(c for c in name if c.isprintable())[:60] or "unknown"
-
-
-def _decide(
-    host: Host, what: str, act: Callable[[Context], tuple[str, dict[str, bytes]]], *trailers: tuple[str, str]
-) -> str:
-    """One decision, one commit; its id. ``act`` stages, and gives the message and further files."""
-    with host.writing(what) as repo:
-        snapshot = Snapshot(repo, repo.head())
-        refuse_dirty(host, snapshot)
-        now = host.clock.now().replace(microsecond=0)
-        decision = new_run_id(now)
-        context = make_context(
-            host, repo, snapshot, agent="user", now=now, run_id=decision,
-            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
-            on_log=host.say, run_script=_no_scripts,
-        )  # fmt: skip
-        message, files = act(context)
-        context.note("decision", f"{message} (by {actor()})")
-        marks = [("Decision", decision), ("By", actor()), ("Clock", iso(now)), *trailers]
-        return draft.commit(host, repo, snapshot, context, message, marks, files)
-
-
-def _no_scripts(name: str, args: object) -> None:
-    raise PolicyError("a decision runs no script")
 
 
 def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
     """Void an entry; ``(entry id, reversal's id, commit)``."""
     ids: list[str] = []
 
-    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+    def act(desk: Desk) -> Decided:
+        context = desk.context
         original = context.books.existing(entry_id)
         reversal = void(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
-        return f"void: {original.entry_id}: {' '.join(reason.split())}"[:200], {}
+        return Decided(f"void: {original.entry_id}: {' '.join(reason.split())}"[:200])
 
-    commit = _decide(host, f"journal void {entry_id}", act)
+    commit = _made(decide(host, f"journal void {entry_id}", act))
     return ids[0], ids[1], commit
 
 
@@ -80,7 +43,8 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
     """
     ids: list[str] = []
 
-    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+    def act(desk: Desk) -> Decided:
+        context = desk.context
         books = context.books
         done = {e.reference for e in books.entries() if "@kind=opening" in e.tags.split(";")}
         for account in host.config.bank_accounts:
@@ -102,9 +66,9 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
                 remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml, "
                 "or see cleared journal list --text opening.",
             )
-        return f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}", {}
+        return Decided(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
 
-    return ids, _decide(host, "journal open", act)
+    return ids, _made(decide(host, "journal open", act))
 
 
 def _signed(account: int, amount: Decimal) -> Leg:
@@ -116,7 +80,8 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
     """Close all days up to and including ``through``; the commit. Raises ``BooksViolated`` if the books are not in
     order, ``PolicyError`` if that much is closed already."""
 
-    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+    def act(desk: Desk) -> Decided:
+        context = desk.context
         books = context.books
         closed = books.periods.closed_through
         if closed is not None and through <= closed:
@@ -136,13 +101,13 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
                 f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
             )
         mark = PeriodMark(
-            through, "filed" if filed else "closed", actor(), iso(context.now), reason,
+            through, "filed" if filed else "closed", desk.by, iso(context.now), reason,
             trial_balance_digest(books, through),
         )  # fmt: skip
         path = books.paths.periods
-        return f"close: through {through}", {path: append_mark(books.source.read(path), mark)}
+        return Decided(f"close: through {through}", {path: append_mark(books.source.read(path), mark)})
 
-    return _decide(host, "period close", act)
+    return _made(decide(host, "period close", act))
 
 
 def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
@@ -156,14 +121,16 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
     found = history.commit_info(host.root, rev)
-    if any(mark in found.trailers for mark in ("Run", "Decision")):
+    if any(mark in found.trailers for mark in ORIGINS):
         raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
-    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+    def act(desk: Desk) -> Decided:
+        context = desk.context
         context.note("accept", f"{found.id} {found.subject}: {reason}"[:500])
-        return f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200], {}
+        said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
+        return Decided(said, trailers=(("Accepts", found.id),))
 
-    return found.id, _decide(host, "journal accept", act, ("Accepts", found.id))
+    return found.id, _made(decide(host, "journal accept", act))
 
 
 def reopen_period(host: Host, start: date, reason: str) -> str:
@@ -171,7 +138,8 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
     if not reason.strip():
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
 
-    def act(context: Context) -> tuple[str, dict[str, bytes]]:
+    def act(desk: Desk) -> Decided:
+        context = desk.context
         books = context.books
         closed = books.periods.closed_through
         if closed is None or start > closed:
@@ -180,10 +148,14 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         first = min(m.through for m in books.periods.marks if m.state != "open")
         still = keep if keep >= first else date.min
         digest = trial_balance_digest(books, still) if still > date.min else ""
-        mark = PeriodMark(still, "open", actor(), iso(context.now), reason, digest)
+        mark = PeriodMark(still, "open", desk.by, iso(context.now), reason, digest)
         path = books.paths.periods
-        return f"close: reopened from {start}: {' '.join(reason.split())}"[:200], {
-            path: append_mark(books.source.read(path), mark)
-        }
+        said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
+        return Decided(said, {path: append_mark(books.source.read(path), mark)})
 
-    return _decide(host, "period reopen", act)
+    return _made(decide(host, "period reopen", act))
+
+
+def _made(commit: str | None) -> str:
+    assert commit is not None  # none of these decisions can come to nothing
+    return commit

@@ -65,7 +65,7 @@ def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
 
 def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
-    trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes] | None = None,
+    trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
 ) -> str:  # fmt: skip
     """Check the draft and seal it, with further ``files``: one commit; its id.
 

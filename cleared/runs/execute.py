@@ -15,7 +15,7 @@ from cleared.runs import draft, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
-from cleared.runs.scripts import load_agent
+from cleared.runs.scripts import Scripts
 from cleared.runs.session import refuse_dirty
 from cleared.runs.trace import Traces
 from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
@@ -31,6 +31,8 @@ def run_agent(
     """
     event = event or Event()
     host.layout.agent_path(name)
+    if host.policy is not None and host.policy.problem is not None and not dry_run:
+        raise host.policy.problem
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         for attempt in (1, 2):
             try:
@@ -55,8 +57,9 @@ class _Run:
         self.snapshot = Snapshot(repo, repo.head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
             refuse_dirty(host, self.snapshot)
-        self.script = load_agent(host, self.snapshot, name, working_copy=dry_run)
-        self.attempt = Attempt(host, repo, self.snapshot, self.script, event, dry_run=dry_run, working_copy=dry_run)
+        scripts = Scripts(host, self.snapshot, working_copy=dry_run)
+        self.script = scripts.agent(name)
+        self.attempt = Attempt(host, repo, self.snapshot, self.script, event, dry_run=dry_run, scripts=scripts)
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cleared.approvals.policy import InForce
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, redactor
@@ -34,6 +35,8 @@ class Host:
     say: Say
     on_step: Callable[[str], None] | None = None
     """Told of each step of a run and its seal; crash tests stop the process there."""
+    policy: InForce | None = None
+    """What the approved policy made of ``config.yaml``; None where nobody asked."""
     places: int = field(init=False)
     redactor: Redactor = field(init=False)
 

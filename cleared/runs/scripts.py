@@ -1,16 +1,21 @@
-"""Agent scripts and shared scripts as a run finds them: committed (or, in a dry run, as they lie there), checked."""
+"""Agent scripts and shared scripts as a run finds them: committed and approved, checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from cleared.approvals.standing import Approvals, Standing, refuse
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.runs.host import Host
+from cleared.runs.source import CommittedSource
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.lint import lint
+from cleared.sandbox.named import grants_of
 from cleared.vcs import Snapshot, blob_id
+from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
 MAX_SCRIPT = 256 * 1024
@@ -18,60 +23,140 @@ MAX_SCRIPT = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script that passed the checks."""
+    """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too."""
 
     name: str
     file: str
     source: str
     blob: str
     header: Header | None
+    grants: frozenset[str] = frozenset()
+    proposal: str = ""
+    """What approved it; empty for starters, and for what is only tried."""
 
 
-def load_agent(host: Host, snapshot: Snapshot, name: str, *, working_copy: bool) -> Script:
-    """The agent's script. ``working_copy``: as it lies in the working tree (dry runs), else as committed.
+class Scripts:
+    """Where a run takes its scripts from: the commit, if approved; in a dry run the working tree; ``texts`` (path →
+    bytes, None: removed) come first, for the gate, which rehearses what nobody has approved yet."""
 
-    Raises ``UsageError`` for a bad or unknown name, ``PolicyError`` where the working copy differs from the commit
-    or the script fails the checks.
-    """
-    file = host.layout.agent_path(name)
-    committed = snapshot.read(file)
-    present = _working(host, file)
-    if committed is None and present is None:
-        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in snapshot.entries("agents"))
-        raise UsageError(
-            f"there is no agent {name!r}",
-            remedy=f"Known: {', '.join(k for k in known if '/' not in k and not k.startswith('.')) or 'none yet'}.",
-        )
-    if working_copy:
-        data = present if present is not None else committed
-    else:
+    def __init__(
+        self, host: Host, snapshot: Snapshot, *, working_copy: bool = False,
+        texts: Mapping[str, bytes | None] | None = None,
+    ) -> None:  # fmt: skip
+        self.host, self.snapshot, self.working_copy = host, snapshot, working_copy
+        self.texts = texts or {}
+        self._shared: dict[str, Script] = {}
+        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters())
+
+    def agent(self, name: str) -> Script:
+        """The agent's script. Raises ``UsageError`` for a bad or unknown name, ``PolicyError`` where it is not
+        approved, its working copy differs from the commit, or it fails the checks."""
+        file = self.host.layout.agent_path(name)
+        if file in self.texts or self.working_copy:
+            return self._tried(name, file, "agent")
+        committed, present = self.snapshot.read(file), _working(self.host, file)
         if committed is None:
+            if present is None:
+                raise self._unknown(name)
             raise PolicyError(
-                "the script is not committed yet",
+                "the script was never approved; it was not run",
                 place=Place(file),
-                remedy=f"Try it with cleared agent run {name} --dry-run, then commit it: git add {file} && git commit.",
+                remedy=f"Have it checked and approved: cleared agent propose {name}. "
+                f"Try it with cleared agent run {name} --dry-run.",
             )
+        standing = self.approvals.standing(file, committed)
+        if not standing.may_run:
+            raise refuse(file, name, standing)
         if present != committed:
-            state = "is missing" if present is None else "differs from the committed script"
+            state = "is missing" if present is None else "differs from the approved script"
             raise PolicyError(
-                f"the working copy {state}; only committed scripts are run",
+                f"the working copy {state}; only approved scripts are run",
                 place=Place(file),
-                remedy=f"Try it with cleared agent run {name} --dry-run; then commit it (git commit {file}) "
-                f"or drop the change (git checkout -- {file}).",
+                remedy=f"Try it with cleared agent run {name} --dry-run; then have it approved "
+                f"(cleared agent propose {name}) or drop the change (git checkout -- {file}).",
             )
-        data = committed
-    return _checked(host, name, file, data or b"", "agent")
+        return self._approved(name, file, committed, "agent", standing)
+
+    def shared(self, name: str) -> Script:
+        """A shared script for ``script_run``. Raises as ``agent`` does."""
+        if name not in self._shared:
+            self._shared[name] = self._find_shared(name)
+        return self._shared[name]
+
+    def _find_shared(self, name: str) -> Script:
+        file = self.host.layout.script_path(name)
+        data = self._text(file)
+        if data is None:
+            raise UsageError(f"there is no script {file}", remedy="script_run takes the name of a file in scripts/.")
+        if file in self.texts or self.working_copy:
+            return self._tried(name, file, "script")
+        standing = self.approvals.standing(file, data)
+        if not standing.may_run:
+            raise refuse(file, file, standing)
+        return self._approved(name, file, data, "script", standing)
+
+    def _text(self, file: str) -> bytes | None:
+        if file in self.texts:
+            return self.texts[file]
+        if self.working_copy:
+            present = _working(self.host, file)
+            if present is not None:
+                return present
+        return self.snapshot.read(file)
+
+    def _tried(self, name: str, file: str, kind: str) -> Script:
+        data = self._text(file)
+        if data is None:
+            raise self._unknown(name)
+        script = _checked(self.host, name, file, data, kind)
+        return replace(script, grants=self.grants(script.source, file))
+
+    def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Standing) -> Script:
+        script = _checked(self.host, name, file, data, kind)
+        record = standing.record
+        if record is None:
+            return replace(script, grants=self.grants(script.source, file))
+        return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
+
+    def grants(self, source: str, file: str) -> frozenset[str]:
+        """The primitives that a text names, and those of the shared scripts it runs."""
+        return grants_of(source, file, self.host.registry, self.source_of)[0]
+
+    def source_of(self, name: str) -> tuple[str, str] | None:
+        """File and text of a shared script, unchecked; None where there is none."""
+        try:
+            file = self.host.layout.script_path(name)
+        except UsageError:
+            return None
+        data = self._text(file)
+        return None if data is None else (file, data.decode("utf-8", "replace"))
+
+    def _unknown(self, name: str) -> UsageError:
+        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))
+        shown = [k for k in known if "/" not in k and not k.startswith(".")]
+        return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
 
 
-def load_script(host: Host, snapshot: Snapshot, name: str, *, working_copy: bool) -> Script:
-    """A shared script for ``script_run``. Raises as ``load_agent`` does."""
-    file = host.layout.script_path(name)
-    data = snapshot.read(file)
-    if working_copy:
-        data = _working(host, file) or data
-    if data is None:
-        raise UsageError(f"there is no script {file}", remedy="script_run takes the name of a file in scripts/.")
-    return _checked(host, name, file, data, "script")
+class _Starters(Mapping[str, bytes]):
+    """The installed package's scripts, read when first asked for."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] | None = None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        if self._files is None:
+            self._files = starters.files()
+        return self._files
+
+    def __getitem__(self, path: str) -> bytes:
+        return self.files[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
 
 
 def _working(host: Host, file: str) -> bytes | None:

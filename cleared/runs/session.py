@@ -19,45 +19,8 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
 from cleared.primitives.imports import ImportSession
 from cleared.runs.host import Host
+from cleared.runs.source import CommittedSource
 from cleared.vcs import Difference, Repository, Snapshot, differences
-
-
-class CommittedSource:
-    """The files of one commit (a ``ledger.Source``)."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-
-    def read(self, path: str) -> bytes | None:
-        return self.snapshot.read(path)
-
-    def paths(self, prefix: str) -> list[str]:
-        return sorted(self.snapshot.entries(prefix))
-
-
-class WorkingSource:
-    """The files of the working tree (a ``ledger.Source``): only for ``journal check``, which judges them."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-
-    def read(self, path: str) -> bytes | None:
-        full = self.host.root / path
-        try:
-            return full.read_bytes() if full.is_file() and not full.is_symlink() else None
-        except OSError as e:
-            raise WorkspaceError(f"the file cannot be read: {e.strerror}", place=Place(path)) from None
-
-    def paths(self, prefix: str) -> list[str]:
-        root = self.host.root
-        start = root / prefix if prefix else root
-        return sorted(
-            p.relative_to(root).as_posix()
-            for p in start.rglob("*")
-            if p.is_file()
-            and ".git" not in p.relative_to(root).parts[:1]
-            and p.relative_to(root).parts[0] != ".cleared"
-        )
 
 
 def new_run_id(now: datetime) -> str:

@@ -60,6 +60,7 @@ class Layout:
     chart = "accounts/chart-of-accounts.csv"
     accounts_dir = "accounts"
     agents_dir = "agents"
+    approvals_dir = "agents/approvals"
     scripts_dir = "scripts"
     import_dir = "import"
     processed_dir = "import/processed"
@@ -148,8 +149,11 @@ class Layout:
         return f"{self.scripts_dir}/{safe_name(name, 'script')}.py"
 
     def managed_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of what only runs and decisions may change: books, queue, logs, accounts."""
-        fixed = (f"{self.books_dir}/", f"{self.queue_dir}/", f"{self.logs_dir}/", f"{self.accounts_dir}/")
+        """Prefixes of what only runs and decisions may change: books, queue, logs, accounts, approvals."""
+        fixed = (
+            f"{self.books_dir}/", f"{self.queue_dir}/", f"{self.logs_dir}/", f"{self.accounts_dir}/",
+            f"{self.approvals_dir}/",
+        )  # fmt: skip
         if not self._flat:
             return fixed
         years = sorted(p.name for p in self.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())

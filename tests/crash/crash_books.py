@@ -183,7 +183,7 @@ def check_booked(root: Path, entries: list[dict[str, Any]], expected: list[Line]
 
 
 def owes_files(root: Path) -> bool:
-    """Whether a killed seal still owes files to the working tree; what it owes to the index alone is paid in silence."""
+    """Whether a killed seal still owes files to the working tree; what it owes to the index alone is paid silently."""
     try:
         return bool(json.loads((root / ".cleared/seal.json").read_bytes())["paths"])
     except FileNotFoundError:

@@ -40,7 +40,7 @@ def test_everything_is_booked_once_and_agrees_with_the_bank(told: dict[str, Any]
 
 def test_the_run_is_one_commit_and_the_decision_another(told: dict[str, Any]) -> None:
     assert len(told["run"]["commits"]) == 1
-    assert [c["message"].split(":")[0] for c in told["log"]] == ["void", "import", "init"]
+    assert [c["message"].split(":")[0] for c in told["log"]] == ["void", "import", "agent", "agent", "init"]
     root = told["workspace"]
     status = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True)
     assert status.stdout == ""
@@ -83,7 +83,6 @@ def test_what_fails_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     from cleared.demo import walk as module
     from cleared.errors import CheckFailed
 
-    broken = {**module.demo_files(), "agents/ingest.py": b'"""\nname: Broken\ntrigger: on_demand\n"""\n1 / 0\n'}
-    monkeypatch.setattr(module, "demo_files", lambda: broken)
+    monkeypatch.setattr(module, "agent_text", lambda: '"""\nname: Broken\ntrigger: on_demand\n"""\n1 / 0\n')
     with pytest.raises(CheckFailed, match="division"):
         module.walk(tmp_path / "books", False)

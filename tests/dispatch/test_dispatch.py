@@ -94,10 +94,9 @@ def test_an_unknown_name_gets_the_nearest(door: Door) -> None:
 
 
 def test_what_is_not_granted_is_refused(door: Door) -> None:
-    assert door(allowed=frozenset({"test.read"})).call("test_echo", ("a",), {})
     assert door(allowed=frozenset({"test_echo"})).call("test_echo", ("a",), {})
     with pytest.raises(PolicyError, match="not granted"):
-        door(allowed=frozenset({"test.read"})).call("test_refuse", (), {})
+        door(allowed=frozenset({"test_echo"})).call("test_refuse", (), {})
     with pytest.raises(PolicyError, match="no run"):
         door(effects=frozenset({Effect.READ})).call("test_refuse", (), {})
 

@@ -48,7 +48,7 @@ UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 def test_a1_a_header_that_is_wrong(ws: Workspace, header: str, said: str, line: int) -> None:
     """A1: missing name, unknown trigger, bad cron, unknown key: the refusal names the field and line."""
     path = ws.put("agents/bad.py", f'"""\n{header}\n"""\n1 + 1\n')
-    ws.commit("agents/bad.py")
+    ws.commit("agents/bad.py", *ws.approve("agents/bad.py"))
     with unchanged(ws):
         refused(ws("agent", "run", "bad"), 3, f"agents/{path.name}", said, "not run")
         refused(ws("agent", "run", "bad", "--dry-run"), 3, said)
@@ -373,11 +373,11 @@ def test_a14_the_script_as_committed(ws: Workspace) -> None:
     refused(ws("agent", "run", "probe"), 3, "missing")
     ws.agent("new", "3", commit=False)
     with unchanged(ws):
-        refused(ws("agent", "run", "new"), 3, "not committed", "git add agents/new.py")
+        refused(ws("agent", "run", "new"), 3, "never approved", "cleared agent propose new")
         assert ws.run("new", "--dry-run")["result"] == 3
     ws.git("add", "agents/new.py")
     with unchanged(ws):
-        refused(ws("agent", "run", "new"), 3, "not committed")
+        refused(ws("agent", "run", "new"), 3, "never approved")
     (ws.root / "agents/link.py").symlink_to("new.py")
     with unchanged(ws):
         refused(ws("agent", "run", "link", "--dry-run"), 4, "symbolic link")

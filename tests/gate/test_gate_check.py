@@ -86,9 +86,9 @@ def test_n5_closing_an_account_names_every_line_that_uses_it(ws: Workspace) -> N
 def test_d1_a_lint_failure_never_reaches_the_rehearsal(ws: Workspace) -> None:
     """D1: stages in order; static ones all run, a blocker there stops before the rehearsal."""
     stages = report(ws, "import os\naccounts_get(9999)\n")
-    assert list(stages) == ["lint", "traps", "types", "rehearsal", "watched"]
+    assert list(stages) == ["lint", "traps", "types", "rehearsal", "invariants", "watched", "behaviour", "regression"]
     assert [s["status"] for s in stages.values()][:2] == ["failed", "failed"]
-    assert stages["rehearsal"]["status"] == stages["watched"]["status"] == "skipped"
+    assert {s["status"] for s in list(stages.values())[3:]} == {"skipped"}
 
 
 def test_d2_the_rehearsal_catches_what_only_running_shows(ws: Workspace) -> None:
@@ -101,7 +101,7 @@ def test_d2_the_rehearsal_catches_what_only_running_shows(ws: Workspace) -> None
 
 def test_a_script_that_skips_a_line_fails_over_the_made_up_month(ws: Workspace) -> None:
     body = 'for f in importer_scan():\n    importer_parse(f["name"])\n    importer_mark_processed(f["name"])\n'
-    findings = report(ws, body)["rehearsal"]["findings"]
+    findings = report(ws, body)["invariants"]["findings"]
     assert "made-up month" in findings[0]["message"]  # type: ignore[index]
 
 

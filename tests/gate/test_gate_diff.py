@@ -69,7 +69,7 @@ def test_runs_whose_input_is_not_in_the_repository_are_counted(ws: Workspace) ->
     assert found["runs"] == 0 and len(found["not_comparable"]) == 2
 
 
-def test_without_a_committed_version_there_is_nothing_to_compare(ws: Workspace) -> None:
+def test_without_an_approved_version_there_is_nothing_to_compare(ws: Workspace) -> None:
     ws.agent("fresh", "1\n", commit=False)
     done = ws("agent", "diff", "fresh")
-    assert done.code == 2 and "no committed version" in done.err
+    assert done.code == 2 and "no approved version" in done.err

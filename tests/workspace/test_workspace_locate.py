@@ -42,7 +42,7 @@ def test_the_documented_layout() -> None:
     assert (found.duplicates, found.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"
-    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/")
+    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "agents/approvals/")
     assert found.is_managed("books/2025/01/journal.csv")
     assert not found.is_managed("agents/ingest.py")
     assert found.state_dir == Path("/w/.cleared")
@@ -54,7 +54,7 @@ def test_the_published_layout(tmp_path: Path) -> None:
     (tmp_path / "2024" / "12" / "journal.csv").touch()
     assert found.journal_path(2025, 1) == "2025/01/journal.csv"
     assert found.periods == "books/periods.csv"
-    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "2024/")
+    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "agents/approvals/", "2024/")
     assert found.is_managed("2025/01/journal.csv")
     assert found.journals() == [(2024, 12)]
 

@@ -1,0 +1,116 @@
+"""The key a person approves with (Ed25519). It lies outside every repository, readable by its owner alone."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cleared.errors import WorkspaceError
+from cleared.workspace.files import reason
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PREFIX: Final = "ed25519:"
+_KEY: Final = "approval-key"
+
+
+def home() -> Path:
+    """Where this user's key and trust lie: ``$CLEARED_HOME``, else the platform's configuration folder."""
+    chosen = os.environ.get("CLEARED_HOME")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("APPDATA") or str(Path.home() / "AppData" / "Roaming")
+    else:
+        base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "cleared"
+
+
+class Key:
+    """A private key."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self.public = PREFIX + base64.b64encode(key.public_key().public_bytes_raw()).decode("ascii")
+
+    def sign(self, data: bytes) -> str:
+        return base64.b64encode(self._key.sign(data)).decode("ascii")
+
+
+def own_key(root: Path, *, create: bool = False) -> Key | None:
+    """This user's key; ``create`` makes one where there is none. ``root``: the workspace it is used for.
+
+    Raises ``WorkspaceError`` where the key lies inside the workspace, others can read it, or it is damaged.
+    """
+    folder = home()
+    if folder.resolve().is_relative_to(root.resolve()):
+        raise WorkspaceError(
+            f"the approval key would lie inside the workspace ({folder})",
+            remedy="Set CLEARED_HOME to a folder outside of it: whoever can write here must not be able to approve.",
+        )
+    path = folder / _KEY
+    if not path.exists():
+        return _make(folder, path) if create else None
+    return _read(path)
+
+
+def verify(public: str, signature: str, data: bytes) -> bool:
+    """Whether the signature over ``data`` is that key's. False for anything malformed, never an exception."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public.removeprefix(PREFIX), validate=True))
+        key.verify(base64.b64decode(signature, validate=True), data)
+    except (ValueError, InvalidSignature):
+        return False
+    return public.startswith(PREFIX)
+
+
+def _make(folder: Path, path: Path) -> Key:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Two commands may make it at once: the one whose link comes first has made it.
+        staged = folder / f".{_KEY}.{secrets.token_hex(6)}"
+        key = Ed25519PrivateKey.generate()
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(base64.b64encode(key.private_bytes_raw()) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(staged, path)
+        except FileExistsError:
+            return _read(path)
+        finally:
+            staged.unlink()
+    except OSError as e:
+        raise WorkspaceError(
+            f"no approval key can be made in {folder}: {reason(e)}", remedy="Set CLEARED_HOME to a writable folder."
+        ) from None
+    return Key(key)
+
+
+def _read(path: Path) -> Key:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        mode = path.stat().st_mode
+        data = path.read_bytes()
+    except OSError as e:
+        raise WorkspaceError(f"the approval key {path} cannot be read: {reason(e)}") from None
+    if sys.platform != "win32" and mode & 0o077:
+        raise WorkspaceError(f"others can read the approval key {path}", remedy=f"Close it: chmod 600 {path}")
+    try:
+        return Key(Ed25519PrivateKey.from_private_bytes(base64.b64decode(data.strip(), validate=True)))
+    except ValueError:
+        raise WorkspaceError(
+            f"the approval key {path} is damaged", remedy="Restore it, or delete it and approve again with a new one."
+        ) from None

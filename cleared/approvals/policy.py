@@ -1,0 +1,63 @@
+"""Which policy is in force: the approved one, whatever the working copy of ``config.yaml`` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleared.approvals.record import CONFIG
+from cleared.approvals.standing import Approvals
+from cleared.config.model import Config
+from cleared.config.policy import changes, policy_of, with_policy
+from cleared.errors import Place, PolicyError
+
+
+class _Files:
+    """The records in the working tree: what they say is in their signatures, wherever they lie."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read(self, path: str) -> bytes | None:
+        full = self.root / path
+        try:
+            return full.read_bytes() if full.is_file() and not full.is_symlink() else None
+        except OSError:
+            return b""  # there, and of no use: it must not count as never approved
+
+    def paths(self, prefix: str) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The configuration to work with; what in ``config.yaml`` waits for approval; why nothing may run, if so."""
+
+    config: Config
+    waiting: tuple[tuple[str, Any, Any], ...] = ()
+    """Key, value in force, value in the file."""
+    problem: PolicyError | None = None
+
+
+def in_force(root: Path, config: Config) -> InForce:
+    """The configuration with the approved policy; without a record that is the policy as shipped."""
+    files = _Files(root)
+    wanted = policy_of(config)
+    found = files.read(CONFIG)
+    approved: dict[str, Any] = {}
+    if found is not None:
+        approvals = Approvals(files, root, {})
+        record = approvals.read(CONFIG)
+        if record is None or record.kind != "config":
+            problem = PolicyError(
+                "the approval of these settings cannot be verified on this machine, so nothing is run",
+                place=Place(CONFIG),
+                remedy="Look at who approved them and say whether you trust them: cleared trust. "
+                "Or approve them yourself: cleared config approve.",
+            )
+            return InForce(with_policy(config, {}), tuple(changes({}, wanted)), problem)
+        approved = dict(record.policy)
+    if wanted == approved:
+        return InForce(config)
+    return InForce(with_policy(config, approved), tuple(changes(approved, wanted)))

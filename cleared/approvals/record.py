@@ -1,0 +1,149 @@
+"""A record of approval: what was approved, by whom, when, on what grounds; signed, one file each.
+
+    agents/approvals/agents/ingest/3fa94c0d12aa.json              a version of a script
+    agents/approvals/agents/ingest/3fa94c0d12aa.py                its text, so that it can be brought back
+    agents/approvals/agents/ingest/3fa94c0d12aa.quarantined.json  one that was rolled back
+    agents/approvals/config.json                                  the policy keys of config.yaml
+    agents/approvals/cases.json                                   the regression cases
+
+The signature covers all fields but itself, as JSON with sorted keys and no spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Literal
+
+from cleared.approvals.keys import Key, verify
+
+FOLDER: Final = "agents/approvals"
+CONFIG: Final = f"{FOLDER}/config.json"
+CASES: Final = f"{FOLDER}/cases.json"
+WORKSPACE: Final = f"{FOLDER}/workspace"
+QUARANTINED: Final = ".quarantined.json"
+_VERSION: Final = 1
+
+Kind = Literal["script", "config", "cases", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One act of approval. ``digest`` is of the file's bytes; of ``policy`` and ``cases`` only one kind has each."""
+
+    kind: Kind
+    path: str
+    digest: str
+    """``sha256:`` and 64 hex digits; empty where the file was removed."""
+    by: str
+    at: str
+    """UTC, ISO 8601."""
+    workspace: str
+    """The workspace it was made for: a record carried elsewhere is worth nothing there."""
+    grants: tuple[str, ...] = ()
+    """The primitives the script may call."""
+    previous: str = ""
+    """The digest of the version that was approved before."""
+    serial: int = 1
+    """Which approval of this path it is."""
+    proposal: str = ""
+    report: str = ""
+    """Digest of the gate's report."""
+    effects: str = ""
+    """Digest of the rehearsed effects."""
+    base: str = ""
+    """The commit it was rehearsed on."""
+    reason: str = ""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    cases: Mapping[str, str] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    key: str = ""
+    signature: str = ""
+
+    def payload(self) -> bytes:
+        """What is signed."""
+        data = {"version": _VERSION, **asdict(self)}
+        del data["signature"]
+        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+    def render(self) -> bytes:
+        return (json.dumps({"version": _VERSION, **asdict(self)}, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+
+    @property
+    def genuine(self) -> bool:
+        """Whether the signature is that of the key it names."""
+        return bool(self.key) and verify(self.key, self.signature, self.payload())
+
+    @property
+    def where(self) -> str:
+        """The file it lies in."""
+        if self.kind == "quarantine":
+            return quarantine_path(self.path, self.digest)
+        return record_path(self.path, self.digest) if self.kind == "script" else self.path
+
+
+def signed(record: Record, key: Key) -> Record:
+    """The record, signed."""
+    data = {f.name: getattr(record, f.name) for f in fields(record)} | {"key": key.public}
+    unsigned = Record(**data)
+    return Record(**data | {"signature": key.sign(unsigned.payload())})
+
+
+def parse(data: bytes) -> Record:
+    """The inverse of ``render``. Raises ``ValueError`` for anything else."""
+    found = json.loads(data)
+    try:
+        if found.pop("version") != _VERSION:
+            raise ValueError("another version")
+        for name in ("grants",):
+            found[name] = tuple(found[name])
+        record = Record(**found)
+        texts = ("kind", "path", "digest", "by", "at", "workspace", "previous", "proposal", "report", "effects",
+                 "base", "reason", "id", "key", "signature")  # fmt: skip
+        if not all(isinstance(getattr(record, name), str) for name in texts):
+            raise ValueError("a field is not a text")
+        if not all(isinstance(g, str) for g in record.grants):
+            raise ValueError("a grant is not a text")
+        if type(record.serial) is not int:
+            raise ValueError("the serial is not a number")
+        if not isinstance(record.policy, dict) or not isinstance(record.cases, dict):
+            raise ValueError("not a map")
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a record of approval: {error}") from None
+    return record
+
+
+def digest_of(data: bytes) -> str:
+    """``sha256:…`` of a file's bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def canonical_digest(value: Any) -> str:
+    """``sha256:…`` of plain data, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return digest_of(text.encode("ascii"))
+
+
+def record_folder(path: str) -> str:
+    """Where the records of a script's versions lie."""
+    return f"{FOLDER}/{path.removesuffix('.py')}"
+
+
+def record_path(path: str, digest: str) -> str:
+    return f"{record_folder(path)}/{short(digest)}.json"
+
+
+def text_path(path: str, digest: str) -> str:
+    return f"{record_folder(path)}/{short(digest)}.py"
+
+
+def quarantine_path(path: str, digest: str) -> str:
+    return f"{record_folder(path)}/{short(digest)}{QUARANTINED}"
+
+
+def short(digest: str) -> str:
+    """Twelve hex digits."""
+    return digest.removeprefix("sha256:")[:12]

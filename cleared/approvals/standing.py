@@ -1,0 +1,154 @@
+"""What a version of a script is worth here: approved, or why not and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from cleared.approvals import trust
+from cleared.approvals.keys import own_key
+from cleared.approvals.record import (
+    QUARANTINED,
+    WORKSPACE,
+    Record,
+    digest_of,
+    parse,
+    quarantine_path,
+    record_folder,
+    record_path,
+    text_path,
+)  # fmt: skip
+from cleared.errors import Place, PolicyError
+from cleared.ledger.source import Source
+
+State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``record`` is the approval, or the quarantine, where there is one. ``why``: in words."""
+
+    state: State
+    why: str
+    record: Record | None = None
+
+    @property
+    def may_run(self) -> bool:
+        return self.state in ("approved", "starter")
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The records of one commit (or working tree), judged by what this user trusts."""
+
+    source: Source
+    root: Path
+    starters: Mapping[str, bytes]
+    _trust: trust.Trust | None = None
+    _own: str | None = None
+    _judged: dict[str, Record | None] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> str:
+        """The id that records are bound to; empty before the first approval."""
+        return (self.source.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+
+    def standing(self, path: str, data: bytes) -> Standing:
+        """What these bytes at ``path`` are worth."""
+        digest = digest_of(data)
+        barred = self.source.read(quarantine_path(path, digest))
+        if barred is not None:  # a signature is asked of approvals, not of what forbids
+            record = _parsed(barred)
+            when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
+            return Standing("quarantined", f"this version was rolled back{when}", record)
+        if self.starters.get(path) == data:
+            return Standing("starter", "the same as the installed package's")
+        where = record_path(path, digest)
+        found = self.source.read(where)
+        if found is None:
+            return Standing("unapproved", "nobody has approved this version")
+        record = _parsed(found)
+        if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
+            return Standing("unapproved", f"{where} is not its record of approval")
+        why = self.doubt(record)
+        if why:
+            return Standing("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
+        return Standing("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
+
+    def doubt(self, record: Record) -> str:
+        """Why a record does not count here; empty where it does."""
+        if record.workspace != self.workspace or not record.workspace:
+            return "for another workspace"
+        if not record.genuine:
+            return "its signature is wrong"
+        if self._trust is None:
+            self._trust = trust.load(self.workspace)
+            own = own_key(self.root)
+            self._own = own.public if own else None
+        if record.id in self._trust.withdrawn:
+            return "that approval was withdrawn by a rollback"
+        if record.key != self._own and record.key not in self._trust.keys:
+            return "with a key that is not trusted on this machine"
+        return ""
+
+    def read(self, path: str) -> Record | None:
+        """The record in a file, if it counts."""
+        if path not in self._judged:
+            record = _parsed(self.source.read(path) or b"")
+            self._judged[path] = record if record is not None and not self.doubt(record) else None
+        return self._judged[path]
+
+    def versions(self, path: str) -> list[Record]:
+        """The approvals of a script that count and are not quarantined, oldest first."""
+        found = []
+        for where in self.source.paths(record_folder(path)):
+            if where.endswith(QUARANTINED) or not where.endswith(".json"):
+                continue
+            record = self.read(where)
+            if record is not None and record.kind == "script" and record.path == path and record.where == where:
+                found.append(record)
+        barred = {p for p in self.source.paths(record_folder(path)) if p.endswith(QUARANTINED)}
+        return sorted(
+            (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.where)
+        )
+
+    def text(self, record: Record) -> bytes | None:
+        """The version that a record approved; None where it is not kept here."""
+        data = self.source.read(text_path(record.path, record.digest))
+        return data if data is not None and digest_of(data) == record.digest else None
+
+    def holding(self, path: str) -> tuple[bytes | None, Record | None]:
+        """The approved version of a script: the committed one if it is, else the last that was; ``(None, None)``
+        where there is none."""
+        data = self.source.read(path)
+        if data is not None:
+            standing = self.standing(path, data)
+            if standing.may_run:
+                return data, standing.record
+        for record in reversed(self.versions(path)):
+            text = self.text(record)
+            if text is not None:
+                return text, record
+        starter = self.starters.get(path)
+        if starter is not None and self.standing(path, starter).may_run:
+            return starter, None
+        return None, None
+
+
+def refuse(path: str, name: str, standing: Standing) -> PolicyError:
+    """The error for a script that may not run. ``name`` is what the commands take."""
+    remedies = {
+        "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
+        "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
+        "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
+    }
+    return PolicyError(f"{standing.why}; it was not run", place=Place(path), remedy=remedies[standing.state])
+
+
+def _parsed(data: bytes) -> Record | None:
+    try:
+        return parse(data)
+    except ValueError:
+        return None

@@ -1,0 +1,283 @@
+"""Deciding about proposals: the one place where a script, a policy or a set of cases becomes live."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cleared.approvals.keys import Key, own_key
+from cleared.approvals.record import (
+    CASES,
+    CONFIG,
+    WORKSPACE,
+    Record,
+    canonical_digest,
+    digest_of,
+    quarantine_path,
+    signed,
+    text_path,
+)
+from cleared.approvals.standing import Approvals
+from cleared.clock import iso
+from cleared.config.policy import policy_of
+from cleared.errors import Place, PolicyError, UsageError
+from cleared.gate import proposal as store
+from cleared.gate.candidate import Change, candidate
+from cleared.gate.check import Gate, Report
+from cleared.gate.occasions import Unpinned
+from cleared.gate.proposal import Proposal, find, must_be_open
+from cleared.gate.propose import Author, remember, settle, was_examined_here, write
+from cleared.gate.surface import refuse_in_job
+from cleared.runs.attempt import MakeExecutor
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host
+from cleared.runs.source import CommittedSource
+from cleared.vcs import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``commit`` is None where it was decided before."""
+
+    proposal: Proposal
+    commit: str | None
+
+
+class Stale(Exception):
+    """What was reviewed is not what would happen now."""
+
+
+class Signer:
+    """Makes records for one decision; makes the key and the workspace's id when they are needed first."""
+
+    def __init__(self, host: Host, approvals: Approvals, desk: Desk) -> None:
+        key = own_key(host.root, create=True)
+        assert key is not None
+        self.key: Key = key
+        self.desk = desk
+        self.files: dict[str, bytes | None] = {}
+        self.workspace = approvals.workspace
+        if not self.workspace:
+            self.workspace = secrets.token_hex(16)
+            self.files[WORKSPACE] = f"{self.workspace}\n".encode()
+            approvals.source = _With(approvals.source, {WORKSPACE: self.files[WORKSPACE] or b""})
+
+    def sign(self, **fields: Any) -> Record:
+        """A signed record; its file is among ``files`` then."""
+        record = signed(
+            Record(by=self.desk.by, at=iso(self.desk.context.now), workspace=self.workspace, **fields), self.key
+        )
+        self.files[record.where] = record.render()
+        return record
+
+
+class _With:
+    """A source with a file more."""
+
+    def __init__(self, source: Any, files: Mapping[str, bytes]) -> None:
+        self.source, self.files = source, files
+
+    def read(self, path: str) -> bytes | None:
+        found = self.files.get(path)
+        return found if found is not None else self.source.read(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        return list(self.source.paths(prefix))
+
+
+def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
+    """Make a proposal live: one commit. Approved already: nothing happens, and that is told.
+
+    Raises ``PolicyError`` where it was decided otherwise, was edited after the review, or is stale (then a new
+    proposal takes its place), and inside a job.
+    """
+    refuse_in_job()
+    outcome: list[Outcome] = []
+    stale: list[tuple[Proposal, Proposal | None, str]] = []
+
+    def act(desk: Desk) -> Decided | None:
+        known = store.load(CommittedSource(desk.snapshot))
+        proposal = find(known, text)
+        if proposal.status == "approved":
+            outcome.append(Outcome(proposal, None))
+            return None
+        must_be_open(proposal)
+        _unedited(host, desk.snapshot, proposal)
+        with Gate(host, executor, desk.repo) as gate:
+            changes = _changes(gate, desk, proposal)
+            try:
+                report = _examine_again(host, gate, proposal, changes)
+            except Stale as why:
+                decided, new = _replace(host, gate, desk, proposal, changes, known, str(why))
+                stale.append((proposal, new, str(why)))
+                return decided
+            files = _live(host, gate, desk, proposal, report)
+        files |= settle(desk, proposal, "approved", "")
+        outcome.append(Outcome(proposal, "made"))
+        marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
+        prefix = "config" if {f["kind"] for f in proposal.data["files"]} == {"config"} else "agent"
+        return Decided(f"{prefix}: {proposal.id} approved: {proposal.title}", files, marks)
+
+    commit = decide(host, f"agent approve {text}", act)
+    if stale:
+        _tell_stale(host, *stale[0])
+    return replace(outcome[0], commit=commit)
+
+
+def reject(host: Host, text: str, reason: str) -> Outcome:
+    """Decide against a proposal; the live scripts stay.
+
+    Raises ``UsageError`` without a reason, ``PolicyError`` where it was decided already.
+    """
+    refuse_in_job()
+    if not reason.strip():
+        raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
+    found: list[Proposal] = []
+
+    def act(desk: Desk) -> Decided:
+        proposal = find(store.load(CommittedSource(desk.snapshot)), text)
+        must_be_open(proposal)
+        found.append(proposal)
+        said = " ".join(reason.split())
+        message = f"agent: {proposal.id} rejected: {said}"[:200]
+        return Decided(message, settle(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),))
+
+    commit = decide(host, f"agent reject {text}", act)
+    return Outcome(found[0], commit)
+
+
+def _unedited(host: Host, snapshot: Snapshot, proposal: Proposal) -> None:
+    """Raises ``PolicyError`` where a file is not the one that was reviewed."""
+    edited = proposal.intact()
+    if edited:
+        raise PolicyError(
+            f"this is not the text that {proposal.id} was examined with", place=Place(edited),
+            remedy="Restore it from git, or propose again.",
+        )  # fmt: skip
+    for path in proposal.paths:
+        full = host.root / path
+        working = full.read_bytes() if full.is_file() and not full.is_symlink() else None
+        if working not in (proposal.texts[path], snapshot.read(path)):
+            raise PolicyError(
+                f"the file was edited after {proposal.id} was proposed", place=Place(path),
+                remedy="Propose it as it is now (cleared agent propose), or put it back: "
+                f"cleared agent diff {proposal.id} shows what was reviewed.",
+            )  # fmt: skip
+
+
+def _changes(gate: Gate, desk: Desk, proposal: Proposal) -> list[Change]:
+    """The proposal's changes against what is approved now."""
+    olds = {}
+    for file in proposal.data["files"]:
+        path = str(file["path"])
+        scripts = file["kind"] in ("agent", "script")
+        olds[path] = gate.scripts.approvals.holding(path)[0] if scripts else desk.snapshot.read(path)
+    return proposal.changes(olds)
+
+
+def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change]) -> Report:
+    """The gate's report of now. Raises ``Stale`` where it is not the one that was reviewed."""
+    before = {str(f["path"]): str(f["old"]) for f in proposal.data["files"]}
+    for change in changes:
+        if before[change.path] != ("" if change.old is None else digest_of(change.old)):
+            raise Stale(f"{change.path} has another approved version by now")
+    here = was_examined_here(host, proposal)
+    try:
+        report = gate.examine(candidate(changes, host), pins=proposal.pins, runs=0 if here else None)
+    except Unpinned as error:
+        raise Stale(str(error)) from None
+    if not report.passed:
+        raise Stale(f"it does not pass any more: {report.findings[0].message}")
+    if report.grants != proposal.data["grants"]:
+        raise Stale("it would be granted something else")
+    if report.digest != proposal.digest:
+        raise Stale("its effects are others by now")
+    if not here and report.behaviour().data() != proposal.data["behaviour"]["history"]:
+        raise Stale("examined on this machine, its effects on past runs are others")
+    return report
+
+
+def _replace(
+    host: Host, gate: Gate, desk: Desk, proposal: Proposal, changes: list[Change], known: list[Proposal], why: str
+) -> tuple[Decided, Proposal | None]:
+    """The stale proposal is settled; another with a card of now takes its place, if it passes."""
+    report = gate.examine(candidate(changes, host))
+    new: Proposal | None = None
+    files: dict[str, bytes | None] = {}
+    if report.passed and any(c.old != c.new for c in changes):
+        author = Author(str(proposal.data["author"]["name"]), proposal.by_human)
+        new, files = write(host, desk, gate, report, known, author, str(proposal.data["message"]))
+    instead = f"{why}; {new.id} takes its place" if new else why
+    files |= settle(desk, proposal, "stale", instead)
+    said = f"agent: {proposal.id} is stale" + (f", {new.id} takes its place" if new else "")
+    return Decided(said, files, (("Proposal", (new or proposal).folder),)), new
+
+
+def _tell_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
+    if new is None:
+        raise PolicyError(
+            f"{old.id} is stale: {why}; nothing was approved", remedy="Mend it and propose again: cleared agent check."
+        )
+    remember(host, new)
+    raise PolicyError(
+        f"{old.id} is stale: {why}; nothing was approved, and {new.id} has taken its place",
+        remedy=f"See what it would do now (cleared agent diff {new.id} --behaviour), "
+        f"then: cleared agent approve {new.id}.",
+    )
+
+
+def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> dict[str, bytes | None]:
+    """The proposal's files as they become live, and the records that say so."""
+    approvals = gate.scripts.approvals
+    signer = Signer(host, approvals, desk)
+    about = {
+        "proposal": proposal.folder, "report": canonical_digest(proposal.data["checks"]),
+        "effects": str(proposal.data["effects"]), "base": str(proposal.data["base"]),
+    }  # fmt: skip
+    for change in report.candidate.changes:
+        signer.files[change.path] = change.new
+        if change.kind in ("agent", "script") and change.new is not None:
+            _sign_script(signer, approvals, change.path, change.new, report.grants[change.path], about)
+    for path, names in report.grants.items():
+        held, record = approvals.holding(path)
+        reached = path not in proposal.paths and record is not None and held is not None
+        if reached and record is not None and held is not None and sorted(record.grants) != names:
+            _sign_script(signer, approvals, path, held, names, about)
+    if report.candidate.config is not None:
+        text = report.candidate.of("config")[0].new or b""
+        policy = policy_of(report.candidate.config)
+        signer.sign(kind="config", path=CONFIG, digest=digest_of(text), policy=policy, **about)
+    if report.candidate.of("case"):
+        sign_cases(signer, approvals, {c.path: c.new for c in report.candidate.of("case")}, about)
+    return signer.files
+
+
+def _sign_script(
+    signer: Signer, approvals: Approvals, path: str, data: bytes, grants: list[str], about: Mapping[str, str]
+) -> None:
+    versions = approvals.versions(path)
+    held, _ = approvals.holding(path)
+    digest = digest_of(data)
+    signer.sign(
+        kind="script", path=path, digest=digest, grants=tuple(grants),
+        previous=digest_of(held) if held is not None else "", serial=(versions[-1].serial if versions else 0) + 1,
+        **about,
+    )  # fmt: skip
+    signer.files[text_path(path, digest)] = data
+    if approvals.source.read(quarantine_path(path, digest)) is not None:
+        signer.files[quarantine_path(path, digest)] = None
+
+
+def sign_cases(
+    signer: Signer, approvals: Approvals, changes: Mapping[str, bytes | None], about: Mapping[str, str]
+) -> None:
+    """The list of cases, with these changes (None: removed)."""
+    record = approvals.read(CASES)
+    listed = dict(record.cases) if record is not None else {}
+    for path, data in changes.items():
+        listed.pop(path, None)
+        if data is not None:
+            listed[path] = digest_of(data)
+    signer.sign(kind="cases", path=CASES, digest=canonical_digest(listed), cases=listed, **about)

@@ -1,0 +1,153 @@
+"""A candidate: what somebody would like to become live, against what was approved last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cleared.approvals.policy import in_force
+from cleared.approvals.record import canonical_digest, digest_of
+from cleared.config.load import load
+from cleared.config.model import Config
+from cleared.config.policy import policy_of
+from cleared.errors import Place, UsageError
+from cleared.gate.cases import CASES_DIR
+from cleared.runs.host import Host
+from cleared.runs.scripts import MAX_SCRIPT, Scripts
+from cleared.workspace.files import read_stable
+
+Kind = Literal["agent", "script", "case", "config"]
+MAX_CASE = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file: as approved last (None: not at all), and as it would be (None: removed)."""
+
+    path: str
+    kind: Kind
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def name(self) -> str:
+        """The stem of an agent or shared script, as commands take it."""
+        return self.path.rsplit("/", 1)[-1].removesuffix(".py")
+
+    @property
+    def digest(self) -> str:
+        """Of the new text; empty where the file would be removed."""
+        return "" if self.new is None else digest_of(self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Files that become live together or not at all. ``looked_at``: agents to examine though they do not change."""
+
+    changes: tuple[Change, ...]
+    looked_at: tuple[str, ...] = ()
+    config: Config | None = None
+    """With the policy it would bring, where it changes that."""
+    texts: Mapping[str, bytes | None] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the change itself: the same change proposed twice has the same."""
+        return canonical_digest({c.path: c.digest for c in self.changes})
+
+    def of(self, kind: Kind) -> list[Change]:
+        return [c for c in self.changes if c.kind == kind]
+
+
+def candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
+    """From finished changes. Raises ``ConfigError`` for a configuration that is not valid."""
+    found = tuple(sorted(changes, key=lambda c: c.path))
+    config = None
+    for change in found:
+        if change.kind == "config" and change.new is not None:
+            config = load(change.new.decode("utf-8", "replace"))
+    texts = {c.path: c.new for c in found if c.kind in ("agent", "script")}
+    return Candidate(found, tuple(looked_at), config, texts)
+
+
+def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
+    """The working copies of ``targets`` (names of agents, or paths), with the shared scripts they run.
+
+    ``unchanged``: agents that are as approved are taken along, to be looked at. Raises ``UsageError`` for a target
+    that is not one, or has no change.
+    """
+    changes: dict[str, Change] = {}
+    looked_at = []
+    for target in targets:
+        path, kind = _target(host, target)
+        change = _change(host, scripts, path, kind)
+        if change.old is None and change.new is None:
+            raise _unknown(host, scripts, target, path)
+        if kind == "agent":
+            looked_at.append(change.name)
+        if change.old != change.new or _policy_waits(host, kind):
+            changes[path] = change
+        elif not unchanged:
+            raise UsageError(
+                f"{path} is as it was approved: there is nothing to propose", remedy="Edit it first, and save it."
+            )
+        if kind in ("agent", "script") and change.new is not None:
+            for name in _runs(host, scripts, change):
+                shared = _change(host, scripts, host.layout.script_path(name), "script")
+                if shared.new is not None and shared.old != shared.new:
+                    changes[shared.path] = shared
+    return candidate(changes.values(), host, looked_at)
+
+
+def _target(host: Host, text: str) -> tuple[str, Kind]:
+    layout = host.layout
+    path = text.removeprefix("./").rstrip("/")
+    if path == layout.config_file:
+        return path, "config"
+    folder, _, name = path.rpartition("/")
+    if folder == layout.agents_dir and name.endswith(".py"):
+        return layout.agent_path(name.removesuffix(".py")), "agent"
+    if folder == layout.scripts_dir and name.endswith(".py"):
+        return layout.script_path(name.removesuffix(".py")), "script"
+    if folder == CASES_DIR and name.endswith(".json"):
+        return path, "case"
+    return layout.agent_path(path), "agent"
+
+
+def _change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
+    full = host.root / path
+    new = None
+    if full.is_symlink() or full.exists():
+        new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT * 8, shown=path)[0]
+    if kind in ("agent", "script"):
+        return Change(path, kind, scripts.approvals.holding(path)[0], new)
+    return Change(path, kind, scripts.snapshot.read(path), new)
+
+
+def _policy_waits(host: Host, kind: Kind) -> bool:
+    """Committed by hand, a configuration differs from no file; what it decides still waits."""
+    if kind != "config":
+        return False
+    force = host.policy or in_force(host.root, host.config)
+    return bool(force.waiting)
+
+
+def _runs(host: Host, scripts: Scripts, change: Change) -> list[str]:
+    from cleared.sandbox.named import grants_of
+
+    working = Scripts(host, scripts.snapshot, working_copy=True)
+    source = (change.new or b"").decode("utf-8", "replace")
+    return sorted(grants_of(source, change.path, host.registry, working.source_of)[1])
+
+
+def _unknown(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:
+    if path.startswith(f"{host.layout.agents_dir}/"):
+        known = [p for p in (host.root / host.layout.agents_dir).glob("*.py") if not p.name.startswith(".")]
+        names = ", ".join(sorted(p.stem for p in known)) or "none yet"
+        return UsageError(f"there is no agent {target!r}", remedy=f"Known: {names}.")
+    return UsageError("there is no such file", place=Place(path))
+
+
+def changes_policy(host: Host, found: Candidate) -> bool:
+    return found.config is not None and policy_of(found.config) != policy_of(host.config)

@@ -1,0 +1,240 @@
+"""Regression cases: what an agent did once, and must still do. Data, replayed in the sandbox; never imported.
+
+One file each, ``tests/cases/NAME.json``: the clock, the files that were dropped, the books as far as the run read them,
+and the effects. Which cases there are is itself approved: one that vanishes or changes by hand is a finding.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from cleared.approvals.record import CASES, digest_of
+from cleared.approvals.standing import Approvals
+from cleared.clock import iso
+from cleared.errors import Place
+from cleared.gate.behaviour import HistoryDiff
+from cleared.gate.history import Occasion
+from cleared.gate.rehearse import Rehearsal, World, rehearse
+from cleared.runs.attempt import MakeExecutor
+from cleared.runs.scripts import Script
+from cleared.sandbox.finding import Finding
+from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id
+
+CASES_DIR: Final = "tests/cases"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``expected`` are a rehearsal's effects; or, of a correction, only the legs of the entries it names
+    (``{"legs": {bank line: [[account, debit, credit], …]}}``)."""
+
+    name: str
+    agent: str
+    why: str
+    now: datetime
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    books: Mapping[str, bytes] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{CASES_DIR}/{self.name}.json"
+
+    def render(self) -> bytes:
+        data = {
+            "version": _VERSION, "agent": self.agent, "why": self.why, "run": self.run, "now": iso(self.now),
+            "inputs": {name: _text(data) for name, data in sorted(self.inputs.items())},
+            "books": {name: _text(data) for name, data in sorted(self.books.items())},
+            "expected": self.expected,
+        }  # fmt: skip
+        return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
+
+
+def parse(data: bytes, path: str) -> Case:
+    """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
+    try:
+        found = json.loads(data)
+        if found["version"] != _VERSION:
+            raise ValueError("another version")
+        return Case(
+            path.rsplit("/", 1)[-1].removesuffix(".json"), str(found["agent"]), str(found["why"]),
+            datetime.fromisoformat(found["now"]),
+            {str(k): _bytes(v) for k, v in found["inputs"].items()},
+            {str(k): _bytes(v) for k, v in found["books"].items()},
+            dict(found["expected"]), str(found["run"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a regression case: {error}") from None
+
+
+def _text(data: bytes) -> Any:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _bytes(value: Any) -> bytes:
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode("utf-8")
+
+
+class Files(Snapshot):
+    """A few files that stand in for a commit."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self.commit = None
+        self.tree = None
+        self.hash_name = "sha1"
+
+    def entry(self, path: str) -> TreeEntry | None:
+        data = self.files.get(path)
+        return None if data is None else TreeEntry("100644", blob_id(data, self.hash_name))
+
+    def read(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+        below = prefix.strip("/")
+        return {
+            path: ("100644", blob_id(data, self.hash_name)) for path, data in self.files.items()
+            if not below or path == below or path.startswith(f"{below}/")
+        }  # fmt: skip
+
+
+class Recording(Snapshot):
+    """A commit that remembers which files were read of it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.inner = snapshot
+        self.commit, self.tree, self.hash_name = snapshot.commit, snapshot.tree, snapshot.hash_name
+        self.files: dict[str, bytes] = {}
+
+    def entry(self, path: str) -> TreeEntry | None:
+        return self.inner.entry(path)
+
+    def read(self, path: str) -> bytes | None:
+        data = self.inner.read(path)
+        if data is not None:
+            self.files[path] = data
+        return data
+
+    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+        return self.inner.entries(prefix)
+
+
+def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Case], list[Finding]]:
+    """The cases of a commit, with those of a proposal in their place (None: removed); and files that are none."""
+    paths = {p for p in snapshot.entries(CASES_DIR) if p.endswith(".json")} | set(texts)
+    cases, findings = [], []
+    for path in sorted(paths):
+        data = texts[path] if path in texts else snapshot.read(path)
+        if data is None:
+            continue
+        try:
+            cases.append(parse(data, path))
+        except ValueError as error:
+            findings.append(
+                Finding("regression-format", str(error), Place(path), "Restore it, or have its removal approved.")
+            )
+    return cases, findings
+
+
+def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
+    """Cases that are not as they were approved, other than those that the proposal itself changes."""
+    if snapshot.read(CASES) is None:
+        return []
+    record = approvals.read(CASES)
+    if record is None or record.kind != "cases":
+        return [
+            Finding(
+                "regression-unknown", "the list of regression cases cannot be verified on this machine",
+                Place(CASES), "Say whether you trust who approved it: cleared trust.",
+            )
+        ]  # fmt: skip
+    findings = []
+    for path, digest in sorted(record.cases.items()):
+        data = snapshot.read(path)
+        if path in set(proposed) or (data is not None and digest_of(data) == digest):
+            continue
+        what = "is gone" if data is None else "was changed"
+        findings.append(
+            Finding(
+                "regression-changed",
+                f"this regression case {what} without having been approved",
+                Place(path),
+                f"Restore it from git, or have it approved: cleared agent propose {path}.",
+            )
+        )
+    return findings
+
+
+def replay(
+    case: Case, world: World, repo: Repository, script: Script, executor: MakeExecutor
+) -> tuple[Rehearsal, list[str]]:
+    """Run the case; what came of it, and in words how that is not what was expected."""
+    found = rehearse(
+        world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now
+    )
+    legs = case.expected.get("legs")
+    return found, _legs(legs, found) if legs is not None else compare(case, found)
+
+
+def compare(case: Case, found: Rehearsal) -> list[str]:
+    """How the effects differ from the expected ones, entry by entry."""
+    expected, effects = case.expected, plain(found.effects)
+    if found.error is not None:
+        return [f"it fails: {found.error}"]
+    if found.violations:
+        return [f"it breaks an invariant: {found.violations[0]}"]
+    before = Rehearsal(found.label, None, None, tuple(expected.get("entries", ())), (), ())
+    after = Rehearsal(found.label, None, None, tuple(effects["entries"]), (), ())
+    diff = HistoryDiff()
+    diff.add(Occasion(found.label, Files({}), {}), {}, before, after)
+    said = [
+        f"{e['date']} {e['description'][:60]} {e['amount']}: {_brief(e['before'])} became {_brief(e['after'])}"
+        for e in diff.entries
+    ]
+    return said + [
+        f"{key}: {_short(expected[key])} became {_short(effects[key])}"
+        for key in ("cards", "events", "lines", "files") if key in expected and expected[key] != effects[key]
+    ]  # fmt: skip
+
+
+def _legs(expected: Mapping[str, Any], found: Rehearsal) -> list[str]:
+    if found.error is not None:
+        return [f"it fails: {found.error}"]
+    entries = {str(e["reference"]): e for e in plain(list(found.entries))}
+    said = []
+    for reference, legs in expected.items():
+        entry = entries.get(reference)
+        got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
+        if got is None or sorted(got, key=str) != sorted(legs, key=str):
+            shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
+            said.append(f"{shown}: to be {_accounts(legs)}, but it is {_accounts(got) if got else 'not posted'}")
+    return said
+
+
+def _accounts(legs: Iterable[Iterable[Any]]) -> str:
+    return ", ".join(f"{account} {'+' if str(d) not in ('0', '0.00', '') else '-'}" for account, d, _ in legs)
+
+
+def _brief(values: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{k} {v}" for k, v in values.items()) if values else "nothing"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) < 200 else f"{text[:200]}…"
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from JSON, so that what was stored and what is new can be compared."""
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,100 @@
+"""What a script is rehearsed over: an empty folder, a made-up month, the latest real files; and pinning these.
+
+An approval binds to the effects of a rehearsal. So that the same rehearsal can be held again, its clock and the digests
+of its real files are pinned when a change is proposed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cleared.clock import iso
+from cleared.gate.history import Occasion, latest_inputs, occasion_of, waiting_files
+from cleared.gate.synthetic import synthetic_files
+from cleared.ledger.bank import parse_imports
+from cleared.runs.host import Host
+from cleared.vcs import Repository, Snapshot
+
+EMPTY = "an empty import folder"
+SYNTHETIC = "a made-up month"
+
+
+class Unpinned(Exception):
+    """The rehearsal cannot be held again; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """``now``: the clock; ``run``: whose files, or ``files``: name → SHA-256 of what waited in ``import/``."""
+
+    now: datetime
+    run: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        return {"now": iso(self.now), "run": self.run, "files": dict(self.files)}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Pin:
+        """Raises ``ValueError`` or ``KeyError`` for what is not one."""
+        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]))
+
+
+def occasions(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin | None) -> tuple[
+    list[Occasion], Pin
+]:  # fmt: skip
+    """The occasions, and their pin. With a ``pin``: those again; raises ``Unpinned`` where that cannot be."""
+    now = pin.now if pin else host.clock.now().replace(microsecond=0)
+    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    found = [
+        Occasion(EMPTY, snapshot, {}, now),
+        Occasion(SYNTHETIC, snapshot, synthetic_files(host.config, today - timedelta(days=1)), now),
+    ]
+    if pin is None:
+        real = latest_inputs(host, repo, snapshot, agent)
+        if real is None:
+            return found, Pin(now)
+        waiting = real.after is None
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in real.inputs.items()} if waiting else {}
+        pin = Pin(now, None if waiting else real.run, files)
+    else:
+        real = _again(host, repo, snapshot, agent, pin)
+    if real is not None:
+        found.append(Occasion(real.label, real.snapshot, real.inputs, now, real.after, real.run))
+    return found, pin
+
+
+def _again(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin) -> Occasion | None:
+    if pin.run is not None:
+        real = occasion_of(host, repo, agent, pin.run)
+        if real is None:
+            raise Unpinned(f"the files of run {pin.run}, which it was rehearsed over, are not here any more")
+        return real
+    if not pin.files:
+        return None
+    here = waiting_files(host)
+    by_digest = {hashlib.sha256(data).hexdigest(): data for data in here.values()}
+    missing = [name for name, digest in pin.files.items() if digest not in by_digest]
+    if missing:
+        done = _processed(host, snapshot)
+        by_digest |= {d: data for d, data in done.items() if d in pin.files.values()}
+        missing = [name for name, digest in pin.files.items() if digest not in by_digest]
+    if missing:
+        raise Unpinned(f"import/{missing[0]}, which it was rehearsed over, is not here any more")
+    return Occasion("the files waiting in import/", snapshot, {n: by_digest[d] for n, d in pin.files.items()})
+
+
+def _processed(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
+    known = {r.file_sha256 for r in parse_imports(snapshot.read(host.layout.imports), host.layout.imports)}
+    found = {}
+    for path in snapshot.entries(host.layout.processed_dir):
+        data = snapshot.read(path)
+        digest = hashlib.sha256(data).hexdigest() if data is not None else ""
+        if digest in known and data is not None:
+            found[digest] = data
+    return found

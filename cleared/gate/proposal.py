@@ -1,0 +1,188 @@
+"""Proposals as they are kept: a folder each under ``queue/proposals/``, so that they travel with every clone.
+
+    queue/proposals/P7-1a2b3c4d/proposal.json     what, by whom, what the gate said, what it would do
+    queue/proposals/P7-1a2b3c4d/files/agents/…    the new texts
+    queue/proposals/P7-1a2b3c4d/decision.json     what became of it
+
+The second half of the name keeps apart what two clones have both numbered P7.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from cleared.approvals.record import digest_of
+from cleared.cards.model import card_id
+from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.gate.candidate import Change
+from cleared.gate.occasions import Pin
+from cleared.ledger.source import Source
+
+FOLDER: Final = "queue/proposals"
+_NAME: Final = re.compile(r"P([1-9][0-9]{0,8})-[0-9a-f]{8}")
+_VERSION: Final = 1
+
+Status = Literal["open", "approved", "rejected", "stale", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a proposal. ``reason``: why it was rejected, or what came instead."""
+
+    status: Status
+    by: str
+    at: str
+    reason: str = ""
+
+    def render(self) -> bytes:
+        data = {"status": self.status, "by": self.by, "at": self.at, "reason": self.reason}
+        return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """``data`` is all that ``proposal.json`` holds; what is used of it in decisions has a name here."""
+
+    folder: str
+    data: Mapping[str, Any]
+    decision: Decision | None = None
+    texts: Mapping[str, bytes | None] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """``P7``."""
+        return self.folder.split("-")[0]
+
+    @property
+    def number(self) -> int:
+        return int(self.id[1:])
+
+    @property
+    def status(self) -> Status:
+        return self.decision.status if self.decision else "open"
+
+    @property
+    def digest(self) -> str:
+        return str(self.data["digest"])
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.data["fingerprint"])
+
+    @property
+    def title(self) -> str:
+        return str(self.data["title"])
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(f["path"]) for f in self.data["files"]]
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents it changes."""
+        return [str(f["path"]).rsplit("/", 1)[-1].removesuffix(".py") for f in self.data["files"]
+                if f["kind"] == "agent"]  # fmt: skip
+
+    @property
+    def by_human(self) -> bool:
+        return bool(self.data["author"]["human"])
+
+    @property
+    def pins(self) -> dict[str, Pin]:
+        return {agent: Pin.of(pin) for agent, pin in self.data["pins"].items()}
+
+    @property
+    def card(self) -> str:
+        """The id of its card."""
+        return card_id("proposal", self.folder)
+
+    def changes(self, olds: Mapping[str, bytes | None]) -> list[Change]:
+        """Its changes against what is approved now (``olds``)."""
+        return [Change(str(f["path"]), f["kind"], olds[str(f["path"])], self.texts[str(f["path"])])
+                for f in self.data["files"]]  # fmt: skip
+
+    def intact(self) -> str:
+        """Which file is not the one that was reviewed; empty where all are."""
+        for file in self.data["files"]:
+            text = self.texts.get(file["path"])
+            if ("" if text is None else digest_of(text)) != file["digest"]:
+                return f"{FOLDER}/{self.folder}/files/{file['path']}"
+        return ""
+
+    def shown(self) -> dict[str, Any]:
+        """The proposal as ``--json`` prints it."""
+        decided = self.decision
+        return {
+            "id": self.id, "status": self.status, **{k: v for k, v in self.data.items() if k != "version"},
+            "card_id": self.card,
+            "decided_by": decided.by if decided else None, "decided_at": decided.at if decided else None,
+            "reason": decided.reason if decided else None,
+        }  # fmt: skip
+
+
+def render(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps({"version": _VERSION, **data}, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
+
+
+def load(source: Source) -> list[Proposal]:
+    """All proposals, oldest first. Raises ``WorkspaceError`` for one that cannot be read."""
+    found: dict[str, None] = {}
+    for path in source.paths(FOLDER):
+        name = path[len(FOLDER) + 1 :].split("/", 1)[0]
+        if _NAME.fullmatch(name):
+            found[name] = None
+    return sorted((_load(source, name) for name in found), key=lambda p: (p.number, p.folder))
+
+
+def _load(source: Source, name: str) -> Proposal:
+    path = f"{FOLDER}/{name}/proposal.json"
+    try:
+        data = json.loads(source.read(path) or b"")
+        if data.pop("version") != _VERSION:
+            raise ValueError("another version")
+        said = source.read(f"{FOLDER}/{name}/decision.json")
+        decision = Decision(**json.loads(said)) if said is not None else None
+        texts = {str(f["path"]): source.read(f"{FOLDER}/{name}/files/{f['path']}") for f in data["files"]}
+        proposal = Proposal(name, data, decision, texts)
+        _ = (proposal.digest, proposal.fingerprint, proposal.title, proposal.by_human, proposal.pins, data["base"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise WorkspaceError(
+            "this proposal cannot be read", place=Place(path), remedy=f"Restore it: git checkout -- {FOLDER}/{name}"
+        ) from None
+    return proposal
+
+
+def find(proposals: Iterable[Proposal], text: str) -> Proposal:
+    """By ``P7``, or its folder's whole name where there are two. Raises ``UsageError``."""
+    known = list(proposals)
+    found = [p for p in known if text.upper() == p.id.upper() or text == p.folder]
+    if len(found) > 1:
+        raise UsageError(
+            f"{text} is {len(found)} proposals, from different clones",
+            remedy=f"Name one in full: {', '.join(p.folder for p in found)}.",
+        )
+    if not found:
+        waiting = [p.id for p in known if p.status == "open"]
+        raise UsageError(
+            f"there is no proposal {text!r}", remedy=f"Open: {', '.join(waiting) or 'none'} (cleared queue list)."
+        )
+    return found[0]
+
+
+def must_be_open(proposal: Proposal) -> None:
+    """Raises ``PolicyError`` where it was decided."""
+    decided = proposal.decision
+    if decided is not None:
+        more = f": {decided.reason}" if decided.reason else ""
+        raise PolicyError(
+            f"{proposal.id} is {decided.status} already, by {decided.by} on {decided.at[:10]}{more}",
+            remedy="Propose again if it should become live: cleared agent propose.",
+        )
+
+
+def next_number(proposals: Iterable[Proposal]) -> int:
+    return max((p.number for p in proposals), default=0) + 1

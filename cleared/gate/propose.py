@@ -1,0 +1,153 @@
+"""Proposing: a candidate that passed the gate becomes a tracked proposal with a card. The live scripts stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleared.approvals.record import digest_of
+from cleared.cards.model import Card
+from cleared.clock import iso
+from cleared.errors import CheckFailed
+from cleared.gate import budget, words
+from cleared.gate.check import Gate, Report
+from cleared.gate.proposal import FOLDER, Decision, Proposal, load, next_number, render
+from cleared.runs.attempt import MakeExecutor
+from cleared.runs.desk import Decided, Desk, actor, decide
+from cleared.runs.host import Host
+from cleared.runs.source import CommittedSource
+from cleared.workspace.files import write_atomic
+from cleared.workspace.lock import ensure_state_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote the change; ``human`` is false for programs and models, to which budgets apply."""
+
+    name: str
+    human: bool = True
+
+
+class GateFailed(CheckFailed):
+    """The candidate does not pass; nothing was proposed. ``report`` has all findings."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        shown = [f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in report.findings[:20]]
+        more = f"\n  … and {len(report.findings) - 20} more" if len(report.findings) > 20 else ""
+        super().__init__("it does not pass the gate; nothing was proposed:\n" + "\n".join(shown) + more)
+
+
+def propose(
+    host: Host, executor: MakeExecutor, targets: list[str], *, message: str = "", author: Author | None = None
+) -> tuple[Proposal, bool]:
+    """Propose the working copies of ``targets``; the proposal, and whether it is new (an open one of the same change
+    is the same proposal).
+
+    Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
+    ``PolicyError`` over budget. Nothing is changed then.
+    """
+    author = author or Author(actor())
+    made: list[tuple[Proposal, bool]] = []
+
+    def act(desk: Desk) -> Decided | None:
+        with Gate(host, executor, desk.repo) as gate:
+            candidate = gate.gather(targets)
+            known = load(CommittedSource(desk.snapshot))
+            same = [p for p in known if p.fingerprint == candidate.fingerprint and p.status == "open"]
+            if same:
+                made.append((same[-1], False))
+                return None
+            if not author.human:
+                paths = [c.path for c in candidate.changes]
+                budget.charge(host, known, gate.scripts.approvals, paths, desk.context.now)
+            report = gate.examine(candidate)
+            if not report.passed:
+                raise GateFailed(report)
+            new, files = write(host, desk, gate, report, known, author, message)
+        made.append((new, True))
+        for old in known:
+            # One change at a time is asked about: the newer takes the older's place.
+            if old.status == "open" and set(old.paths) <= set(new.paths):
+                files |= settle(desk, old, "superseded", f"{new.id} took its place")
+        return Decided(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
+
+    commit = decide(host, "agent propose", act, by=author.name, mark="Proposed")
+    if commit is not None:
+        remember(host, made[0][0])
+    return made[0]
+
+
+def write(
+    host: Host, desk: Desk, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
+) -> tuple[Proposal, dict[str, bytes | None]]:
+    """A proposal from a passed report, its files, and its card (staged)."""
+    approvals = gate.scripts.approvals
+    old_grants: dict[str, list[str]] = {}
+    for path in report.subjects:
+        held, record = approvals.holding(path)
+        if held is not None:
+            source = held.decode("utf-8", "replace")
+            old_grants[path] = sorted(record.grants if record else gate.scripts.grants(source, path))
+    refused = [p for p in known if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
+    before = None
+    if refused and refused[-1].decision:
+        said = refused[-1].decision
+        before = {"id": refused[-1].id, "by": said.by, "at": said.at, "reason": said.reason}
+    told = f"The same change was rejected before, by {before['by']}: {before['reason']}" if before else ""
+    title = words.title(report, host)
+    lines = words.card(report, host, old_grants, message, author.name, told)
+    history, synthetic = report.behaviour(), report.behaviour("synthetic")
+    data: dict[str, Any] = {
+        "title": title, "author": {"name": author.name, "human": author.human}, "message": message,
+        "created_at": iso(desk.context.now), "base": report.base,
+        "files": [
+            {"path": c.path, "kind": c.kind, "old": "" if c.old is None else digest_of(c.old), "digest": c.digest}
+            for c in report.candidate.changes
+        ],
+        "fingerprint": report.candidate.fingerprint, "digest": report.digest, "effects": report.effects,
+        "grants": report.grants, "old_grants": old_grants,
+        "pins": {agent: pin.data() for agent, pin in report.pins.items()},
+        "card": lines, "rejected_before": before, "checks": report.data(),
+        "behaviour": {
+            "history": history.data(), "synthetic": synthetic.data(),
+            "warnings": [w.message for w in report.warnings],
+        },
+    }  # fmt: skip
+    name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
+    texts = {c.path: c.new for c in report.candidate.changes}
+    proposal = Proposal(name, data, None, texts)
+    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render(data)}
+    files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
+    desk.context.cards.add(
+        Card(
+            proposal.card, "proposal", f"{proposal.id}: {title}", iso(desk.context.now), None, None,
+            proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": lines},
+        )
+    )  # fmt: skip
+    return proposal, files
+
+
+def settle(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
+    """The files that say what became of a proposal; its card is resolved (staged)."""
+    at = iso(desk.context.now)
+    desk.context.cards.resolve(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
+    return {f"{FOLDER}/{proposal.folder}/decision.json": Decision(status, desk.by, at, reason).render()}
+
+
+def remember(host: Host, proposal: Proposal) -> None:
+    """Note that this machine itself examined the proposal: what came from elsewhere is examined again, whole."""
+    ensure_state_dir(host.layout.state_dir)
+    write_atomic(_mark(host, proposal), digest_of(render(proposal.data)).encode("ascii"), fsync=False)
+
+
+def was_examined_here(host: Host, proposal: Proposal) -> bool:
+    try:
+        return _mark(host, proposal).read_bytes() == digest_of(render(proposal.data)).encode("ascii")
+    except OSError:
+        return False
+
+
+def _mark(host: Host, proposal: Proposal) -> Path:
+    return host.layout.state_dir / "examined" / proposal.folder

@@ -1,0 +1,123 @@
+"""``test add``: what a run did becomes a regression case. That only makes the gate stricter, so it is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cleared.approvals.record import canonical_digest
+from cleared.errors import PolicyError, UsageError
+from cleared.gate.approve import Signer, sign_cases
+from cleared.gate.cases import Case, Recording, plain
+from cleared.gate.check import Gate
+from cleared.gate.history import occasion_of
+from cleared.gate.rehearse import Rehearsal, World, rehearse
+from cleared.gate.surface import refuse_in_job
+from cleared.primitives.journal import show_json
+from cleared.runs.attempt import MakeExecutor
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host
+from cleared.runs.scripts import Scripts
+from cleared.runs.session import open_books
+from cleared.runs.source import CommittedSource
+from cleared.vcs import Snapshot, history
+
+
+def add_case(
+    host: Host, executor: MakeExecutor, run: str, *, why: str = "", corrections: Mapping[str, int] | None = None
+) -> tuple[Case, str]:
+    """Make a case of a committed run; the case and the commit.
+
+    ``corrections``: entry id → the account it should have had; then only these entries are held to anything.
+    Raises ``UsageError`` where there is no such run, or its input is not in the repository, ``PolicyError`` where
+    running it again does not do the same.
+    """
+    refuse_in_job()
+    made: list[Case] = []
+
+    def act(desk: Desk) -> Decided | None:
+        found = history.find_by_trailer(host.root, "Run", run) or [
+            c for c in history.log(host.root, 5_000, grep="Run: ")
+            if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
+        ]  # fmt: skip
+        commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
+        if len(commits) != 1:
+            what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
+            raise UsageError(what, remedy="cleared run list shows them.")
+        agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
+        occasion = occasion_of(host, desk.repo, agent, run_id)
+        if occasion is None or occasion.now is None or occasion.after is None:
+            raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
+        with Gate(host, executor, desk.repo) as gate:
+            path = host.layout.agent_path(agent)
+            source = occasion.after.read(path) or b""
+            scripts = Scripts(host, desk.snapshot, texts={path: source})
+            script = scripts.agent(agent)
+            books = Recording(occasion.snapshot)
+            rehearsal = rehearse(
+                World(host, scripts), desk.repo, books, script, gate.executor, label=f"run {run_id}",
+                inputs=occasion.inputs, now=occasion.now,
+            )  # fmt: skip
+            _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
+            expected = plain(rehearsal.effects)
+            del expected["error"], expected["violations"]
+            if corrections:
+                expected = {"legs": _corrected(host, occasion.after, corrections)}
+            name = f"{agent}-{run_id.rsplit('-', 1)[-1]}" + ("-corrected" if corrections else "")
+            case = Case(name, agent, why, occasion.now, occasion.inputs, books.files, expected, run_id)
+            made.append(case)
+            if desk.snapshot.read(case.path) == case.render():
+                return None
+            signer = Signer(host, gate.scripts.approvals, desk)
+            signer.files[case.path] = case.render()
+            sign_cases(signer, gate.scripts.approvals, {case.path: case.render()}, {})
+        return Decided(f"test: {name} is a regression case", signer.files)
+
+    commit = decide(host, f"test add {run}", act)
+    if commit is None:
+        raise PolicyError(f"{made[0].name} is a regression case already", remedy="Nothing needs doing.")
+    return made[0], commit
+
+
+def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehearsal, run: str) -> None:
+    """Raises ``PolicyError`` where a replay does not post what the run posted."""
+    if rehearsal.error is not None or rehearsal.violations:
+        why = rehearsal.error or rehearsal.violations[0]
+        raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
+    old, _ = open_books(host, CommittedSource(before))
+    new, _ = open_books(host, CommittedSource(after))
+    known = {e.entry_id for e in old.entries()}
+    posted = [_bare(show_json(e)) for e in new.entries() if e.entry_id not in known]
+    replayed = [_bare(e) for e in plain(list(rehearsal.entries))]
+    if sorted(posted) != sorted(replayed):
+        raise PolicyError(
+            f"run {run} does not do the same when it is replayed",
+            remedy="It depends on something that is not kept; use another run.",
+        )
+
+
+def _bare(entry: Mapping[str, Any]) -> str:
+    """An entry without its ids, as a text that can be compared."""
+    lines = [{k: v for k, v in line.items() if k != "leg_id"} for line in entry["lines"]]
+    return canonical_digest({k: v for k, v in entry.items() if k != "entry_id"} | {"lines": lines})
+
+
+def _corrected(host: Host, after: Snapshot, corrections: Mapping[str, int]) -> dict[str, Any]:
+    """Bank line → the legs its entry should have had: the account given, in place of the only one not of a bank."""
+    books, _ = open_books(host, CommittedSource(after))
+    banks = set(host.ledger_accounts.values())
+    legs = {}
+    for entry_id, account in corrections.items():
+        entry = books.existing(entry_id)
+        others = [leg for leg in entry.legs if leg.account_id not in banks]
+        if len(others) != 1 or not entry.reference:
+            raise UsageError(f"{entry_id} is not an entry of a bank line with one other account")
+        why = books.chart.why_not_postable(account, entry.date)
+        if why:
+            raise UsageError(why[0], remedy=why[1])
+        legs[entry.reference] = [
+            [account if line["account_id"] == others[0].account_id else line["account_id"], line["debit"],
+             line["credit"]]
+            for line in show_json(entry)["lines"]
+        ]  # fmt: skip
+    return legs

@@ -1,0 +1,123 @@
+"""Rolling back: the version before comes back, the live one is quarantined. What it posted stays, and is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cleared.approvals import trust
+from cleared.approvals.record import Record, digest_of, record_path, short, text_path
+from cleared.approvals.standing import Approvals
+from cleared.errors import Place, PolicyError, UsageError
+from cleared.gate.approve import Signer
+from cleared.gate.history import parent_of
+from cleared.gate.surface import refuse_in_job
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host
+from cleared.runs.scripts import Scripts
+from cleared.runs.session import open_books
+from cleared.runs.source import CommittedSource
+from cleared.vcs import Snapshot, blob_id, history
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """``to`` is empty where there was no version before: the file is gone then, its text kept among the records."""
+
+    path: str
+    quarantined: str
+    to: str
+    commit: str
+    kept: str
+    entries: list[dict[str, Any]]
+
+
+def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
+    """Bring back the approved version before the committed one, which may not run again until it is approved again.
+
+    Raises ``UsageError`` where there is no such agent, ``PolicyError`` where its working copy has changes, and inside
+    a job.
+    """
+    refuse_in_job()
+    path = host.layout.agent_path(name)
+    done: list[tuple[str, str, bytes]] = []
+    withdrawn: list[Record] = []
+    workspace: list[str] = []
+
+    def act(desk: Desk) -> Decided:
+        scripts = Scripts(host, desk.snapshot)
+        approvals = scripts.approvals
+        live = desk.snapshot.read(path)
+        if live is None:
+            raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
+        full = host.root / path
+        if not full.is_file() or full.is_symlink() or full.read_bytes() != live:
+            raise PolicyError(
+                "the working copy has changes that would be lost", place=Place(path),
+                remedy=f"Keep them elsewhere, then: git checkout -- {path}.",
+            )  # fmt: skip
+        digest = digest_of(live)
+        target = _before(approvals, path, digest)
+        signer = Signer(host, approvals, desk)
+        workspace.append(signer.workspace)
+        said = " ".join(reason.split()) or "rolled back"
+        signer.sign(
+            kind="quarantine", path=path, digest=digest, reason=said[:2_000],
+            previous=digest_of(target) if target is not None else "",
+        )  # fmt: skip
+        found = approvals.read(record_path(path, digest))
+        if found is not None:
+            withdrawn.append(found)
+        if desk.snapshot.read(record_path(path, digest)) is not None:
+            signer.files[record_path(path, digest)] = None
+        signer.files[text_path(path, digest)] = live
+        signer.files[path] = target
+        done.append((digest, digest_of(target) if target is not None else "", live))
+        to = f"to {short(digest_of(target))}" if target is not None else "to nothing: there was no version before"
+        marks = (("Quarantined", digest), ("Approved-by", desk.by))
+        return Decided(f"agent: {name} rolled back {to}", signer.files, marks)
+
+    commit = decide(host, f"agent rollback {name}", act)
+    assert commit is not None
+    digest, to, live = done[0]
+    # Bringing the old commit back with plain git must not bring its approval back on this machine.
+    trust.withdraw(workspace[0], [r.id for r in withdrawn])
+    return RolledBack(path, digest, to, commit, text_path(path, digest), posted_by(host, path, live))
+
+
+def _before(approvals: Approvals, path: str, digest: str) -> bytes | None:
+    """The approved version before this one; the last that was, where this one never was."""
+    versions = approvals.versions(path)
+    own = next((r for r in reversed(versions) if r.digest == digest), None)
+    for record in reversed(versions):
+        if record.digest != digest and (own is None or record.serial < own.serial):
+            text = approvals.text(record)
+            if text is not None:
+                return text
+    starter = approvals.starters.get(path)
+    if starter is not None and digest_of(starter) != digest and approvals.standing(path, starter).may_run:
+        return starter
+    return None
+
+
+def posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
+    """The entries that runs of this version posted and that still stand, oldest first."""
+    with host.reading() as repo:
+        now, _ = open_books(host, CommittedSource(Snapshot(repo, repo.head())))
+        ids: set[str] = set()
+        for commit in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
+            parent = parent_of(repo, commit.id)
+            if "Event" not in commit.trailers or parent is None:
+                continue
+            before, _ = open_books(host, CommittedSource(Snapshot(repo, parent)))
+            after, _ = open_books(host, CommittedSource(Snapshot(repo, commit.id)))
+            for file in history.commit_info(host.root, commit.id).files or ():
+                month = host.layout.journal_month(file)
+                if month is not None:
+                    ids |= {e.entry_id for e in after.entries(*month)} - {e.entry_id for e in before.entries(*month)}
+        found = [now.entry(entry_id) for entry_id in sorted(ids)]
+        return [
+            {"entry_id": e.entry_id, "date": e.date.isoformat(), "amount": str(e.amount), "description": e.description,
+             "status": e.status}
+            for e in found if e is not None and e.status != "voided"
+        ]  # fmt: skip

@@ -1,0 +1,50 @@
+"""The static stages: lint, traps, types. They read the text only."""
+
+from __future__ import annotations
+
+import contextlib
+
+from cleared.gate.stage import StageResult, Subject, result_of
+from cleared.gate.traps import traps
+from cleared.registry import describe
+from cleared.registry.primitive import Registry
+from cleared.runs.session import open_books
+from cleared.runs.source import CommittedSource
+from cleared.sandbox.header import parse_header
+from cleared.sandbox.lint import lint
+from cleared.sandbox.typecheck import TypeChecker
+
+
+class Static:
+    """The type checkers are kept warm, one for each set of grants."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._checkers: dict[frozenset[str], TypeChecker] = {}
+
+    def lint(self, subject: Subject) -> StageResult:
+        header, findings = parse_header(subject.source, subject.file, kind=subject.kind)
+        subject.header = header
+        rules = subject.then.host.config.gate.rules
+        return result_of("lint", [*findings, *lint(subject.source, subject.file)], rules)
+
+    def traps(self, subject: Subject) -> StageResult:
+        host = subject.then.host
+        books, _ = open_books(host, CommittedSource(subject.now.scripts.snapshot))
+        grants = subject.header.grants if subject.header else None
+        return result_of(
+            "traps", traps(subject.source, subject.file, host.registry, books.chart, grants), host.config.gate.rules,
+            grants=sorted({host.registry[n].grant for n in subject.grants}), primitives=sorted(subject.grants),
+        )  # fmt: skip
+
+    def types(self, subject: Subject) -> StageResult:
+        host = subject.then.host
+        grants = subject.header.grants if subject.header else None
+        allowed = frozenset(n for n, p in host.registry.items() if grants is None or p.grant in grants or n in grants)
+        checker = self._checkers.get(allowed)
+        if checker is None:
+            stubs = describe.stubs(Registry(host.registry[n] for n in host.registry if n in allowed))
+            checker = self._stack.enter_context(TypeChecker(stubs))
+            self._checkers[allowed] = checker
+        inputs = subject.header.args if subject.header and subject.kind == "script" else ()
+        return result_of("types", checker.check(subject.source, subject.file, inputs), host.config.gate.rules)

@@ -1,0 +1,44 @@
+"""Decisions come from a person: refused inside the process tree of a job, whoever started it and however it hides."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from cleared.errors import PolicyError
+
+JOB: Final = "CLEARED_JOB"
+"""Set in the environment of every job; a child that clears its own cannot clear its ancestors'."""
+
+
+def refuse_in_job() -> None:
+    """Raises ``PolicyError`` where this process, or one that it descends from, is a job."""
+    job = os.environ.get(JOB) or _of_ancestors()
+    if job:
+        raise PolicyError(
+            f"a decision is not for a job to make (this is inside job {job[:80]})",
+            remedy="Decide it yourself, in a terminal of your own.",
+        )
+
+
+def _of_ancestors() -> str:
+    """The job among the ancestors, as their environments were when they started (Linux; elsewhere none is seen)."""
+    pid, seen = os.getppid(), set[int]()
+    marker = f"{JOB}=".encode()
+    while pid > 1 and pid not in seen:
+        seen.add(pid)
+        folder = Path(f"/proc/{pid}")
+        try:
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            environment = b""  # another user's: not one of our jobs
+        for entry in environment.split(b"\0"):
+            if entry.startswith(marker):
+                return entry[len(marker) :].decode("utf-8", "replace")
+        try:
+            stat = (folder / "stat").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return ""
+        pid = int(stat.rsplit(")", 1)[1].split()[1])
+    return ""
