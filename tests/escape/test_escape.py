@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import json
 import os
 import secrets
@@ -24,10 +23,9 @@ from peers import BRIDGE, peer, request, script
 from cleared import app
 from cleared.clock import iso
 from cleared.errors import ClearedError
-from cleared.runs import attempt as attempts
-from cleared.runs import scripts as run_scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.runs.host import Host
+from cleared.runs.scripts import Script, Scripts
 from cleared.runs.trace import Traces
 from cleared.sandbox.header import Header
 from cleared.sandbox.lint import lint
@@ -70,16 +68,11 @@ class World:
         """Run a text that nothing has checked, with all primitives but ``git_commit``: result, refusal, all it told."""
         names = frozenset(self.host.registry) - {"git_commit"}
         header = Header("Escape", grants=tuple(sorted(names)), timeout=SECONDS, memory_mb=MEMORY_MB)
-        fields = {f.name for f in dataclasses.fields(run_scripts.Script)}
-        more: dict[str, Any] = {"grants": frozenset(self.host.registry)} if "grants" in fields else {}
-        made = run_scripts.Script(
-            "escape", "agents/escape.py", source, blob_id(source.encode("utf-8", "replace"), "sha1"), header, **more
-        )
+        blob = blob_id(source.encode("utf-8", "replace"), "sha1")
+        made = Script("escape", "agents/escape.py", source, blob, header, grants=names)
         snapshot = Snapshot(self.repo, self.repo.head())
-        options: dict[str, Any] = {"working_copy": True}
-        if "scripts" in inspect.signature(attempts.Attempt).parameters:
-            options = {"scripts": run_scripts.Scripts(self.host, snapshot, working_copy=True)}
-        attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, **options)
+        scripts = Scripts(self.host, snapshot, working_copy=True)
+        attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, scripts=scripts)
         traces = Traces(self.host.layout.state_dir)
         traces.begin(
             {"id": attempt.run_id, "agent": "escape", "dry_run": False, "started_at": iso(attempt.now),
