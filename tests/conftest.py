@@ -11,6 +11,14 @@ import pytest
 from harness import Workspace, environment, here
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test approves with the key of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLEARED_HOME", str(tmp_path_factory.mktemp("cleared-home")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def starting_point(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One workspace as ``cleared init`` makes it; tests get copies."""

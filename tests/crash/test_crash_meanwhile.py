@@ -30,6 +30,7 @@ from crash_books import (
     read,
 )
 from crash_kill import stopped_at
+from harness import Workspace
 
 from cleared import queries
 from cleared.app import open_workspace, run
@@ -315,7 +316,7 @@ def test_a_failed_run_then_a_good_one(root: Path) -> None:
     agent = root / "agents/ingest.py"
     good = agent.read_text()
     agent.write_text(good.replace('git_commit("import', 'journal_balance(9999)\n    git_commit("import'))
-    subprocess.run(["git", "commit", "-qam", "break it"], cwd=root, check=True, env=USER)
+    Workspace(root).commit("agents/ingest.py", *Workspace(root).approve("agents/ingest.py"), message="break it")
     for _ in range(2):
         result = run(open_workspace(root), "ingest")
         assert result.status == "failed"
@@ -323,7 +324,7 @@ def test_a_failed_run_then_a_good_one(root: Path) -> None:
         check_sound(root)
     assert len(cards(root, "failed_run")) == 1
     agent.write_text(good)
-    subprocess.run(["git", "commit", "-qam", "mend it"], cwd=root, check=True, env=USER)
+    Workspace(root).commit("agents/ingest.py", message="mend it")
     assert ingest(root) == []
     entries, _ = read(root)
     check_booked(root, entries, AFTER)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 from crash_books import AFTER, alive, check_booked, check_goes_on, check_sound, copy, git, ingest, read, workers_of
 from crash_kill import Child, stopped_at
+from harness import Workspace
 
 BUSY = '''"""
 name: Busy
@@ -76,9 +75,7 @@ def test_two_inits_at_once_make_one_workspace(tmp_path: Path) -> None:
 def test_a_computing_worker_dies_with_its_host(template: Path, tmp_path: Path) -> None:
     root = copy(template, tmp_path / "w")
     (root / "agents/busy.py").write_text(BUSY)
-    env = os.environ | {f"GIT_{w}_{k}": "a@b" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
-    subprocess.run(["git", "add", "agents"], cwd=root, check=True)
-    subprocess.run(["git", "commit", "-qm", "busy"], cwd=root, check=True, env=env)
+    Workspace(root).commit("agents/busy.py", *Workspace(root).approve("agents/busy.py"), message="busy")
     with Child() as host:
         host.start(root, ["run", "busy"])
         assert host.process.stdout is not None
