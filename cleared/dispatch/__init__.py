@@ -20,12 +20,15 @@ __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 _NO_PLACE: Final = Place()
 MAX_TRACED: Final = 100
 """Items of a list that the trace keeps."""
+MAX_WHOLE: Final = 2_000
+"""Calls of a run whose lists are traced at all: the trace is held until the run ends."""
 
 
-def _brief(value: Any) -> Any:
-    """A long list's beginning: a trace must not keep 100,000 entries alive until the run ends."""
-    if type(value) is list and len(value) > MAX_TRACED:
-        return [*value[:MAX_TRACED], f"… and {len(value) - MAX_TRACED} more"]
+def _brief(value: Any, calls: int) -> Any:
+    """What is kept of a value: the beginning of a long list; of a run's later calls no list at all."""
+    if type(value) is list and (len(value) > MAX_TRACED or (calls > MAX_WHOLE and value)):
+        kept = value[:MAX_TRACED] if calls <= MAX_WHOLE else []
+        return [*kept, f"… and {len(value) - len(kept)} more"]
     return value
 
 
@@ -118,10 +121,10 @@ class Dispatcher:
                 self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
             raise
         call.duration = self.monotonic() - call.started
-        call.result = _brief(result)
+        call.result = _brief(result, self.calls)
         if any(type(v) is list and len(v) > MAX_TRACED for v in (*args, *kwargs.values())):
-            call.args = tuple(_brief(v) for v in args)
-            call.kwargs = {k: _brief(v) for k, v in kwargs.items()}
+            call.args = tuple(_brief(v, self.calls) for v in args)
+            call.kwargs = {k: _brief(v, self.calls) for k, v in kwargs.items()}
         return result
 
     def _latch(self, error: ClearedError, call: Call) -> None:

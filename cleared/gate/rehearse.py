@@ -118,7 +118,7 @@ def _outcome(
         () if error else tuple(context.events),
         {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
         () if error else tuple(f.name for f in context.imports.moves().values()),
-        dict(Counter(c.name for c in attempt.calls)), violations,
+        dict(attempt.counts), violations,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ A run is an attempt and then a seal; a rehearsal is an attempt only.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,8 @@ from cleared.sandbox.limits import Limits
 from cleared.vcs import Repository, Snapshot
 
 MAX_DEPTH: Final = 8
+MAX_TRACED: Final = 100_000
+"""Calls of one run that are traced; a script can make a million in its time, and the host has to hold them."""
 
 
 class Executor(Protocol):
@@ -67,6 +70,8 @@ class Attempt:
         self.run_id = new_run_id(self.now)
         self.limits = limits_of(host, script.header)
         self.calls: list[Call] = []
+        """For the trace: the first of them; ``counts`` has all."""
+        self.counts: Counter[str] = Counter()
         self.printed: list[str] = []
         self.event: dict[str, Any] = {
             "id": event.key or f"{event.kind}:{self.run_id}", "kind": event.kind, "name": event.name,
@@ -79,7 +84,7 @@ class Attempt:
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=_allowed(host, script),
-            monotonic=host.clock.monotonic, record=self.calls.append,
+            monotonic=host.clock.monotonic, record=self._record,
         )  # fmt: skip
         self.sandbox: Executor | None = None
 
@@ -116,6 +121,11 @@ class Attempt:
             timezone=self.host.config.business.timezone, seed=self.run_id, inputs=inputs, on_print=self._print,
             deadline=self.started + self.limits.seconds,
         )  # fmt: skip
+
+    def _record(self, call: Call) -> None:
+        self.counts[call.name] += 1
+        if len(self.calls) < MAX_TRACED:
+            self.calls.append(call)
 
     def _print(self, text: str) -> None:
         self.printed.append(text)
