@@ -48,7 +48,8 @@ def own_key(root: Path, *, create: bool = False) -> Key | None:
     Raises ``WorkspaceError`` where the key lies inside the workspace, others can read it, or it is damaged.
     """
     folder = home()
-    if folder.resolve().is_relative_to(root.resolve()):
+    inside = root.resolve()
+    if any(place.resolve().is_relative_to(inside) for place in (folder, folder / _KEY)):
         raise WorkspaceError(
             f"the approval key would lie inside the workspace ({folder})",
             remedy="Set CLEARED_HOME to a folder outside of it: whoever can write here must not be able to approve.",

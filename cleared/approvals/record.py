@@ -26,6 +26,8 @@ CASES: Final = f"{FOLDER}/cases.json"
 WORKSPACE: Final = f"{FOLDER}/workspace"
 QUARANTINED: Final = ".quarantined.json"
 _VERSION: Final = 1
+_MAX_BYTES: Final = 8 << 20
+_MAX_TEXT: Final = 4_000
 
 Kind = Literal["script", "config", "cases", "quarantine"]
 
@@ -94,8 +96,10 @@ def signed(record: Record, key: Key) -> Record:
 
 def parse(data: bytes) -> Record:
     """The inverse of ``render``. Raises ``ValueError`` for anything else."""
-    found = json.loads(data)
+    if len(data) > _MAX_BYTES:
+        raise ValueError("not a record of approval: too large")
     try:
+        found = json.loads(data)
         if found.pop("version") != _VERSION:
             raise ValueError("another version")
         for name in ("grants",):
@@ -105,6 +109,8 @@ def parse(data: bytes) -> Record:
                  "base", "reason", "id", "key", "signature")  # fmt: skip
         if not all(isinstance(getattr(record, name), str) for name in texts):
             raise ValueError("a field is not a text")
+        if any(len(getattr(record, name)) > _MAX_TEXT for name in texts):
+            raise ValueError("a text is too long")
         if not all(isinstance(g, str) for g in record.grants):
             raise ValueError("a grant is not a text")
         if type(record.serial) is not int:

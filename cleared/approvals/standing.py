@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from cleared.approvals import trust
 from cleared.approvals.keys import own_key
@@ -23,6 +23,8 @@ from cleared.approvals.record import (
 from cleared.errors import Place, PolicyError
 from cleared.ledger.source import Source
 
+UNTRUSTED: Final = "with a key that is not trusted on this machine"
+"""The one doubt that trusting somebody removes."""
 State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved"]
 
 
@@ -53,7 +55,8 @@ class Approvals:
     @property
     def workspace(self) -> str:
         """The id that records are bound to; empty before the first approval."""
-        return (self.source.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+        found = (self.source.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+        return found if trust.is_id(found) else ""
 
     def standing(self, path: str, data: bytes) -> Standing:
         """What these bytes at ``path`` are worth."""
@@ -73,6 +76,8 @@ class Approvals:
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
             return Standing("unapproved", f"{where} is not its record of approval")
         why = self.doubt(record)
+        if why and why != UNTRUSTED:
+            return Standing("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         if why:
             return Standing("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         return Standing("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
@@ -90,7 +95,7 @@ class Approvals:
         if record.id in self._trust.withdrawn:
             return "that approval was withdrawn by a rollback"
         if record.key != self._own and record.key not in self._trust.keys:
-            return "with a key that is not trusted on this machine"
+            return UNTRUSTED
         return ""
 
     def read(self, path: str) -> Record | None:

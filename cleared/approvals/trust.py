@@ -19,6 +19,11 @@ from cleared.workspace.files import write_atomic
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
+def is_id(text: str) -> bool:
+    """Whether a text is a workspace's id; it comes from a file that anybody may have written, and names one here."""
+    return _ID.fullmatch(text) is not None
+
+
 @dataclass(slots=True)
 class Trust:
     """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more."""
@@ -29,6 +34,8 @@ class Trust:
 
     def save(self) -> None:
         """Raises ``WorkspaceError`` where it cannot be written."""
+        if not is_id(self.workspace):
+            raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
         path = _path(self.workspace)
         data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn)}
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
@@ -36,7 +43,7 @@ class Trust:
 
 def load(workspace: str) -> Trust:
     """What this user trusts of a workspace; nothing where nothing was said yet."""
-    if not _ID.fullmatch(workspace):
+    if not is_id(workspace):
         return Trust(workspace)
     path = _path(workspace)
     try:

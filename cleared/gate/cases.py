@@ -19,7 +19,7 @@ from cleared.clock import iso
 from cleared.errors import Place
 from cleared.gate.behaviour import HistoryDiff
 from cleared.gate.history import Occasion
-from cleared.gate.rehearse import Rehearsal, World, rehearse
+from cleared.gate.rehearse import Rehearsal, World, is_input_name, rehearse
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.scripts import Script
 from cleared.sandbox.finding import Finding
@@ -27,6 +27,7 @@ from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id
 
 CASES_DIR: Final = "tests/cases"
 _VERSION: Final = 1
+_MAX: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +60,52 @@ class Case:
 
 def parse(data: bytes, path: str) -> Case:
     """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
+    if len(data) > _MAX:
+        raise ValueError(f"not a regression case: larger than {_MAX >> 20} MB")
     try:
         found = json.loads(data)
         if found["version"] != _VERSION:
             raise ValueError("another version")
-        return Case(
-            path.rsplit("/", 1)[-1].removesuffix(".json"), str(found["agent"]), str(found["why"]),
+        case = Case(
+            path.rsplit("/", 1)[-1].removesuffix(".json"), _str(found["agent"]), _str(found["why"]),
             datetime.fromisoformat(found["now"]),
             {str(k): _bytes(v) for k, v in found["inputs"].items()},
             {str(k): _bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), str(found["run"]),
+            dict(found["expected"]), _str(found["run"]),
         )  # fmt: skip
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"not a regression case: {error}") from None
+        _check(case)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"not a regression case: {what[:200]}") from None
+    return case
+
+
+def _check(case: Case) -> None:
+    """Whoever wrote the file may have written anything. Raises ``ValueError`` or what Python says of wrong types."""
+    if case.now.tzinfo is None or not 1970 < case.now.year < 9000:
+        raise ValueError("its clock is not a time with a zone")
+    names = set(case.inputs)
+    for name in names:
+        parents = {name.rsplit("/", n)[0] for n in range(1, name.count("/") + 1)}
+        if not is_input_name(name) or parents & names:
+            raise ValueError(f"{name[:80]!r} is not the name of a file in the drop folder")
+    expected = case.expected
+    if "legs" in expected:
+        for reference, legs in expected["legs"].items():
+            _str(reference)
+            for account, debit, credit in legs:
+                if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
+                    raise ValueError("a leg is not [account, debit, credit]")
+        return
+    for entry in expected["entries"]:
+        for key in ("date", "description", "status", "amount"):
+            _str(entry[key])
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is not a text")
+    return value
 
 
 def _text(data: bytes) -> Any:
@@ -82,7 +116,7 @@ def _text(data: bytes) -> Any:
 
 
 def _bytes(value: Any) -> bytes:
-    return base64.b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode("utf-8")
+    return base64.b64decode(value["base64"], validate=True) if isinstance(value, dict) else _str(value).encode("utf-8")
 
 
 class Files(Snapshot):
@@ -184,7 +218,10 @@ def replay(
         world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now
     )
     legs = case.expected.get("legs")
-    return found, _legs(legs, found) if legs is not None else compare(case, found)
+    try:
+        return found, _legs(legs, found) if legs is not None else compare(case, found)
+    except (KeyError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
+        return found, ["what it expects is not in the form of effects"]
 
 
 def compare(case: Case, found: Rehearsal) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cleared.errors import ClearedError
+from cleared.errors import ClearedError, PolicyError
 from cleared.ledger.violations import BooksViolated, Violation
 from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
@@ -94,10 +96,19 @@ def _drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
         folder = Path(name).resolve()
         for path, data in inputs.items():
+            if not is_input_name(path):
+                raise PolicyError(f"{path[:80]!r} is not the name of a file in the drop folder")
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         yield folder
+
+
+def is_input_name(name: str) -> bool:
+    """Whether a name from elsewhere stays inside the drop folder: a relative path without ``..``, of usual length."""
+    if len(name) > 1_000 or "\0" in name or (os.name == "nt" and re.search(r"[\\:]", name)):
+        return False
+    return all(part not in ("", ".", "..") and len(os.fsencode(part)) <= 255 for part in name.split("/"))
 
 
 def _outcome(

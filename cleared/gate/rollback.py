@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 from cleared.approvals import trust
-from cleared.approvals.record import Record, digest_of, record_path, short, text_path
+from cleared.approvals.record import Record, digest_of, parse, record_path, short, text_path
 from cleared.approvals.standing import Approvals
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.approve import Signer
@@ -17,7 +18,7 @@ from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Snapshot, blob_id, history
+from cleared.vcs import Snapshot, Unfinished, blob_id, history
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,11 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
             kind="quarantine", path=path, digest=digest, reason=said[:2_000],
             previous=digest_of(target) if target is not None else "",
         )  # fmt: skip
-        found = approvals.read(record_path(path, digest))
-        if found is not None:
-            withdrawn.append(found)
-        if desk.snapshot.read(record_path(path, digest)) is not None:
+        record = desk.snapshot.read(record_path(path, digest))
+        if record is not None:
             signer.files[record_path(path, digest)] = None
+            with contextlib.suppress(ValueError):  # whoever signed it: trusting them later must not bring it back
+                withdrawn.append(parse(record))
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
         done.append((digest, digest_of(target) if target is not None else "", live))
@@ -77,7 +78,11 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
         marks = (("Quarantined", digest), ("Approved-by", desk.by))
         return Decided(f"agent: {name} rolled back {to}", signer.files, marks)
 
-    commit = decide(host, f"agent rollback {name}", act)
+    try:
+        commit = decide(host, f"agent rollback {name}", act)
+    except Unfinished:  # the commit is made
+        trust.withdraw(workspace[0], [r.id for r in withdrawn])
+        raise
     assert commit is not None
     digest, to, live = done[0]
     # Bringing the old commit back with plain git must not bring its approval back on this machine.

@@ -12,7 +12,7 @@ from cleared.config.edit import set_value
 from cleared.config.load import MAX_BYTES, is_secret, load
 from cleared.config.model import Config
 from cleared.config.policy import changes, is_policy, policy_of, with_policy
-from cleared.errors import CheckFailed, ClearedError, PolicyError, WorkspaceError
+from cleared.errors import CheckFailed, PolicyError, WorkspaceError
 from cleared.gate.approve import Signer
 from cleared.gate.candidate import Change, candidate
 from cleared.gate.cases import CASES_DIR
@@ -129,7 +129,7 @@ def _commit(
 
     try:
         return Approved(told, decide(host, "config", act))
-    except ClearedError as error:
+    except BaseException as error:  # Ctrl-C too
         if written and not isinstance(error, Unfinished):
             write_atomic(full, before)
         raise

@@ -33,6 +33,9 @@ def run_agent(
     host.layout.agent_path(name)
     if host.policy is not None and host.policy.problem is not None and not dry_run:
         raise host.policy.problem
+    if host.policy is not None and host.policy.waiting:
+        keys = ", ".join(key for key, _, _ in host.policy.waiting[:5]) + (" …" if len(host.policy.waiting) > 5 else "")
+        host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         for attempt in (1, 2):
             try:
