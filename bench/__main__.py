@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, startup
+from bench import bulk, calls, commits, gate, startup
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -21,6 +21,9 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "seal": commits.seal_small,
     "help": startup.help_,
     "cold": startup.cold_run,
+    "gate": gate.whole,
+    "history": gate.history,
+    "agents": gate.many,
 }
 COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
 

@@ -11,7 +11,7 @@ from bench.workspaces import NOW, copy, git, host, place, workspace
 from cleared.app import executor
 from cleared.runs import draft
 from cleared.runs.attempt import Attempt, Event
-from cleared.runs.scripts import load_agent
+from cleared.runs.scripts import Scripts
 from cleared.vcs import Author, Repository, Snapshot, seal
 
 CALLS = 1_000
@@ -39,8 +39,9 @@ def durable(quick: bool) -> Result:
         def act() -> None:
             with opened.reading() as repo:
                 snapshot = Snapshot(repo, repo.head())
-                script = load_agent(opened, snapshot, "thousand", working_copy=False)
-                attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, working_copy=False)
+                scripts = Scripts(opened, snapshot)
+                script = scripts.agent("thousand")
+                attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
                 attempt.execute(lambda: executor(opened))
                 attempt.context.check()
                 changes = draft.render(opened, snapshot, attempt.context).changes

@@ -11,7 +11,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from cleared.app import open_workspace
-from cleared.clock import FixedClock
+from cleared.approvals.keys import own_key
+from cleared.approvals.record import WORKSPACE, Record, digest_of, record_path, signed
+from cleared.clock import FixedClock, iso
+from cleared.primitives import registry
 from cleared.runs.host import Host
 from cleared.runs.initialise import initialise
 from cleared.workspace import starters
@@ -49,14 +52,29 @@ def ingest_script() -> str:
 
 
 def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] | None = None) -> Path:
-    """A new workspace with bank files in ``import/`` and further agents, committed."""
-    extra = {f"agents/{name}.py": text.encode() for name, text in (agents or {}).items()}
+    """A new workspace with bank files in ``import/`` and further agents, committed and approved."""
+    extra = _approved({f"agents/{name}.py": text.encode() for name, text in (agents or {}).items()})
     root, _ = initialise(
         place(), name="Bench", entity_type="llc_single_member", currency="USD", clock=FixedClock(NOW), extra=extra
     )
     for name, data in (files or {}).items():
         (root / "import" / name).write_bytes(data)
     return root
+
+
+def _approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
+    """The scripts, and records for them: the gate would take longer than what is measured."""
+    os.environ["CLEARED_HOME"] = str(Path(_folder.name) / "home")
+    key = own_key(Path(_folder.name) / "nowhere", create=True)
+    assert key is not None
+    found = dict(scripts)
+    workspace = "0" * 32
+    for path, data in scripts.items():
+        digest = digest_of(data)
+        record = Record("script", path, digest, "bench", iso(NOW), workspace, grants=tuple(registry()))
+        found[record_path(path, digest)] = signed(record, key).render()
+        found[WORKSPACE] = f"{workspace}\n".encode()
+    return found
 
 
 def copy(root: Path) -> Path:

@@ -8,25 +8,25 @@ ours and is raised, since broken stubs are otherwise ignored without a word.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Any, Final, Self
 
 from cleared.errors import Place, WorkspaceError
 from cleared.sandbox.finding import Finding, rules
 from cleared.sandbox.source import dead, misplaced, normalise, parse, walk
-from cleared.sandbox.workers import prepare_client
-
-if TYPE_CHECKING:
-    from pydantic_monty import Monty
+from cleared.sandbox.workers import Worker, start
 
 _GUARD: Final = '__lint__: int = ""'
 _SELF_TEST: Final = "format(1, 2)\nno_such_primitive()\n"
 # The lint refuses those comments; that there was nothing to silence is no second mistake.
 _UNUSED: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
 _SECONDS: Final = 20.0
+_CHECKS: Final = 200
+"""After so many a worker is replaced, as it grows a little with each."""
 _SIGNATURE: Final = "See its signature in cleared primitives --stubs."
 _SHAPE: Final = "See the shapes in cleared primitives --stubs."
 _LATER: Final = "It would fail in the run that first comes there, which need not be the rehearsal."
@@ -178,19 +178,16 @@ class _Unfinished(WorkspaceError):
 
 class TypeChecker:
     """Checks scripts against stubs. A context manager: it owns a worker, which grows by some 50 MB with its first
-    check and is therefore not one of those that run scripts."""
+    check and is therefore not one of those that run scripts. The worker is as confined as these, and replaced after a
+    number of checks, or when it crashed."""
 
     def __init__(self, stubs: str) -> None:
         self._stubs = stubs + _BUILTINS
         self._primitives = frozenset(_DEF.findall(stubs))
-        self._pool: Monty | None = None
+        self._worker: Worker | None = None
+        self._checks = 0
 
     def __enter__(self) -> Self:
-        prepare_client()
-        from pydantic_monty import Monty
-
-        self._pool = Monty(min_processes=1, max_processes=1, request_timeout=_SECONDS, max_checkouts_per_worker=200)
-        self._pool.__enter__()
         try:
             self._self_test()
         except BaseException:
@@ -201,9 +198,32 @@ class TypeChecker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.__exit__(kind, error, traceback)
-            self._pool = None
+        self._drop()
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[Any]:
+        """A session with the worker that was confined, never with one that the client itself has put in its place."""
+        if self._checks >= _CHECKS:
+            self._drop()
+        while True:
+            if self._worker is None:
+                self._worker, self._checks = start("best", _SECONDS), 0
+            with self._worker.pool.checkout(
+                type_check=True,
+                type_check_stubs=self._stubs,
+                type_check_format="jsonlines",
+                limits={"max_feed_duration_secs": 1.0, "max_memory": 64 << 20, "max_suspensions": 1},
+            ) as session:
+                if session.worker_pid == self._worker.pid:
+                    self._checks += 1
+                    yield session
+                    return
+            self._drop()
+
+    def _drop(self) -> None:
+        worker, self._worker, self._checks = self._worker, None, 0
+        if worker is not None:
+            worker.stop()
 
     def check(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
         """Every type error of the script, in the order of its text; none where it cannot be parsed, as the lint says
@@ -266,15 +286,9 @@ class TypeChecker:
     def _diagnostics(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
         from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
 
-        assert self._pool is not None
         guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
         try:
-            with self._pool.checkout(
-                type_check=True,
-                type_check_stubs=self._stubs,
-                type_check_format="jsonlines",
-                limits={"max_feed_duration_secs": 1.0, "max_memory": 64 << 20, "max_suspensions": 1},
-            ) as session:
+            with self._session() as session:
                 session.feed_run(f"{guard}\n{source}")
         except MontyTypingError as e:
             found = [json.loads(line) for line in e.display().splitlines() if line.strip()]
@@ -282,6 +296,7 @@ class TypeChecker:
                 found = [d for d in found if _row(d) > 1 and d.get("severity") == "error"]
                 return [d for d in found if d.get("code") not in _UNUSED]
         except MontyCrashedError:
+            self._drop()
             raise _Unfinished(f"the type check did not end within {_SECONDS:g} s") from None
         except MontyError as e:
             raise _Unfinished(f"the type check did not end: {e}") from None

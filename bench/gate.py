@@ -1,0 +1,99 @@
+"""What the gate costs: the whole of it against one bare type check, the past rehearsed, many agents in one process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, timedelta
+
+from bench.measure import Result, compare, seconds
+from bench.workspaces import HEADER, NOW, chase, copy, host, ingest_script, workspace
+from cleared.app import executor, run
+from cleared.clock import FixedClock
+from cleared.gate.check import Gate
+from cleared.registry import describe
+from cleared.sandbox.workers import start
+
+RUNS = 50
+ROWS = 100
+AGENTS = 100
+
+
+@contextmanager
+def _gate(root: object) -> Iterator[Gate]:
+    opened = host(root)  # type: ignore[arg-type]
+    with Gate(opened, lambda: executor(opened)) as gate:
+        yield gate
+
+
+def whole(quick: bool) -> Result:
+    """Every stage over the starter, warm, over made-up and real files, without its history."""
+    template = workspace(files={"bank.csv": chase(100)})
+    opened = host(template)
+    stubs, source = describe.stubs(opened.registry), ingest_script()
+    worker = start("best", 60.0)
+    with _gate(template) as gate:
+
+        def ours() -> Callable[[], object]:
+            return lambda: gate.check("ingest")
+
+        def bare() -> Callable[[], object]:
+            def act() -> None:
+                with worker.pool.checkout(type_check=True, type_check_stubs=stubs) as session:
+                    session.feed_start(source)
+
+            return act
+
+        found = compare(
+            "the whole gate on the starter, warm, no history / one bare type check", ours, bare, 5,
+            3 if quick else 15,
+        )  # fmt: skip
+    worker.stop()
+    return found
+
+
+def history(quick: bool) -> Result:
+    """Two versions rehearsed over 50 past runs of 100 rows each."""
+    root = workspace()
+    for n in range(RUNS):
+        day = date(2024, 1, 1) + timedelta(days=7 * n)
+        rows = [f"DEBIT,{day:%m/%d/%Y},GITHUB {n:03d} {i:03d},-{1 + i}.00,ACH_DEBIT,,," for i in range(ROWS)]
+        (root / "import" / f"{n:03d}.csv").write_text("\n".join([HEADER, *rows, ""]))
+        opened = replace(host(root), clock=FixedClock(NOW + timedelta(seconds=n)))
+        assert run(opened, "ingest").status == "succeeded"
+    script = root / "agents/ingest.py"
+    script.write_text(script.read_text().replace("confidence = 0.98", "confidence = 0.90"))
+    times = []
+    with _gate(root) as gate:
+        for _ in range(1 if quick else 3):
+            began = opened.clock.monotonic()
+            found = gate.compare("ingest", RUNS)
+            times.append(opened.clock.monotonic() - began)
+            assert (found.runs, found.count("changed")) == (RUNS, RUNS * ROWS)
+    took = sorted(times)[len(times) // 2]
+    return Result(f"what a change would have done in {RUNS} runs of {ROWS} rows", seconds(took), "—", None,
+                  "about 2 s", took <= 2.5)  # fmt: skip
+
+
+_CHILD = """
+import resource, sys
+from cleared.cli.run import run
+code = run(["agent", "check", "--all", "--json"])
+sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+sys.exit(code)
+"""
+
+
+def many(quick: bool) -> Result:
+    """The peak memory of ``cleared agent check --all`` over a hundred agents."""
+    source = ingest_script()
+    names = [f"agent{n:03d}" for n in range(10 if quick else AGENTS)]
+    root = copy(workspace(agents={name: source.replace("Daily Ingest", name) for name in names}))
+    done = subprocess.run([sys.executable, "-c", _CHILD], cwd=root, check=True, capture_output=True, text=True)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = int(done.stderr.split()[-1]) * unit / 1e6
+    return Result(f"the gate over {len(names)} agents in one process", f"{peak:.0f} MB", "—", None, "300 MB",
+                  peak <= 300)  # fmt: skip
