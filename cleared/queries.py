@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from cleared.approvals.standing import Approvals
 from cleared.cards import store
 from cleared.clock import iso
 from cleared.errors import UsageError
@@ -24,6 +25,7 @@ from cleared.registry.wire import to_json
 from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
 from cleared.runs.outcome import card_data
+from cleared.runs.scripts import Scripts
 from cleared.runs.session import dirty, open_books
 from cleared.runs.source import CommittedSource, WorkingSource
 from cleared.runs.trace import Traces
@@ -41,38 +43,48 @@ def committed(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBoo
 
 
 def agents(host: Host) -> list[dict[str, Any]]:
-    """Every agent: its header, whether its working copy is the committed one."""
+    """Every agent: its header, whether it is approved and its working copy the same.
+
+    ``state``: approved, starter, changed, not approved, not trusted, quarantined, not committed.
+    """
     with committed(host) as (_, snapshot, _books, _bank):
         names = {p for p in snapshot.entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
         folder = host.root / host.layout.agents_dir
         if folder.is_dir():
             names |= {f"{host.layout.agents_dir}/{p.name}" for p in folder.glob("*.py") if not p.name.startswith(".")}
-        return [_agent(host, snapshot, path) for path in sorted(names)]
+        approvals = Scripts(host, snapshot).approvals
+        return [_agent(host, snapshot, approvals, path) for path in sorted(names)]
 
 
 def agent(host: Host, name: str) -> dict[str, Any]:
     """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
     path = host.layout.agent_path(name)
     with committed(host) as (_, snapshot, _books, _bank):
-        found = _agent(host, snapshot, path)
+        found = _agent(host, snapshot, Scripts(host, snapshot).approvals, path)
         if found["state"] == "missing":
             known = [a["name"] for a in agents(host)]
             raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(known) or 'none yet'}.")
         return found
 
 
-def _agent(host: Host, snapshot: Snapshot, path: str) -> dict[str, Any]:
+_STANDS: Final = {"unapproved": "not approved", "untrusted": "not trusted"}
+
+
+def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
     from cleared.sandbox.header import parse_header
     from cleared.sandbox.lint import lint
 
     head = snapshot.read(path)
     full = host.root / path
     work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
-    state = "committed"
+    approval = None
     if head is None:
         state = "missing" if work is None else "not committed"
-    elif work != head:
-        state = "changed"
+    else:
+        standing = approvals.standing(path, head)
+        approval = standing.why
+        changed = standing.may_run and work != head
+        state = "changed" if changed else _STANDS.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
     header, findings = parse_header(source, path, kind="agent")
     findings = [*findings, *lint(source, path)] if source else []
@@ -86,6 +98,7 @@ def _agent(host: Host, snapshot: Snapshot, path: str) -> dict[str, Any]:
         "event": list(header.event) if header else [],
         "file": path,
         "state": state,
+        "approval": approval,
         "findings": [
             {"rule": f.rule, "message": f.message, "place": str(f.place), "remedy": f.remedy} for f in findings
         ],

@@ -28,7 +28,7 @@ from cleared.gate.candidate import Change, candidate
 from cleared.gate.check import Gate, Report
 from cleared.gate.occasions import Unpinned
 from cleared.gate.proposal import Proposal, find, must_be_open
-from cleared.gate.propose import Author, remember, settle, was_examined_here, write
+from cleared.gate.propose import Author, remember, settle, told, was_examined_here, write
 from cleared.gate.surface import refuse_in_job
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.desk import Decided, Desk, decide
@@ -108,7 +108,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
         with Gate(host, executor, desk.repo) as gate:
             changes = _changes(gate, desk, proposal)
             try:
-                report = _examine_again(host, gate, proposal, changes)
+                report = _examine_again(host, gate, proposal, changes, known)
             except Stale as why:
                 decided, new = _replace(host, gate, desk, proposal, changes, known, str(why))
                 stale.append((proposal, new, str(why)))
@@ -177,7 +177,7 @@ def _changes(gate: Gate, desk: Desk, proposal: Proposal) -> list[Change]:
     return proposal.changes(olds)
 
 
-def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change]) -> Report:
+def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change], known: list[Proposal]) -> Report:
     """The gate's report of now. Raises ``Stale`` where it is not the one that was reviewed."""
     before = {str(f["path"]): str(f["old"]) for f in proposal.data["files"]}
     for change in changes:
@@ -194,9 +194,24 @@ def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Cha
         raise Stale("it would be granted something else")
     if report.digest != proposal.digest:
         raise Stale("its effects are others by now")
-    if not here and report.behaviour().data() != proposal.data["behaviour"]["history"]:
-        raise Stale("examined on this machine, its effects on past runs are others")
+    if not here:
+        _says_the_same(host, gate, proposal, report, known)
     return report
+
+
+def _says_the_same(host: Host, gate: Gate, proposal: Proposal, report: Report, known: list[Proposal]) -> None:
+    """What came from elsewhere may say anything of itself. Raises ``Stale`` where this machine would say otherwise."""
+    data, message = proposal.data, str(proposal.data["message"])
+    mine = told(host, gate, report, known, _author(proposal), message, str(data["created_at"]))
+    if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
+        raise Stale("examined on this machine, its effects on past runs are others")
+    for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):
+        if canonical_digest(mine[key]) != canonical_digest(data.get(key)):
+            raise Stale(f"examined on this machine, its {key.replace('_', ' ')} would be another")
+
+
+def _author(proposal: Proposal) -> Author:
+    return Author(str(proposal.data["author"]["name"]), proposal.by_human)
 
 
 def _replace(
@@ -207,8 +222,7 @@ def _replace(
     new: Proposal | None = None
     files: dict[str, bytes | None] = {}
     if report.passed and any(c.old != c.new for c in changes):
-        author = Author(str(proposal.data["author"]["name"]), proposal.by_human)
-        new, files = write(host, desk, gate, report, known, author, str(proposal.data["message"]))
+        new, files = write(host, desk, gate, report, known, _author(proposal), str(proposal.data["message"]))
     instead = f"{why}; {new.id} takes its place" if new else why
     files |= settle(desk, proposal, "stale", instead)
     said = f"agent: {proposal.id} is stale" + (f", {new.id} takes its place" if new else "")

@@ -112,7 +112,12 @@ def _brief(entry: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> 
     }
 
 
+def _signed(debit: object, credit: object) -> str:
+    """What is debited as +, what is credited as -."""
+    return f"-{credit}" if not str(debit).strip("0.") else f"+{debit}"
+
+
 def _flat(entry: Mapping[str, Any]) -> dict[str, Any]:
     flat = {k: v for k, v in entry.items() if k != "lines"}
-    flat["accounts"] = " ".join(f"{x['account_id']}:{x['debit']}-{x['credit']}" for x in entry["lines"])
+    flat["accounts"] = " ".join(f"{x['account_id']}:{_signed(x['debit'], x['credit'])}" for x in entry["lines"])
     return flat

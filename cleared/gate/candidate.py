@@ -16,6 +16,8 @@ from cleared.gate.cases import CASES_DIR
 from cleared.runs.host import Host
 from cleared.runs.scripts import MAX_SCRIPT, Scripts
 from cleared.workspace.files import read_stable
+from cleared.workspace.locate import Layout
+from cleared.workspace.names import safe_name
 
 Kind = Literal["agent", "script", "case", "config"]
 MAX_CASE = 32 << 20
@@ -100,19 +102,28 @@ def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: b
     return candidate(changes.values(), host, looked_at)
 
 
-def _target(host: Host, text: str) -> tuple[str, Kind]:
-    layout = host.layout
-    path = text.removeprefix("./").rstrip("/")
-    if path == layout.config_file:
-        return path, "config"
+def kind_of(path: str) -> Kind | None:
+    """What a file of this path is; None where it is nothing that can be proposed.
+
+    Raises ``UsageError`` for a name that could lead elsewhere.
+    """
+    if path == Layout.config_file:
+        return "config"
     folder, _, name = path.rpartition("/")
-    if folder == layout.agents_dir and name.endswith(".py"):
-        return layout.agent_path(name.removesuffix(".py")), "agent"
-    if folder == layout.scripts_dir and name.endswith(".py"):
-        return layout.script_path(name.removesuffix(".py")), "script"
-    if folder == CASES_DIR and name.endswith(".json"):
-        return path, "case"
-    return layout.agent_path(path), "agent"
+    places: tuple[tuple[Kind, str, str], ...] = (
+        ("agent", Layout.agents_dir, ".py"), ("script", Layout.scripts_dir, ".py"), ("case", CASES_DIR, ".json"),
+    )  # fmt: skip
+    for kind, place, suffix in places:
+        if folder == place and name.endswith(suffix):
+            safe_name(name.removesuffix(suffix), kind)
+            return kind
+    return None
+
+
+def _target(host: Host, text: str) -> tuple[str, Kind]:
+    path = text.removeprefix("./").rstrip("/")
+    kind = kind_of(path)
+    return (path, kind) if kind is not None else (host.layout.agent_path(path), "agent")
 
 
 def _change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:

@@ -13,12 +13,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from datetime import datetime
+from typing import Any, Final, Literal, get_args
 
 from cleared.approvals.record import digest_of
 from cleared.cards.model import card_id
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
-from cleared.gate.candidate import Change
+from cleared.gate.candidate import Change, kind_of
 from cleared.gate.occasions import Pin
 from cleared.ledger.source import Source
 
@@ -146,14 +147,49 @@ def _load(source: Source, name: str) -> Proposal:
             raise ValueError("another version")
         said = source.read(f"{FOLDER}/{name}/decision.json")
         decision = Decision(**json.loads(said)) if said is not None else None
-        texts = {str(f["path"]): source.read(f"{FOLDER}/{name}/files/{f['path']}") for f in data["files"]}
-        proposal = Proposal(name, data, decision, texts)
-        _ = (proposal.digest, proposal.fingerprint, proposal.title, proposal.by_human, proposal.pins, data["base"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        _must_be_proposal(data, decision)
+        texts = {f["path"]: source.read(f"{FOLDER}/{name}/files/{f['path']}") for f in data["files"]}
+        return Proposal(name, data, decision, texts)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError) as error:
         raise WorkspaceError(
-            "this proposal cannot be read", place=Place(path), remedy=f"Restore it: git checkout -- {FOLDER}/{name}"
-        ) from None
-    return proposal
+            f"this is not a proposal that was made here: {str(error)[:200]}", place=Place(path),
+            remedy=f"Restore it from git, or remove it: git rm -r {FOLDER}/{name}, and commit that.",
+        ) from None  # fmt: skip
+
+
+def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> None:
+    """Whoever can commit can write such a file: it names nothing but what can be proposed, each file as what it is.
+
+    Raises ``ValueError`` and its like.
+    """
+    files = data["files"]
+    if not files or len({f["path"] for f in files}) != len(files):
+        raise ValueError("it names no file, or one twice")
+    for file in files:
+        if kind_of(file["path"]) != file["kind"]:
+            raise ValueError(f"{file['path'][:100]!r} cannot be proposed as {str(file['kind'])[:20]!r}")
+    author, history = data["author"], data["behaviour"]["history"]
+    words = [data["title"], data["message"], data["base"], data["digest"], data["effects"], data["fingerprint"],
+             data["created_at"], author["name"], *data["card"], *data["behaviour"]["warnings"], *history["failed"],
+             *history["not_comparable"], *(f[k] for f in files for k in ("old", "digest"))]  # fmt: skip
+    if decision is not None:
+        words += [decision.by, decision.at, decision.reason]
+        if decision.status not in get_args(Status) or decision.status == "open":
+            raise ValueError("its decision is none")
+    if not all(isinstance(w, str) for w in words) or type(author["human"]) is not bool:
+        raise ValueError("a field is not a text")
+    datetime.fromisoformat(data["created_at"])
+    for pin in data["pins"].values():
+        Pin.of(pin)
+    if not all(type(history[k]) is int for k in ("runs", "changed", "added", "removed")):
+        raise ValueError("a count is not a number")
+    for entry in history["entries"]:
+        for shown in (entry["before"], entry["after"]):
+            if shown is not None and not isinstance(shown, dict):
+                raise ValueError("a difference is not one")
+        _ = [entry[k] for k in ("run", "change", "entry_id", "date", "amount", "description")]
+    if not isinstance(data["grants"], dict) or not isinstance(data["checks"], dict):
+        raise ValueError("a field is not a map")
 
 
 def find(proposals: Iterable[Proposal], text: str) -> Proposal:

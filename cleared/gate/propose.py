@@ -9,8 +9,9 @@ from typing import Any
 from cleared.approvals.record import digest_of
 from cleared.cards.model import Card
 from cleared.clock import iso
-from cleared.errors import CheckFailed
+from cleared.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.gate import budget, words
+from cleared.gate.candidate import Candidate
 from cleared.gate.check import Gate, Report
 from cleared.gate.proposal import FOLDER, Decision, Proposal, load, next_number, render
 from cleared.runs.attempt import MakeExecutor
@@ -49,11 +50,17 @@ def propose(
     ``PolicyError`` over budget. Nothing is changed then.
     """
     author = author or Author(actor())
+    # It stands in a trailer and on the card: one line that can be seen.
+    name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
+    if not name:
+        raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
+    author = Author(name, author.human)
     made: list[tuple[Proposal, bool]] = []
 
     def act(desk: Desk) -> Decided | None:
         with Gate(host, executor, desk.repo) as gate:
             candidate = gate.gather(targets)
+            _no_secret(host, candidate)
             known = load(CommittedSource(desk.snapshot))
             same = [p for p in known if p.fingerprint == candidate.fingerprint and p.status == "open"]
             if same:
@@ -79,10 +86,40 @@ def propose(
     return made[0]
 
 
+def _no_secret(host: Host, found: Candidate) -> None:
+    """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
+    for change in found.changes:
+        text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
+        if any(secret in text and secret not in old for secret in host.redactor.secrets):
+            raise PolicyError(
+                "it holds a secret that is not committed, and a proposal is kept in the repository",
+                place=Place(change.path), remedy="Take the secret out, propose and approve, then put it back.",
+            )  # fmt: skip
+
+
 def write(
     host: Host, desk: Desk, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
 ) -> tuple[Proposal, dict[str, bytes | None]]:
     """A proposal from a passed report, its files, and its card (staged)."""
+    data = told(host, gate, report, known, author, message, iso(desk.context.now))
+    name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
+    texts = {c.path: c.new for c in report.candidate.changes}
+    proposal = Proposal(name, data, None, texts)
+    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render(data)}
+    files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
+    desk.context.cards.add(
+        Card(
+            proposal.card, "proposal", f"{proposal.id}: {proposal.title}", iso(desk.context.now), None, None,
+            proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": data["card"]},
+        )
+    )  # fmt: skip
+    return proposal, files
+
+
+def told(
+    host: Host, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str, at: str
+) -> dict[str, Any]:
+    """All that a proposal says of itself: who, what, the card, the checks, the effects."""
     approvals = gate.scripts.approvals
     old_grants: dict[str, list[str]] = {}
     for path in report.subjects:
@@ -95,13 +132,11 @@ def write(
     if refused and refused[-1].decision:
         said = refused[-1].decision
         before = {"id": refused[-1].id, "by": said.by, "at": said.at, "reason": said.reason}
-    told = f"The same change was rejected before, by {before['by']}: {before['reason']}" if before else ""
-    title = words.title(report, host)
-    lines = words.card(report, host, old_grants, message, author.name, told)
+    again = f"The same change was rejected before, by {before['by']}: {before['reason']}" if before else ""
     history, synthetic = report.behaviour(), report.behaviour("synthetic")
-    data: dict[str, Any] = {
-        "title": title, "author": {"name": author.name, "human": author.human}, "message": message,
-        "created_at": iso(desk.context.now), "base": report.base,
+    return {
+        "title": words.title(report, host), "author": {"name": author.name, "human": author.human}, "message": message,
+        "created_at": at, "base": report.base,
         "files": [
             {"path": c.path, "kind": c.kind, "old": "" if c.old is None else digest_of(c.old), "digest": c.digest}
             for c in report.candidate.changes
@@ -109,24 +144,13 @@ def write(
         "fingerprint": report.candidate.fingerprint, "digest": report.digest, "effects": report.effects,
         "grants": report.grants, "old_grants": old_grants,
         "pins": {agent: pin.data() for agent, pin in report.pins.items()},
-        "card": lines, "rejected_before": before, "checks": report.data(),
+        "card": words.card(report, host, old_grants, message, author.name, again),
+        "rejected_before": before, "checks": report.data(),
         "behaviour": {
             "history": history.data(), "synthetic": synthetic.data(),
             "warnings": [w.message for w in report.warnings],
         },
     }  # fmt: skip
-    name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
-    texts = {c.path: c.new for c in report.candidate.changes}
-    proposal = Proposal(name, data, None, texts)
-    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render(data)}
-    files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
-    desk.context.cards.add(
-        Card(
-            proposal.card, "proposal", f"{proposal.id}: {title}", iso(desk.context.now), None, None,
-            proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": lines},
-        )
-    )  # fmt: skip
-    return proposal, files
 
 
 def settle(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:

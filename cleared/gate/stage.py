@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from cleared.gate.behaviour import HistoryDiff
 from cleared.gate.rehearse import Rehearsal, World
+from cleared.gate.rules import rule_of
 from cleared.runs.scripts import Script
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header
@@ -76,8 +77,9 @@ class Stage:
 
 def finding_data(finding: Finding) -> dict[str, Any]:
     return {
-        "rule": finding.rule, "message": finding.message, "file": finding.place.file, "line": finding.place.line,
-        "column": finding.place.column, "field": finding.place.field, "remedy": finding.remedy,
+        "rule": finding.rule, "message": finding.message, "why": rule_of(finding.rule).why,
+        "file": finding.place.file, "line": finding.place.line, "column": finding.place.column,
+        "field": finding.place.field, "remedy": finding.remedy,
     }  # fmt: skip
 
 

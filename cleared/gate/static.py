@@ -26,7 +26,8 @@ class Static:
         header, findings = parse_header(subject.source, subject.file, kind=subject.kind)
         subject.header = header
         rules = subject.then.host.config.gate.rules
-        return result_of("lint", [*findings, *lint(subject.source, subject.file)], rules)
+        # Where the text cannot be read, the header and the script say the same.
+        return result_of("lint", dict.fromkeys([*findings, *lint(subject.source, subject.file)]), rules)
 
     def traps(self, subject: Subject) -> StageResult:
         host = subject.then.host

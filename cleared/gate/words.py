@@ -49,10 +49,13 @@ def card(
 
     ``before``: that the same was rejected once, in words.
     """
-    lines = [before] if before else []
+    lines = []
     for file, subject in report.subjects.items():
         if subject.kind == "agent" and (subject.old is not None or file in old_grants):
             lines += _granted(subject, set(old_grants.get(file, ())), host.registry)
+        elif subject.kind == "agent":
+            lines.append(_new(subject, host.registry))
+    lines += [before] if before else []
     for change in report.candidate.changes:
         lines += _change(change, report, host)
     lines += _checks(report)
@@ -80,6 +83,12 @@ def _granted(subject: Subject, old: set[str], registry: Mapping[str, Primitive])
     return said
 
 
+def _new(subject: Subject, registry: Mapping[str, Primitive]) -> str:
+    names = sorted(subject.grants)
+    may = f"{_may(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
+    return f"{subject.name} is new. It may {may}."
+
+
 def _may(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
     grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
     return _list([MAY.get(g, g) for g in grants]) or "call primitives that are gone"
@@ -105,9 +114,10 @@ def _change(change: Change, report: Report, host: Host) -> list[str]:
                 f"{'used by ' + _list(used) if used else 'no agent uses it'}."]  # fmt: skip
     header = subject.header if subject else None
     if change.old is None:
-        does = f" {header.description.rstrip('.')}." if header and header.description else ""
-        may = _may(subject.grants, host.registry) if subject and subject.grants else "do nothing but calculate"
-        return [f"{change.name} is new.{does}", f"It runs {_when(header)}. It may {may}{_budget(header)}."]
+        lines = [f"{change.name} would run {_when(header)}{_budget(header)}."]
+        if header and header.description:
+            lines.append(f"It describes itself as: {header.description.rstrip('.')}.")
+        return lines
     old, _ = parse_header(change.old.decode("utf-8", "replace"), change.path)
     said = []
     if _when(old) != _when(header):
@@ -198,7 +208,7 @@ def _shares(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     asked, asks = before.get("cards", 0), after.get("cards", 0)
     lines = []
     if old != new:
-        lines.append(f"Booked without asking: {new} entries instead of {old}.")
+        lines.append(f"Booked without asking: {new} {'entry' if new == 1 else 'entries'} instead of {old}.")
     if asked != asks:
         lines.append(f"Questions to you: {asks} instead of {asked}.")
     return lines
@@ -214,4 +224,4 @@ def example(entry: Mapping[str, Any]) -> str:
 
 
 def values(found: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{k} {v}" for k, v in found.items()) if found else "nothing"
+    return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in found.items()) if found else "nothing"
