@@ -12,7 +12,7 @@ from cleared.gate import proposal as store
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Snapshot
+from cleared.vcs import Repository, Snapshot, history
 
 
 def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
@@ -32,11 +32,8 @@ def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
             said = proposal.decision
             if said is not None:
                 found.append(_event(said.at, said.status, proposal.id, said.by, digest, said.reason))
-        for where in source.paths(record_folder(path)):
-            if where.endswith(QUARANTINED):
-                record = _parsed(source.read(where))
-                if record is not None:
-                    found.append(_event(record.at, "rolled back", "", record.by, record.digest, record.reason))
+        for record in _rollbacks(host, repo, source, path):
+            found.append(_event(record.at, "rolled back", "", record.by, record.digest, record.reason))
         live = snapshot.read(path)
         if not found and live is None:
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
@@ -46,11 +43,25 @@ def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
             known = any(e["version"] == short(digest) for e in found)
             if standing.state == "starter" and not known:
                 found.insert(0, _event("", "came with the program", "", "", digest, ""))
-            elif standing.state == "unapproved":
-                found.append(_event("", "committed by hand", "", "", digest, "not approved: it does not run"))
+            elif standing.state != "approved" and standing.state != "starter":
+                found.append(_event("", "committed by hand", "", "", digest, f"{standing.why}: it does not run"))
         order = {"proposed": 0}
         return sorted(found, key=lambda e: (e["at"] if e["event"] != "committed by hand" else "~",
                                             _number(e["proposal"]), order.get(e["event"], 1)))  # fmt: skip
+
+
+def _rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str) -> list[Record]:
+    """The quarantines of a script, with those that were lifted by approving the same version again."""
+    found: dict[str, Record] = {}
+    sources = [source]
+    for commit in history.log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
+        sources.append(CommittedSource(Snapshot(repo, commit.id)))
+    for one in sources:
+        for where in one.paths(record_folder(path)):
+            record = _parsed(one.read(where)) if where.endswith(QUARANTINED) else None
+            if record is not None and record.path == path:
+                found[record.id] = record
+    return list(found.values())
 
 
 def _event(at: str, event: str, proposal: str, by: str, digest: str, about: str) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from cleared.approvals.record import canonical_digest
-from cleared.errors import PolicyError, UsageError
+from cleared.approvals.record import CASES, canonical_digest
+from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.approve import Signer, sign_cases
-from cleared.gate.cases import Case, Recording, plain
+from cleared.gate.cases import Case, Recording, parse, plain
 from cleared.gate.check import Gate
-from cleared.gate.history import occasion_of
+from cleared.gate.history import Occasion, occasion_of
 from cleared.gate.rehearse import Rehearsal, World, rehearse
 from cleared.gate.surface import refuse_in_job
 from cleared.primitives.journal import show_json
@@ -41,9 +43,17 @@ def add_case(
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
         ]  # fmt: skip
         commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
-        if len(commits) != 1:
-            what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
+        if len(commits) != 1 or not run:
+            what = (
+                f"there is no committed run {run!r}" if not commits or not run else f"{run!r} fits {len(commits)} runs"
+            )
             raise UsageError(what, remedy="cleared run list shows them.")
+        verified = Scripts(host, desk.snapshot).approvals.read(CASES)
+        if verified is None and desk.snapshot.read(CASES) is not None:  # else the list would begin anew
+            raise PolicyError(
+                "the list of regression cases cannot be verified on this machine", place=Place(CASES),
+                remedy="Say whether you trust who approved it: cleared trust.",
+            )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
         occasion = occasion_of(host, desk.repo, agent, run_id)
         if occasion is None or occasion.now is None or occasion.after is None:
@@ -62,12 +72,13 @@ def add_case(
             expected = plain(rehearsal.effects)
             del expected["error"], expected["violations"]
             if corrections:
-                expected = {"legs": _corrected(host, occasion.after, corrections)}
+                expected = {"legs": _corrected(host, occasion, corrections)}
             name = f"{agent}-{run_id.rsplit('-', 1)[-1]}" + ("-corrected" if corrections else "")
             case = Case(name, agent, why, occasion.now, occasion.inputs, books.files, expected, run_id)
             made.append(case)
-            if desk.snapshot.read(case.path) == case.render():
+            if _new_name(desk.snapshot, made):
                 return None
+            case = made[-1]
             signer = Signer(host, gate.scripts.approvals, desk)
             signer.files[case.path] = case.render()
             sign_cases(signer, gate.scripts.approvals, {case.path: case.render()}, {})
@@ -75,8 +86,29 @@ def add_case(
 
     commit = decide(host, f"test add {run}", act)
     if commit is None:
-        raise PolicyError(f"{made[0].name} is a regression case already", remedy="Nothing needs doing.")
-    return made[0], commit
+        raise PolicyError(
+            f"{made[-1].name} is a regression case already",
+            remedy="Nothing needs doing. To change it, edit its file and have that approved: "
+            f"cleared agent propose {made[-1].path}.",
+        )
+    return made[-1], commit
+
+
+def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:
+    """Whether the same is a case already; else a name that is free is given to it (appended): adding changes none.
+
+    A run has one case of what it did; of what it should have done there may be several.
+    """
+    first = made[-1]
+    for number in range(2, 1_000):
+        data = snapshot.read(made[-1].path)
+        if data is None:
+            return False
+        with contextlib.suppress(ValueError):
+            if "legs" not in first.expected or parse(data, made[-1].path).expected == plain(first.expected):
+                return True
+        made.append(replace(first, name=f"{first.name}-{number}"))
+    return True
 
 
 def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehearsal, run: str) -> None:
@@ -102,13 +134,19 @@ def _bare(entry: Mapping[str, Any]) -> str:
     return canonical_digest({k: v for k, v in entry.items() if k != "entry_id"} | {"lines": lines})
 
 
-def _corrected(host: Host, after: Snapshot, corrections: Mapping[str, int]) -> dict[str, Any]:
+def _corrected(host: Host, occasion: Occasion, corrections: Mapping[str, int]) -> dict[str, Any]:
     """Bank line → the legs its entry should have had: the account given, in place of the only one not of a bank."""
-    books, _ = open_books(host, CommittedSource(after))
+    assert occasion.after is not None
+    books, _ = open_books(host, CommittedSource(occasion.after))
+    before, _ = open_books(host, CommittedSource(occasion.snapshot))
     banks = set(host.ledger_accounts.values())
     legs = {}
     for entry_id, account in corrections.items():
-        entry = books.existing(entry_id)
+        entry = books.entry(entry_id)
+        if entry is None or before.entry(entry_id) is not None:
+            raise UsageError(
+                f"run {occasion.run} did not post {entry_id!r}", remedy="cleared run show lists what it did."
+            )
         others = [leg for leg in entry.legs if leg.account_id not in banks]
         if len(others) != 1 or not entry.reference:
             raise UsageError(f"{entry_id} is not an entry of a bank line with one other account")
