@@ -31,7 +31,7 @@ def _gate(root: object) -> Iterator[Gate]:
 
 def whole(quick: bool) -> Result:
     """Every stage over the starter, warm, over made-up and real files, without its history."""
-    template = workspace(files={"bank.csv": chase(100)})
+    template = workspace(files={"bank.csv": chase(6)})
     opened = host(template)
     stubs, source = describe.stubs(opened.registry), ingest_script()
     worker = start("best", 60.0)

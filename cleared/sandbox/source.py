@@ -10,6 +10,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from cleared.errors import Place
 from cleared.sandbox.finding import Finding
@@ -55,8 +56,12 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
             yield match.start(), match.group()
 
 
+@lru_cache(maxsize=16)
 def parse(source: str, file: str) -> ast.Module | Finding:
-    """The syntax tree of a normalised source, or the one reason why there is none."""
+    """The syntax tree of a normalised source, or the one reason why there is none.
+
+    The gate asks for the same text a dozen times; whoever gets a tree must not change it.
+    """
     problem = _unreadable(source, file)
     if problem is not None:
         return problem
