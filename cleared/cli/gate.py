@@ -82,6 +82,8 @@ def propose(
     from cleared.app import propose as do
     from cleared.gate.propose import GateFailed
 
+    if author is not None and not author.strip():
+        raise typer.BadParameter("it is empty", param_hint="--author")
     try:
         proposal, is_new = do(host_of(workspace), targets, message=message, author=author)
     except GateFailed as error:

@@ -68,7 +68,7 @@ def candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = 
     config = None
     for change in found:
         if change.kind == "config" and change.new is not None:
-            config = load(change.new.decode("utf-8", "replace"))
+            config = load(change.new.decode("utf-8-sig", "replace"))
     texts = {c.path: c.new for c in found if c.kind in ("agent", "script")}
     return Candidate(found, tuple(looked_at), config, texts)
 

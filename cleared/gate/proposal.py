@@ -168,6 +168,8 @@ def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> Non
     for file in files:
         if kind_of(file["path"]) != file["kind"]:
             raise ValueError(f"{file['path'][:100]!r} cannot be proposed as {str(file['kind'])[:20]!r}")
+        if file["kind"] == "config" and not file["digest"]:
+            raise ValueError("it removes the settings")
     author, history = data["author"], data["behaviour"]["history"]
     words = [data["title"], data["message"], data["base"], data["digest"], data["effects"], data["fingerprint"],
              data["created_at"], author["name"], *data["card"], *data["behaviour"]["warnings"], *history["failed"],

@@ -14,6 +14,7 @@ from cleared.gate import budget, words
 from cleared.gate.candidate import Candidate
 from cleared.gate.check import Gate, Report
 from cleared.gate.proposal import FOLDER, Decision, Proposal, load, next_number, render
+from cleared.gate.surface import job
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.desk import Decided, Desk, actor, decide
 from cleared.runs.host import Host
@@ -49,7 +50,8 @@ def propose(
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
     """
-    author = author or Author(actor())
+    inside = job()
+    author = author or (Author(f"job {inside}", human=False) if inside else Author(actor()))
     # It stands in a trailer and on the card: one line that can be seen.
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:

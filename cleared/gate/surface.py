@@ -12,12 +12,17 @@ JOB: Final = "CLEARED_JOB"
 """Set in the environment of every job; a child that clears its own cannot clear its ancestors'."""
 
 
+def job() -> str:
+    """The job that this process, or one that it descends from, is; empty where it is none."""
+    return os.environ.get(JOB) or _of_ancestors()
+
+
 def refuse_in_job() -> None:
     """Raises ``PolicyError`` where this process, or one that it descends from, is a job."""
-    job = os.environ.get(JOB) or _of_ancestors()
-    if job:
+    inside = job()
+    if inside:
         raise PolicyError(
-            f"a decision is not for a job to make (this is inside job {job[:80]})",
+            f"a decision is not for a job to make (this is inside job {inside[:80]})",
             remedy="Decide it yourself, in a terminal of your own.",
         )
 
