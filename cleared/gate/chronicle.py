@@ -16,8 +16,8 @@ from cleared.vcs import Repository, Snapshot, history
 
 
 def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
-    """Everything about one agent, oldest first. Raises ``UsageError`` where there never was one of that name."""
-    path = host.layout.agent_path(name)
+    """Everything about one agent, or ``scripts/NAME.py``, oldest first. Raises ``UsageError`` where none ever was."""
+    path = script_file(host, name)
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         source = CommittedSource(snapshot)
@@ -48,6 +48,14 @@ def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
         order = {"proposed": 0}
         return sorted(found, key=lambda e: (e["at"] if e["event"] != "committed by hand" else "~",
                                             _number(e["proposal"]), order.get(e["event"], 1)))  # fmt: skip
+
+
+def script_file(host: Host, name: str) -> str:
+    """The file of an agent, by its name; of a shared script, by its path. Raises ``UsageError`` for neither."""
+    folder, _, stem = name.removeprefix("./").rpartition("/")
+    if folder == host.layout.scripts_dir and stem.endswith(".py"):
+        return host.layout.script_path(stem.removesuffix(".py"))
+    return host.layout.agent_path(name)
 
 
 def _rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str) -> list[Record]:

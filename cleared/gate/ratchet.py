@@ -43,10 +43,10 @@ def add_case(
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
         ]  # fmt: skip
         commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
-        if len(commits) != 1 or not run:
-            what = (
-                f"there is no committed run {run!r}" if not commits or not run else f"{run!r} fits {len(commits)} runs"
-            )
+        if not run:  # what every run begins with
+            commits = []
+        if len(commits) != 1:
+            what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
             raise UsageError(what, remedy="cleared run list shows them.")
         verified = Scripts(host, desk.snapshot).approvals.read(CASES)
         if verified is None and desk.snapshot.read(CASES) is not None:  # else the list would begin anew
@@ -82,7 +82,7 @@ def add_case(
             signer = Signer(host, gate.scripts.approvals, desk)
             signer.files[case.path] = case.render()
             sign_cases(signer, gate.scripts.approvals, {case.path: case.render()}, {})
-        return Decided(f"test: {name} is a regression case", signer.files)
+        return Decided(f"test: {case.name} is a regression case", signer.files)
 
     commit = decide(host, f"test add {run}", act)
     if commit is None:

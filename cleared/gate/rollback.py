@@ -11,6 +11,7 @@ from cleared.approvals.record import Record, digest_of, parse, record_path, shor
 from cleared.approvals.standing import Approvals
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.approve import Signer
+from cleared.gate.chronicle import script_file
 from cleared.gate.history import parent_of
 from cleared.gate.surface import refuse_in_job
 from cleared.runs.desk import Decided, Desk, decide
@@ -34,13 +35,14 @@ class RolledBack:
 
 
 def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
-    """Bring back the approved version before the committed one, which may not run again until it is approved again.
+    """Bring back the approved version before the committed one, which may not run until it is approved again.
 
+    ``name``: an agent's, or ``scripts/NAME.py`` (whose entries are not told: runs keep the agent's version only).
     Raises ``UsageError`` where there is no such agent, ``PolicyError`` where its working copy has changes, and inside
     a job.
     """
     refuse_in_job()
-    path = host.layout.agent_path(name)
+    path = script_file(host, name)
     done: list[tuple[str, str, bytes]] = []
     withdrawn: list[Record] = []
     workspace: list[str] = []
