@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
@@ -160,6 +161,20 @@ def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal
         except ArithmeticError:
             raise damaged(file, line, f"{r[2]!r} is not an amount") from None
     return out
+
+
+@lru_cache(maxsize=4)
+def known_matches(
+    data: bytes | None, file: str
+) -> tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]:  # fmt: skip
+    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
+    shared: do not alter it, nor a list in it."""
+    matched: dict[str, list[tuple[str, Decimal]]] = {}
+    sums: dict[str, Decimal] = {}
+    for line_id, leg_id, amount in parse_matches(data, file):
+        matched.setdefault(line_id, []).append((leg_id, amount))
+        sums[line_id] = sums[line_id] + amount if line_id in sums else amount
+    return matched, sums
 
 
 def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:

@@ -20,9 +20,9 @@ from cleared.ledger.bank import (
     BankLine,
     ImportRecord,
     append_rows,
+    known_matches,
     parse_imports,
     parse_lines,
-    parse_matches,
     parse_outcomes,
 )
 from cleared.ledger.csvtext import record
@@ -134,10 +134,8 @@ class BankBook:
     def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
         """line_id → [(leg_id, amount)], staged ones included."""
         if self._matched is None:
-            self._matched = {}
-            for line_id, leg_id, amount in parse_matches(self.source.read(self.paths.matches), self.paths.matches):
-                self._matched.setdefault(line_id, []).append((leg_id, amount))
-                self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
+            matched, sums = known_matches(self.source.read(self.paths.matches), self.paths.matches)
+            self._matched, self._sums = dict(matched), dict(sums)
         return self._matched
 
     def posted(self, line_id: str) -> Decimal:
@@ -193,7 +191,7 @@ class BankBook:
 
     def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         self.new_matches.append((line_id, leg_id, amount))
-        self.matches.setdefault(line_id, []).append((leg_id, amount))
+        self.matches[line_id] = [*self.matches.get(line_id, ()), (leg_id, amount)]
         self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
 
     def unmatch(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
