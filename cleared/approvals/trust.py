@@ -51,7 +51,7 @@ def load(workspace: str) -> Trust:
         return Trust(workspace, {str(k): str(v) for k, v in data["keys"].items()}, {str(i) for i in data["withdrawn"]})
     except FileNotFoundError:
         return Trust(workspace)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WorkspaceError(
             f"{path} is damaged", remedy="Delete it, then say again whom you trust: cleared trust."
         ) from None
