@@ -120,21 +120,6 @@ def _header(source: str, file: str, primitives: Mapping[str, Primitive], chart: 
             yield Finding("unknown-account", f"account {account_id} does not exist", place, remedy)
 
 
-def calls(source: str, file: str, primitives: Mapping[str, Primitive]) -> tuple[frozenset[str], frozenset[str]]:
-    """``(primitives the script names, shared scripts it runs by a literal name)``."""
-    tree = parse(normalise(source), file)
-    if isinstance(tree, Finding):
-        return frozenset(), frozenset()
-    named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in primitives}
-    scripts = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "script_run":
-            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "name"), None)
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                scripts.add(first.value)
-    return frozenset(named), frozenset(scripts)
-
-
 class _Walker:
     def __init__(
         self, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None,

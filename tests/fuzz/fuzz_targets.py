@@ -22,13 +22,14 @@ from hypothesis.strategies import SearchStrategy
 
 from cleared import app
 from cleared.errors import ClearedError
-from cleared.gate.traps import calls, traps
+from cleared.gate.traps import traps
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
 from cleared.runs.host import Host
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.lint import lint
+from cleared.sandbox.named import named
 from cleared.sandbox.source import normalise
 
 FILE = "agents/fuzzed.py"
@@ -119,7 +120,7 @@ class Fuzzer:
         self.targets = [
             Target("lint and header", texts, self.static, PATIENCE, 100),
             Target("headers", headers(), self.header, PATIENCE, 200),
-            Target("traps and calls", texts, self.trapped, PATIENCE, 100),
+            Target("traps and names", texts, self.trapped, PATIENCE, 100),
             Target("gate", mutants(3), self.gate, GATE_PATIENCE, 3),
         ]
 
@@ -136,8 +137,8 @@ class Fuzzer:
     def trapped(self, source: str) -> None:
         for grants in (None, ("journal.read", "ctx_log")):
             well_formed(traps(source, FILE, self.primitives, self.chart, grants), source, FILE)
-        named, scripts = calls(source, FILE, self.primitives)
-        assert named <= set(self.primitives) and all(isinstance(s, str) for s in scripts)
+        mentioned, scripts = named(source, FILE, self.primitives)
+        assert mentioned <= set(self.primitives) and all(isinstance(s, str) for s in scripts)
 
     def gate(self, source: str) -> None:
         path = self.host.root / FILE
