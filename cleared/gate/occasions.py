@@ -7,12 +7,14 @@ of its real files are pinned when a change is proposed.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from cleared.cards.store import SUFFIX
 from cleared.clock import iso
 from cleared.gate.history import Occasion, latest_inputs, occasion_of, waiting_files
 from cleared.gate.synthetic import synthetic_files
@@ -45,10 +47,36 @@ class Pin:
         return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]))
 
 
+class _Unasked(Snapshot):
+    """A commit without the cards of proposals: what an agent does about the queue is not to depend on whether it is
+    itself being asked about."""
+
+    def __init__(self, repo: Repository, commit: str | None, queue: str) -> None:
+        super().__init__(repo, commit)
+        self._queue = f"{queue}/"
+
+    def read(self, path: str) -> bytes | None:
+        data = super().read(path)
+        if data is None or not path.startswith(self._queue) or not path.endswith(SUFFIX):
+            return data
+        return b"".join(line for line in data.splitlines(keepends=True) if not _asks_about_a_proposal(line))
+
+
+def _asks_about_a_proposal(line: bytes) -> bool:
+    if b'"proposal"' not in line:
+        return False
+    try:
+        card = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(card, dict) and card.get("kind") == "proposal"
+
+
 def occasions(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin | None) -> tuple[
     list[Occasion], Pin
 ]:  # fmt: skip
     """The occasions, and their pin. With a ``pin``: those again; raises ``Unpinned`` where that cannot be."""
+    snapshot = _Unasked(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
     found = [

@@ -71,7 +71,8 @@ def _what(change: Change) -> str:
     if change.kind == "config":
         return "change the settings"
     name = change.name.removesuffix(".json")
-    return f"{verb} {noun} {name}" if change.kind != "agent" or change.old is None else f"{verb} {name}"
+    changed = change.kind == "agent" and verb == "change"
+    return f"{verb} {name}" if changed else f"{verb} {noun} {name}"
 
 
 def _granted(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
