@@ -22,7 +22,9 @@ class _Files:
     def read(self, path: str) -> bytes | None:
         full = self.root / path
         try:
-            return full.read_bytes() if full.is_file() and not full.is_symlink() else None
+            if full.is_symlink() or full.is_dir():
+                return b""
+            return full.read_bytes() if full.is_file() else None
         except OSError:
             return b""  # there, and of no use: it must not count as never approved
 

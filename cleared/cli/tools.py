@@ -76,7 +76,12 @@ def config_set(
         out_json({"key": key, "commit": done.commit, "policy": [list(c) for c in done.changes]})
         return
     _show_policy(done.changes)
-    say(f"config.yaml: {key} is {shown}" + (f" ({done.commit[:10]})" if done.commit else "; it was before"))
+    if done.apart:
+        why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
+        where = f" ({done.commit[:10]}); the file is not committed: {why}" if done.commit else f"; not committed: {why}"
+    else:
+        where = f" ({done.commit[:10]})" if done.commit else "; it was before"
+    say(f"config.yaml: {key} is {shown}{where}")
 
 
 @config_app.command("approve")

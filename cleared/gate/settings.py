@@ -28,16 +28,21 @@ from cleared.workspace.files import read_stable, write_atomic
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved)."""
+    """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved).
+
+    ``apart``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.
+    """
 
     changes: tuple[tuple[str, Any, Any], ...]
     commit: str | None
+    apart: bool = False
 
 
 def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Approved:
     """Change one setting: in ``config.yaml``, in one commit, approved where it is policy. Comments stay.
 
-    A secret is written to the working copy only, and no edit of yours is committed along with another. Raises
+    A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
+    go along; what is approved holds all the same. Raises
     ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
     (they need a proposal) and, for policy, inside a job; ``CheckFailed`` where a regression case would break.
     """
@@ -50,7 +55,7 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> App
     text = set_value(before.decode("utf-8"), key, value).encode("utf-8")
     if is_secret(key):
         write_atomic(path, text)
-        return Approved((), None)
+        return Approved((), None, apart=True)
     policy = policy_of(host.config)
     if is_policy(key):
         policy = {k: v for k, v in policy.items() if not _within(k, key)}
@@ -104,6 +109,7 @@ def _commit(
     told = tuple(changes(policy_of(host.config), policy))
     path, full = host.layout.config_file, host.root / host.layout.config_file
     written: list[bool] = []
+    apart: list[bool] = []
 
     def act(desk: Desk) -> Decided | None:
         approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
@@ -111,6 +117,9 @@ def _commit(
         unsigned = desk.snapshot.read(CONFIG) is not None and record is None
         committed = desk.snapshot.read(path)
         new = edited(committed)
+        if new != text:  # the file would have to be other than what lies there
+            new = None
+            apart.append(True)
         stands = (dict(record.policy) if record else {}) == dict(policy) and not unsigned
         files: dict[str, bytes | None] = {}
         if new is not None and new != committed:
@@ -122,17 +131,18 @@ def _commit(
             files |= signer.files
         if full.read_bytes() != before:
             raise WorkspaceError(f"{path} was edited meanwhile", remedy="Try again.")
-        if text != before and before != committed:
-            write_atomic(full, text)  # the seal leaves alone what differs from the commit
+        if text != before and (new is None or before != committed):
+            write_atomic(full, text)  # the seal replaces only what is as in the last commit
             written.append(True)
         return Decided(message, files) if files else None
 
     try:
-        return Approved(told, decide(host, "config", act))
+        commit = decide(host, "config", act)
     except BaseException as error:  # Ctrl-C too
         if written and not isinstance(error, Unfinished):
             write_atomic(full, before)
         raise
+    return Approved(told, commit, bool(apart))
 
 
 def _check(host: Host, executor: MakeExecutor, desk: Desk, config: Config, text: bytes) -> None:
