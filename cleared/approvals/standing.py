@@ -66,7 +66,7 @@ class Approvals:
             record = _parsed(barred)
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
             return Standing("quarantined", f"this version was rolled back{when}", record)
-        if self.starters.get(path) == data:
+        if self.starters.get(path) == data and trust.version_of(path, digest) not in self._trusted().barred:
             return Standing("starter", "the same as the installed package's")
         where = record_path(path, digest)
         found = self.source.read(where)
@@ -88,21 +88,32 @@ class Approvals:
             return "for another workspace"
         if not record.genuine:
             return "its signature is wrong"
-        if self._trust is None:
-            self._trust = trust.load(self.workspace)
-            own = own_key(self.root)
-            self._own = own.public if own else None
-        if record.id in self._trust.withdrawn:
+        known = self._trusted()
+        if record.id in known.withdrawn or record.at < known.barred.get(
+            trust.version_of(record.path, record.digest), ""
+        ):
             return "that approval was withdrawn by a rollback"
-        if record.key != self._own and record.key not in self._trust.keys:
+        if record.key not in known.keys and record.key != self._own_key():
             return UNTRUSTED
         return ""
+
+    def _trusted(self) -> trust.Trust:
+        if self._trust is None:
+            self._trust = trust.load(self.workspace)
+        return self._trust
+
+    def _own_key(self) -> str:
+        if self._own is None:
+            own = own_key(self.root)
+            self._own = own.public if own else ""
+        return self._own
 
     def read(self, path: str) -> Record | None:
         """The record in a file, if it counts."""
         if path not in self._judged:
             record = _parsed(self.source.read(path) or b"")
-            self._judged[path] = record if record is not None and not self.doubt(record) else None
+            counts = record is not None and record.where == path and not self.doubt(record)
+            self._judged[path] = record if counts else None
         return self._judged[path]
 
     def versions(self, path: str) -> list[Record]:

@@ -1,7 +1,7 @@
 """Whose approvals count here: kept outside the repository, a file for each workspace, on this machine only.
 
-It also remembers which records were withdrawn by a rollback, so that bringing an old commit back with plain git does
-not bring its approval back.
+It also remembers what was withdrawn by a rollback, so that bringing an old commit back with plain git does not bring
+its approval back.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ def is_id(text: str) -> bool:
 
 @dataclass(slots=True)
 class Trust:
-    """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more."""
+    """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more. ``barred``:
+    ``path@digest`` of a version → when it was rolled back; approvals from before then count no more."""
 
     workspace: str
     keys: dict[str, str] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
+    barred: dict[str, str] = field(default_factory=dict)
 
     def save(self) -> None:
         """Raises ``WorkspaceError`` where it cannot be written."""
         if not is_id(self.workspace):
             raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
         path = _path(self.workspace)
-        data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn)}
+        data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred}
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
 
 
@@ -48,7 +50,8 @@ def load(workspace: str) -> Trust:
     path = _path(workspace)
     try:
         data = json.loads(path.read_bytes())
-        return Trust(workspace, {str(k): str(v) for k, v in data["keys"].items()}, {str(i) for i in data["withdrawn"]})
+        texts = [{str(k): str(v) for k, v in data.get(name, {}).items()} for name in ("keys", "barred")]
+        return Trust(workspace, texts[0], {str(i) for i in data["withdrawn"]}, texts[1])
     except FileNotFoundError:
         return Trust(workspace)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -57,11 +60,21 @@ def load(workspace: str) -> Trust:
         ) from None
 
 
-def withdraw(workspace: str, records: Iterable[str]) -> None:
-    """Never take these records for approvals again on this machine."""
-    trust = load(workspace)
+def withdraw(workspace: str, records: Iterable[str], version: str, at: str) -> Trust:
+    """Never take these records, nor others of this version from before ``at``, for approvals on this machine again.
+
+    Returns what was trusted before, to be saved again if nothing comes of it.
+    """
+    trust, before = load(workspace), load(workspace)
     trust.withdrawn |= set(records)
+    trust.barred[version] = at
     trust.save()
+    return before
+
+
+def version_of(path: str, digest: str) -> str:
+    """A version as ``Trust.barred`` names it."""
+    return f"{path}@{digest}"
 
 
 def _path(workspace: str) -> Path:

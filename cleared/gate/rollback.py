@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleared.approvals import trust
-from cleared.approvals.record import Record, digest_of, parse, record_path, short, text_path
+from cleared.approvals.record import digest_of, parse, record_path, short, text_path
 from cleared.approvals.standing import Approvals
-from cleared.errors import Place, PolicyError, UsageError
+from cleared.clock import iso
+from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.gate.approve import Signer
 from cleared.gate.chronicle import script_file
 from cleared.gate.history import parent_of
@@ -44,8 +45,7 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     refuse_in_job()
     path = script_file(host, name)
     done: list[tuple[str, str, bytes]] = []
-    withdrawn: list[Record] = []
-    workspace: list[str] = []
+    before: list[trust.Trust] = []
 
     def act(desk: Desk) -> Decided:
         scripts = Scripts(host, desk.snapshot)
@@ -62,33 +62,36 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
         digest = digest_of(live)
         target = _before(approvals, path, digest)
         signer = Signer(host, approvals, desk)
-        workspace.append(signer.workspace)
         said = " ".join(reason.split()) or "rolled back"
         signer.sign(
             kind="quarantine", path=path, digest=digest, reason=said[:2_000],
             previous=digest_of(target) if target is not None else "",
         )  # fmt: skip
+        withdrawn: list[str] = []
         record = desk.snapshot.read(record_path(path, digest))
         if record is not None:
             signer.files[record_path(path, digest)] = None
             with contextlib.suppress(ValueError):  # whoever signed it: trusting them later must not bring it back
-                withdrawn.append(parse(record))
+                withdrawn.append(parse(record).id)
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
         done.append((digest, digest_of(target) if target is not None else "", live))
         to = f"to {short(digest_of(target))}" if target is not None else "to nothing: there was no version before"
         marks = (("Quarantined", digest), ("Approved-by", desk.by))
+        # Bringing the old commit back with plain git must not bring its approval back on this machine. Said before
+        # the commit: killed in between, the version is refused, and not forgotten.
+        version = trust.version_of(path, digest)
+        before.append(trust.withdraw(signer.workspace, withdrawn, version, iso(desk.context.now)))
         return Decided(f"agent: {name} rolled back {to}", signer.files, marks)
 
     try:
         commit = decide(host, f"agent rollback {name}", act)
-    except Unfinished:  # the commit is made
-        trust.withdraw(workspace[0], [r.id for r in withdrawn])
+    except ClearedError as error:
+        if before and not isinstance(error, Unfinished):  # there the commit is made
+            before[0].save()
         raise
     assert commit is not None
     digest, to, live = done[0]
-    # Bringing the old commit back with plain git must not bring its approval back on this machine.
-    trust.withdraw(workspace[0], [r.id for r in withdrawn])
     return RolledBack(path, digest, to, commit, text_path(path, digest), posted_by(host, path, live))
 
 
