@@ -164,6 +164,8 @@ def config() -> str:
         "known one, and every problem is listed with its line. `bank_accounts[]` is an entry of that list, `<name>` a",
         "name of your choice. `cleared config get KEY` prints a value, `cleared config set KEY VALUE` changes one and",
         "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.", "",
+        "Keys marked **policy** decide what scripts may do: they take effect when a person has approved them, the others",
+        "at once. [Change a setting](../howto/settings.md) says how.", "",
     ]  # fmt: skip
     section = ""
     for info in keys():
@@ -172,7 +174,8 @@ def config() -> str:
             section = head
             out += ["" if out[-1] else None, f"## {section}", "", "| key | value | default | |", "|---|---|---|---|"]  # type: ignore[list-item]
         default = "*required*" if info.default == "required" else f"`{info.default}`" if info.default else ""
-        doc = info.doc.replace("``", "`").replace("|", "\\|")
+        said = info.doc.replace("``", "`").replace("|", "\\|")
+        doc = " · ".join(filter(None, ("**policy**" if info.policy else "", said)))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
 

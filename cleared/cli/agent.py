@@ -26,7 +26,7 @@ def run(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Run an agent as committed: one commit, or nothing.
+    """Run an agent as approved: one commit, or nothing.
 
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
     status (succeeded, failed, dry_run), result, commits, entries, cards, duration_ms, error.
@@ -78,7 +78,7 @@ def _show_entries(entries: list[dict[str, object]]) -> None:
 
 @app.command("list")
 def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """List the agents: what starts them, whether the working copy is the committed one."""
+    """List the agents: what starts them, and whether each is approved as it lies there."""
     from cleared.queries import agents
 
     found = agents(host_of(workspace))

@@ -14,6 +14,7 @@ from typing import Any
 
 from cleared.config import model
 from cleared.config.load import type_name
+from cleared.config.policy import is_policy
 from cleared.config.shape import fields
 
 
@@ -25,6 +26,11 @@ class KeyInfo:
     default: str
     """As it would be written in YAML; empty: none, the key stays unset; ``required`` where it must be given."""
     doc: str
+
+    @property
+    def policy(self) -> bool:
+        """Whether it takes effect only when approved."""
+        return is_policy(self.key)
 
 
 def keys() -> list[KeyInfo]:
