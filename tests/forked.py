@@ -1,0 +1,122 @@
+"""Commands in processes that kill themselves at a named step, without a new Python for each.
+
+A process that has imported all, and used nothing of it, forks one for each command (the sandbox's threads would not
+survive a fork of the test's own process).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+BROKEN = 70
+
+
+class Forks:
+    """The process that forks; a context manager."""
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def start(self, root: Path, words: list[str], step: str = "", nth: int = 1) -> None:
+        """Have the command begun: ``propose NAME``, ``approve P1``, ``reject P1 REASON``, ``rollback NAME``,
+        ``set KEY VALUE``. It gets SIGKILL at the ``nth`` time of a step."""
+        assert self.process.stdin is not None
+        order = {"root": str(root), "words": words, "step": step, "nth": nth, "env": dict(os.environ)}
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+
+    def ended(self) -> int:
+        """How: its exit code, or minus the signal."""
+        assert self.process.stdout is not None
+        code = int(self.process.stdout.readline())
+        assert code != BROKEN, "the command broke down"
+        return code
+
+    def killed_at(self, root: Path, words: list[str], step: str, nth: int = 1) -> bool:
+        """Whether it came to that step. It did not where it was refused, or has no such step."""
+        self.start(root, words, step, nth)
+        return self.ended() == -signal.SIGKILL
+
+
+def command(root: Path, words: list[str], on_step: Callable[[str], None] | None = None) -> None:
+    """What the command line does for these words, with a say in its steps."""
+    from cleared.app import approve, open_workspace, propose, set_setting
+    from cleared.clock import clock_from
+    from cleared.gate.approve import reject
+    from cleared.gate.rollback import rollback
+
+    host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)
+    do: dict[str, Callable[..., Any]] = {
+        "propose": lambda name: propose(host, [name]),
+        "approve": lambda proposal: approve(host, proposal),
+        "reject": lambda proposal, reason: reject(host, proposal, reason),
+        "rollback": lambda name: rollback(host, name),
+        "set": lambda key, value: set_setting(host, key, value),
+    }
+    do[words[0]](*words[1:])
+
+
+def _obey(order: dict[str, Any]) -> int:
+    from cleared.errors import ClearedError
+
+    left = order["nth"]
+
+    def stop(name: str) -> None:
+        nonlocal left
+        left -= name == order["step"]
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.environ.clear()
+    os.environ.update(order["env"])
+    try:
+        command(Path(order["root"]), order["words"], stop)
+    except ClearedError as error:
+        return int(error.exit_code)
+    return 0
+
+
+def main() -> None:
+    import pydantic_monty  # noqa: F401
+
+    import cleared.app
+    import cleared.gate.approve
+    import cleared.gate.propose
+    import cleared.gate.rollback
+    import cleared.gate.settings
+    import cleared.sandbox.monty  # noqa: F401
+
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            code = BROKEN
+            try:
+                signal.alarm(60)
+                with contextlib.redirect_stdout(sys.stderr):
+                    code = _obey(json.loads(line))
+            except BaseException:  # noqa: BLE001 - the copy must not go on reading orders
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
