@@ -23,7 +23,7 @@ from cleared.gate.rehearse import Rehearsal, World, is_input_name, rehearse
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.scripts import Script
 from cleared.sandbox.finding import Finding
-from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id
+from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
 
 CASES_DIR: Final = "tests/cases"
 _VERSION: Final = 1
@@ -184,13 +184,15 @@ def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Ca
 def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
     """Cases that are not as they were approved, other than those that the proposal itself changes."""
     if snapshot.read(CASES) is None:
-        return []
+        return _dropped(approvals)
     record = approvals.read(CASES)
     if record is None or record.kind != "cases":
         return [
             Finding(
                 "regression-unknown", "the list of regression cases cannot be verified on this machine",
-                Place(CASES), "Say whether you trust who approved it: cleared trust.",
+                Place(CASES),
+                "Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as it "
+                f"was: git log -p -- {CASES}.",
             )
         ]  # fmt: skip
     findings = []
@@ -204,10 +206,26 @@ def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) 
                 "regression-changed",
                 f"this regression case {what} without having been approved",
                 Place(path),
-                f"Restore it from git, or have it approved: cleared agent propose {path}.",
+                f"Restore it as it was (git log -- {path}) and commit that; to change it, propose it then: "
+                f"cleared agent propose {path}.",
             )
         )
     return findings
+
+
+def _dropped(approvals: Approvals) -> list[Finding]:
+    """A finding where there was a list of cases that is there no more: no decision removes it."""
+    if not approvals.workspace:
+        return []
+    before = history.log(approvals.root, 1, [CASES])
+    if not before:
+        return []
+    return [
+        Finding(
+            "regression-unknown", f"the list of regression cases was removed by the commit {before[0].short}",
+            Place(CASES), f"Bring it back: git checkout {before[0].short}~ -- {CASES} {CASES_DIR}; then commit it.",
+        )
+    ]  # fmt: skip
 
 
 def replay(

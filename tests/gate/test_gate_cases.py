@@ -1,0 +1,381 @@
+"""Regression cases: what was right once, or put right, stays so. D9, N7."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Workspace, chase, no_traceback, refused, unchanged
+
+from cleared.gate import cases as store
+
+INGEST = "agents/ingest.py"
+
+
+@pytest.fixture
+def run(posted: Workspace) -> str:
+    """The id of the run that posted January."""
+    return str(posted.json("run", "list")[0]["run_id"])
+
+
+def edit(ws: Workspace, old: str, new: str) -> None:
+    text = ws.read(INGEST)
+    assert old in text
+    ws.put(INGEST, text.replace(old, new))
+
+
+def add(ws: Workspace, run: str, *options: str) -> dict[str, Any]:
+    return dict(ws.json("test", "add", run, *options))
+
+
+def propose(ws: Workspace, *targets: str, code: int = 0) -> dict[str, Any]:
+    done = ws("agent", "propose", *targets, "--json")
+    assert done.code == code, done
+    return dict(done.json)
+
+
+def go_live(ws: Workspace, *targets: str) -> None:
+    ws.ok("agent", "approve", propose(ws, *targets)["id"])
+
+
+def findings(report: dict[str, Any], rule: str) -> list[dict[str, Any]]:
+    return [f for f in report["findings"] if f["rule"] == rule]
+
+
+def rewrite(ws: Workspace, path: str, change: Callable[[dict[str, Any]], None]) -> None:
+    data = json.loads(ws.read(path))
+    change(data)
+    ws.put(path, json.dumps(data))
+
+
+def listed(ws: Workspace) -> dict[str, str]:
+    return {c["path"]: c["state"] for c in ws.json("test", "list")}
+
+
+# -- adding -----------------------------------------------------------------------------------------------------------
+
+
+def test_d9_a_run_becomes_a_case_by_one_command(posted: Workspace, run: str) -> None:
+    """D9: by the run's whole id or the end of it; one signed commit; the case says why."""
+    ws = posted
+    head = ws.head()
+    found = add(ws, run.rsplit("-", 1)[-1], "-m", "January is right")
+    assert found["path"].startswith("tests/cases/ingest-") and found["agent"] == "ingest"
+    assert ws.git("rev-list", "--count", f"{head}..HEAD").strip() == "1" and found["commit"] == ws.head()
+    (case,) = ws.json("test", "list")
+    assert (case["run"], case["why"], case["state"]) == (run, "January is right", "approved")
+    assert "January is right" in ws.ok("test", "list").out
+    assert set(json.loads(ws.read(found["path"]))["inputs"]) == {"january.csv"}
+    with unchanged(ws):
+        refused(ws("test", "add", run), 3, "already")
+        refused(ws("test", "add", run, "-m", "other words"), 3, "already")
+    ws.in_order()
+
+
+def test_d9_what_cannot_become_a_case_is_refused(posted: Workspace, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D9: unknown runs, decisions, dry runs, and a job that would add one."""
+    ws = posted
+    dry = ws.run("ingest", "--dry-run")["run_id"]
+    with unchanged(ws):
+        for text in ("nothing", "", "\n", "-", "20", dry, "*", run + "x"):
+            if text != "20":  # the beginning of the only one there is
+                done = ws("test", "add", "--message", "x", "--", text) if text == "-" else ws("test", "add", text)
+                assert done.code == 2, (text, done)
+                no_traceback(done)
+        refused(ws("test", "add", run, "--correct", "2025-01-001"), 2, "ENTRY=ACCOUNT")
+        refused(ws("test", "add", run, "--correct", "2025-01-999=5030"), 2, "2025-01-999")
+        refused(ws("test", "add", run, "--correct", "2025-01-001=9999"), 2, "9999")
+        monkeypatch.setenv("CLEARED_JOB", "7")
+        refused(ws("test", "add", run), 3, "not for a job")
+
+
+def test_d9_a_run_whose_input_is_not_in_the_repository_cannot_be_replayed(ws: Workspace) -> None:
+    """D9: with import.keep: local."""
+    ws.config("import.keep=local")
+    ws.drop("january.csv")
+    run = ws.run("ingest")["run_id"]
+    with unchanged(ws):
+        refused(ws("test", "add", run), 2, "not in the repository")
+
+
+# -- holding ----------------------------------------------------------------------------------------------------------
+
+
+def test_d9_a_proposal_that_breaks_a_case_is_blocked_with_what_differs(posted: Workspace, run: str) -> None:
+    """D9: exit 1, nothing proposed, the difference entry by entry; another change goes."""
+    ws = posted
+    case = add(ws, run, "-m", "AWS is sure")
+    edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
+    with unchanged(ws):
+        report = propose(ws, "ingest", code=1)
+    (found,) = findings(report, "regression")
+    assert found["file"] == case["path"] and "AWS is sure" in found["message"]
+    assert "auto-confirmed" in found["message"] and "pending-review" in found["message"]
+    assert "AWS EMEA" in found["message"] and "GITHUB" not in found["message"]
+    assert "cleared agent propose ingest tests/cases/" in found["remedy"]
+    assert ws("agent", "check", "ingest").code == 1
+    ws.git("checkout", "-q", INGEST)
+    ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
+    go_live(ws, "ingest")
+
+
+def test_d9_changing_the_case_along_with_the_script_goes_and_is_told(posted: Workspace, run: str) -> None:
+    """D9: the card says that the case changes; afterwards the new one holds."""
+    ws = posted
+    case = add(ws, run)
+
+    def unsure(data: dict[str, Any]) -> None:
+        for entry in data["expected"]["entries"]:
+            if "AWS" in entry["description"]:
+                entry.update(status="pending-review", counterparty="", confidence="0.00", evidence="no confident match")
+                entry["lines"][0]["account_id"] = 5030
+        data["expected"].pop("cards")
+        data["expected"].pop("lines", None)
+
+    edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
+    rewrite(ws, case["path"], unsure)
+    proposal = propose(ws, "ingest", case["path"])
+    said = " ".join(proposal["card"])
+    assert "regression case" in said and Path(case["path"]).stem in said
+    ws.ok("agent", "approve", proposal["id"])
+    assert listed(ws) == {case["path"]: "approved"}
+    edit(ws, "0.97", "0.95")
+    assert findings(propose(ws, "ingest", code=1), "regression")
+
+
+def test_d9_a_case_is_removed_or_edited_only_by_a_proposal_that_says_so(posted: Workspace, run: str) -> None:
+    """D9: the suite never shrinks without its own card."""
+    ws = posted
+    case = add(ws, run)
+    rewrite(ws, case["path"], lambda data: data.update(why="because"))
+    proposal = propose(ws, case["path"])
+    assert "regression case" in " ".join(proposal["card"])
+    assert listed(ws)[case["path"]] == "approved", "the working copy is not the commit"
+    ws.ok("agent", "approve", proposal["id"])
+    assert ws.json("test", "list")[0]["why"] == "because"
+    (ws.root / case["path"]).unlink()
+    proposal = propose(ws, case["path"])
+    said = " ".join([proposal["title"], *proposal["card"]]).lower()
+    assert "remove" in said and Path(case["path"]).stem in said
+    assert listed(ws) == {case["path"]: "approved"}
+    ws.ok("agent", "approve", proposal["id"])
+    assert listed(ws) == {}
+    edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
+    go_live(ws, "ingest")
+
+
+@pytest.mark.parametrize("how", ["removed", "edited"])
+def test_d9_a_case_changed_by_a_commit_of_hand_blocks_until_it_is_restored(
+    posted: Workspace, run: str, how: str
+) -> None:
+    """D9: whatever is proposed meanwhile; the list says which it is."""
+    ws = posted
+    case = add(ws, run)
+    before = ws.head()
+    if how == "removed":
+        ws.git("rm", "-q", case["path"])
+        ws.git("commit", "-qm", "by hand")
+    else:
+        rewrite(ws, case["path"], lambda data: data["expected"].update(entries=[]))
+        ws.commit(case["path"])
+    assert listed(ws) == {case["path"]: "gone" if how == "removed" else "changed by hand"}
+    ws.put("agents/other.py", '"""\nname: Other\ntrigger: on_demand\n"""\n1\n')
+    (found,) = findings(propose(ws, "other", code=1), "regression-changed")
+    assert found["file"] == case["path"]
+    assert "restore" in found["remedy"].lower()
+    ws.git("checkout", "-q", before, "--", case["path"])
+    ws.git("commit", "-qm", "restored")
+    go_live(ws, "other")
+
+
+def test_d9_the_list_of_cases_cannot_be_forged_or_dropped(posted: Workspace, run: str) -> None:
+    """D9: a list that says less is as good as none, and adding does not begin it anew."""
+    ws = posted
+    case = add(ws, run)
+    text, good = ws.read("agents/approvals/cases.json"), ws.head()
+    for data in (text.replace(case["path"], "tests/cases/x.json"), "{}", "", "[" * 100_000):
+        ws.put("agents/approvals/cases.json", data)
+        ws.commit("agents/approvals/cases.json")
+        ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
+        assert findings(propose(ws, "ingest", code=1), "regression-unknown")
+        with unchanged(ws):
+            refused(ws("test", "add", run), 3, "cannot be verified")
+    ws.git("rm", "-q", "agents/approvals/cases.json")
+    ws.git("commit", "-qm", "by hand")
+    assert findings(propose(ws, "ingest", code=1), "regression-unknown"), "a list that was there and is not"
+    ws.git("checkout", "-q", good, "--", "agents/approvals/cases.json")
+    ws.git("commit", "-qm", "restored")
+    go_live(ws, "ingest")
+
+
+# -- corrections ------------------------------------------------------------------------------------------------------
+
+
+def test_n7_a_correction_becomes_a_case_that_holds_once_it_is_met(posted: Workspace, run: str) -> None:
+    """N7: until the approved version does as corrected it is told and blocks nothing; then breaking it is blocked."""
+    ws = posted
+    coffee = next(e["entry_id"] for e in ws.entries() if e["description"] == "COFFEE")
+    case = add(ws, run, "--correct", f"{coffee}=5020", "-m", "coffee is hosting here")
+    assert case["path"].endswith("-corrected.json")
+    original = ws.read(INGEST)
+    ws.put(INGEST, original + "# a remark\n")
+    told = propose(ws, "ingest")
+    assert any("coffee is hosting here" in line for line in told["card"])
+    ws.ok("agent", "approve", told["id"])
+
+    ws.put(INGEST, original.replace("5030", "5020"))
+    assert ws.read(INGEST) != original
+    met = propose(ws, "ingest")
+    assert not any("coffee is hosting here" in line for line in met["card"])
+    ws.ok("agent", "approve", met["id"])
+
+    ws.put(INGEST, original + "# another remark\n")
+    with unchanged(ws):
+        (found,) = findings(propose(ws, "ingest", code=1), "regression")
+    assert "coffee is hosting here" in found["message"] and "COFFEE" in found["message"]
+    assert "5020" in found["message"] and "5030" in found["message"]
+
+
+def test_n7_a_second_correction_of_a_run_leaves_the_first_as_it_is(posted: Workspace, run: str) -> None:
+    """N7: adding never edits; the same twice is once."""
+    ws = posted
+    one, two = [e["entry_id"] for e in ws.entries()][-2:]
+    first = add(ws, run, "--correct", f"{two}=5020")
+    text = ws.read(first["path"])
+    second = add(ws, run, "--correct", f"{two}=4010")
+    assert second["path"] != first["path"] and ws.read(first["path"]) == text
+    both = add(ws, run, "--correct", f"{one}=5020", "--correct", f"{two}=5020")
+    assert len({first["path"], second["path"], both["path"], add(ws, run)["path"]}) == 4
+    with unchanged(ws):
+        refused(ws("test", "add", run, "--correct", f"{two}=4010"), 3, "already", second["name"])
+    assert set(listed(ws).values()) == {"approved"}
+
+
+def test_n7_only_an_entry_of_that_run_can_be_corrected_by_it(posted: Workspace, run: str) -> None:
+    """N7: a case about another run's line could never be met."""
+    ws = posted
+    ws.drop("february.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00")))
+    later = ws.run("ingest")
+    with unchanged(ws):
+        refused(ws("test", "add", later["run_id"], "--correct", "2025-01-001=5030"), 2, "did not post")
+
+
+# -- hostile files ----------------------------------------------------------------------------------------------------
+
+VALID = {
+    "version": 1, "agent": "ingest", "why": "w", "run": "", "now": "2025-02-10T06:00:00Z", "inputs": {}, "books": {},
+    "expected": {"entries": [], "cards": [], "events": [], "lines": {}, "files": []},
+}  # fmt: skip
+
+
+def case_with(**fields: Any) -> bytes:
+    return json.dumps({**VALID, **fields}).encode()
+
+
+HOSTILE = {
+    "not JSON": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "a number": b"7",
+    "null": b"null",
+    "not UTF-8": b"\xff\xfe",
+    "deep": b"[" * 200_000,
+    "huge number": case_with().replace(b'"version": 1', b'"version": ' + b"9" * 9_999),
+    "another version": case_with(version=2),
+    "no version": b"{}",
+    "agent": case_with(agent=7),
+    "why": case_with(why=[]),
+    "now": case_with(now="yesterday"),
+    "now without zone": case_with(now="2025-02-10T06:00:00"),
+    "now far": case_with(now="0001-01-01T00:00:00+14:00"),
+    "now a number": case_with(now=1),
+    "inputs a list": case_with(inputs=[1]),
+    "input a number": case_with(inputs={"a": 1}),
+    "bad base64": case_with(inputs={"a": {"base64": "%%%"}}),
+    "no base64": case_with(inputs={"a": {}}),
+    "books": case_with(books={"a": None}),
+    "expected": case_with(expected=[1]),
+    "expected text": case_with(expected="x"),
+    "entries": case_with(expected={"entries": [7]}),
+    "entries a number": case_with(expected={"entries": 7}),
+    "no entries": case_with(expected={}),
+    "legs": case_with(expected={"legs": [1]}),
+    "legs short": case_with(expected={"legs": {"a": [[1]]}}),
+    "legs text": case_with(expected={"legs": {"a": "abc"}}),
+    "surrogate": case_with(inputs={"a": "\ud800"}),
+    "upwards": case_with(inputs={"../../escaped.csv": "x"}),
+    "up and down": case_with(inputs={"a/../../escaped.csv": "x"}),
+    "absolute": case_with(inputs={"/tmp/cleared-escaped.csv": "x"}),
+    "dot": case_with(inputs={".": "x"}),
+    "no name": case_with(inputs={"": "x"}),
+    "slash": case_with(inputs={"a//b": "x"}),
+    "nul": case_with(inputs={"a\0b": "x"}),
+    "long name": case_with(inputs={"a" * 300: "x"}),
+    "file and folder": case_with(inputs={"a": "x", "a/b": "y"}),
+    "surrogate name": case_with(inputs={"\ud800": "x"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_that_is_no_case_is_said_to_be_none(name: str) -> None:
+    with pytest.raises(ValueError):
+        store.parse(HOSTILE[name], "tests/cases/x.json")
+    store.parse(case_with(), "tests/cases/x.json")
+
+
+def test_no_case_is_larger_than_a_proposal_may_be() -> None:
+    with pytest.raises(ValueError, match="larger"):
+        store.parse(case_with(why="x" * (33 << 20)), "tests/cases/x.json")
+
+
+def test_hostile_cases_are_findings_and_write_nothing_anywhere(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Committed by hand: a finding with the file's name; no crash, and no file outside."""
+    scratch = tmp_path / "scratch/deep"
+    scratch.mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    for number, data in enumerate(HOSTILE.values()):
+        ws.put(f"tests/cases/h{number}.json", data)
+    ws.commit("tests/cases")
+    ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
+    found = findings(propose(ws, "ingest", code=1), "regression-format")
+    assert {f["file"] for f in found} == {f"tests/cases/h{n}.json" for n in range(len(HOSTILE))}
+    assert ws("test", "list").code == 0
+    assert not list(scratch.rglob("*")) and not Path("/tmp/cleared-escaped.csv").exists()
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+STRANGE = {
+    "entries of other fields": {"entries": [{"date": "x", "description": "x", "status": "x", "amount": "x"}]},
+    "lines that are none": {
+        "entries": [{"date": "x", "description": "x", "status": "x", "amount": "x", "reference": None, "lines": 7}]
+    },
+    "cards": {"entries": [], "cards": 7},
+    "legs of nothing": {"legs": {"no such line": [[5020, "1", "0"]]}},
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_an_expectation_that_nothing_can_meet_is_told_and_no_crash(ws: Workspace, name: str) -> None:
+    """Proposed as a new case it must be met; nobody's program wrote it."""
+    garbage = base64.b64encode(bytes(range(256))).decode()
+    ws.put("tests/cases/x.json", case_with(expected=STRANGE[name], inputs={"x.csv": {"base64": garbage}}))
+    with unchanged(ws):
+        done = ws("agent", "propose", "tests/cases/x.json", "--json")
+        assert done.code == 1, done
+        no_traceback(done)
+    (found,) = findings(done.json, "regression")
+    assert found["file"] == "tests/cases/x.json"
+
+
+def test_a_case_of_an_agent_that_is_not_there_is_no_obstacle(ws: Workspace) -> None:
+    for number, agent in enumerate(("nobody", "../evil", "", "a" * 500)):
+        ws.put(f"tests/cases/n{number}.json", case_with(agent=agent))
+    ws.commit("tests/cases")
+    ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
+    go_live(ws, "ingest")
