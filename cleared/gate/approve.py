@@ -94,6 +94,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
     proposal takes its place), and inside a job.
     """
     refuse_in_job()
+    _stored_as_committed(host, text)
     outcome: list[Outcome] = []
     stale: list[tuple[Proposal, Proposal | None, str]] = []
 
@@ -146,6 +147,20 @@ def reject(host: Host, text: str, reason: str) -> Outcome:
 
     commit = decide(host, f"agent reject {text}", act)
     return Outcome(found[0], commit)
+
+
+def _stored_as_committed(host: Host, text: str) -> None:
+    """Raises ``PolicyError`` where the proposal itself was edited: worse than any other file of the queue."""
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        proposal = find(store.load(CommittedSource(snapshot)), text)
+        for path in snapshot.entries(f"{store.FOLDER}/{proposal.folder}"):
+            full = host.root / path
+            if not full.is_file() or full.is_symlink() or full.read_bytes() != snapshot.read(path):
+                raise PolicyError(
+                    f"{proposal.id} itself was edited after it was proposed", place=Place(path),
+                    remedy=f"Restore it: git checkout -- {path}",
+                )  # fmt: skip
 
 
 def _unedited(host: Host, snapshot: Snapshot, proposal: Proposal) -> None:

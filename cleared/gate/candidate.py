@@ -84,12 +84,18 @@ def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: b
     for target in targets:
         path, kind = _target(host, target)
         change = _change(host, scripts, path, kind)
-        if change.old is None and change.new is None:
+        committed = scripts.snapshot.read(path)
+        if change.new is None and (change.old is None or committed is None):
             raise _unknown(host, scripts, target, path)
         if kind == "agent":
             looked_at.append(change.name)
         if change.old != change.new or _policy_waits(host, kind):
             changes[path] = change
+        elif not unchanged and committed != change.new:
+            raise UsageError(
+                f"{path} is as it was approved, only not committed so",
+                remedy=f'Commit it, and it runs: git add {path} && git commit -m "agent: {change.name}" -- {path}',
+            )
         elif not unchanged:
             raise UsageError(
                 f"{path} is as it was approved: there is nothing to propose", remedy="Edit it first, and save it."

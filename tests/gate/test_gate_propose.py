@@ -193,6 +193,26 @@ def test_what_was_committed_by_hand_is_refused_and_can_be_proposed(ws: Workspace
     ws.run("ingest")
 
 
+def test_an_approved_version_that_is_not_committed_needs_no_proposal(ws: Workspace) -> None:
+    """After a commit by hand, or a removal: the text that was approved once runs when it is committed again."""
+    path = live(ws, "1")
+    ws.commit(write(ws, "2"))
+    write(ws, "1")
+    with unchanged(ws):
+        refused(ws("agent", "propose", "probe"), 2, "as it was approved", f"git add {path}")
+    ws.commit(path)
+    ws.run("probe")
+    (ws.root / path).unlink()
+    ws.ok("agent", "approve", propose(ws, "probe")["id"])
+    with unchanged(ws):
+        refused(ws("agent", "propose", "probe"), 2, "no agent")
+    write(ws, "1")
+    with unchanged(ws):
+        refused(ws("agent", "propose", "probe"), 2, "as it was approved", f"git add {path}")
+    ws.commit(path)
+    ws.run("probe")
+
+
 def test_the_same_change_is_the_same_proposal(ws: Workspace) -> None:
     threshold(ws)
     first = propose(ws, "ingest")
