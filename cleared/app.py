@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cleared.gate.proposal import Proposal
     from cleared.gate.settings import Approved
     from cleared.gate.stage import StageResult
+    from cleared.review.decisions import Done
+    from cleared.review.entries import Correction
 
 
 def open_workspace(
@@ -87,6 +89,21 @@ def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) 
     from cleared.gate.ratchet import add_case as do
 
     return do(host, lambda: executor(host), run, why=why, corrections=corrections)
+
+
+def correct(host: Host, ids: list[str], correction: Correction) -> Done:
+    """Correct entries, and remember it as regression cases (see ``review.decisions``)."""
+    from cleared.review.decisions import correct_entries
+    from cleared.review.lessons import remember
+
+    return correct_entries(host, ids, correction, remember(host, lambda: executor(host)))
+
+
+def why(host: Host, entry: str) -> dict[str, Any]:
+    """Why an entry is as it is (see ``review.why``)."""
+    from cleared.review.why import why as do
+
+    return do(host, lambda: executor(host), entry)
 
 
 def set_setting(host: Host, key: str, value: str) -> Approved:

@@ -58,6 +58,7 @@ for _name, _group in _GROUPS.items():
     app.add_typer(_group, name=_name)
 tools.register(app)
 app.command("trust")(gate.trust)
+app.command("why")(queue.why)
 
 
 def command(argv: Sequence[str] = ()) -> Any:

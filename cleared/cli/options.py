@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,14 @@ def choose(workspace: Path | None) -> None:
 def chosen(workspace: Path | None) -> Path | None:
     """The directory the command line names: the command's own option first."""
     return workspace or _chosen["workspace"]
+
+
+def day_of(text: str) -> date:
+    """``2025-01-31``. Raises ``BadParameter``."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day; write 2025-01-31") from None
 
 
 def host_of(workspace: Path | None) -> Host:

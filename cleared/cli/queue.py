@@ -1,16 +1,20 @@
-"""``cleared queue …``: what needs a human."""
+"""``cleared queue …`` and ``cleared why``: what needs a human, and deciding about it."""
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import fields, out, out_json, table
+from cleared.cli.output import fields, out, out_json, say, table
 
-app = typer.Typer(help="See what needs a human.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from cleared.review.decisions import Done
+
+app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
 
 
 class Which(StrEnum):
@@ -61,3 +65,154 @@ def show(
             table(list(value[0]), ([row.get(c) for c in value[0]] for row in value), empty="")
         else:
             fields([(key, ", ".join(map(str, value)) if isinstance(value, list) else value)])
+
+
+IDS = Annotated[list[str], typer.Argument(metavar="ID…", help="Cards (the beginning of the id will do) or entries.")]
+
+
+class Outcome(StrEnum):
+    """What a bank line is whose entry is rejected."""
+
+    duplicate = "duplicate"
+    personal = "personal"
+    suspense = "suspense"
+
+
+@app.command("approve")
+def approve(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Confirm entries as they are: one commit for all of them."""
+    from cleared.review.decisions import confirm
+
+    _tell(confirm(host_of(workspace), ids), json, "Confirmed")
+
+
+@app.command("correct")
+def correct(
+    ids: IDS,
+    account: Annotated[
+        int | None, typer.Option("--account", metavar="N", help="Instead of the only account that is not the bank's.")
+    ] = None,
+    line: Annotated[
+        list[str] | None,
+        typer.Option("--line", metavar="ACCOUNT=AMOUNT", help="All legs but the bank's; money in as negative."),
+    ] = None,
+    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Another date.")] = None,
+    counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Instead of its tags.")] = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say what entries should have been. Nothing is edited: a correcting entry is posted, in one commit.
+
+    A held bank line is posted as said. The correction becomes a regression case of the agent that made the entry.
+    """
+    from cleared.app import correct as do
+    from cleared.cli.options import day_of
+    from cleared.review.entries import Correction
+
+    correction = Correction(
+        account, tuple(_line(text) for text in line or ()), day_of(date) if date else None, counterparty,
+        tuple(tag) if tag is not None else None, note,
+    )  # fmt: skip
+    done = do(host_of(workspace), ids, correction)
+    _tell(done, json, "Corrected")
+    if done.siblings and not json:
+        say(f"{len(done.siblings)} more like it wait: cleared queue correct {' '.join(done.siblings[:20])} …")
+
+
+def _line(text: str) -> tuple[int, Decimal]:
+    account, _, amount = text.partition("=")
+    try:
+        return int(account), Decimal(amount)
+    except (ValueError, InvalidOperation):
+        raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT", param_hint="--line") from None
+
+
+@app.command("reject")
+def reject(
+    ids: IDS,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the reversal.")] = "",
+    outcome: Annotated[
+        Outcome | None, typer.Option("--outcome", help="What the bank line is then, where the entry posts one.")
+    ] = None,
+    of: Annotated[str | None, typer.Option("--of", metavar="ENTRY", help="With duplicate: of which entry.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say that entries should not stand; they are voided, or booked as personal."""
+    from cleared.review.decisions import reject as do
+
+    _tell(do(host_of(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
+
+
+@app.command("answer")
+def answer(
+    card: Annotated[str, typer.Argument(metavar="CARD", help="A card that is not about an entry.")],
+    choice: Annotated[str, typer.Argument(metavar="CHOICE", help="Such as seen; cleared queue show tells which.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Answer a card: seen, ignore, different …"""
+    from cleared.review.decisions import answer as do
+
+    _tell(do(host_of(workspace), card, choice), json, "Answered")
+
+
+@app.command("undo")
+def undo(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Take back the last decision that was not pushed yet. Can be repeated."""
+    from cleared.review.undo import undo as do
+
+    _tell(do(host_of(workspace)), json, "Taken back")
+
+
+def _tell(done: Done, json: bool, what: str) -> None:
+    if json:
+        out_json({"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
+                  "siblings": done.siblings, "case": done.case})  # fmt: skip
+        return
+    about = done.entries or done.cards
+    posted = f", posted {', '.join(done.posted)}" if done.posted else ""
+    out(f"{what}: {', '.join(about)}{posted} ({done.commit[:10]})")
+    for line in done.said:
+        say(line)
+
+
+def why(
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Such as 2025-01-015.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
+    from cleared.app import why as do
+
+    found = do(host_of(workspace), entry)
+    if json:
+        out_json(found)
+        return
+    fields(_chain(found))
+
+
+def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
+    entry, line, call = found["entry"], found["bank_line"], found.get("call")
+    legs = "\n".join(f"{x['account_id']}  {x['debit'] or ''}{'-' + x['credit'] if x['credit'] != '0' else ''}"
+                     for x in entry["lines"])  # fmt: skip
+    rows: list[tuple[str, object]] = [
+        ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),
+        ("legs", legs), ("status", entry["status"]),
+    ]  # fmt: skip
+    if line:
+        rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
+    rows.append(("commit", f"{found['commit']['id'][:10]}  {found['commit']['at']}  {found['commit']['subject']}"))
+    if found["run"]:
+        rows += [("run", found["run"]), ("event", found["event"])]
+        place = f", line {call['line']}, column {call['column']}" if call else ", which line is not known any more"
+        rows.append(("script", f"{found['script']['file']}{place}"))
+        if call:
+            rows.append(("called", f"{call['primitive']}({call['arguments']})"))
+        rows.append(("approval", (found["approval"] or {}).get("why")))
+    else:
+        rows.append(("decided by", found["by"]))
+    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}") for d in found["decisions"]]
+    return rows

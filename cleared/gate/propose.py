@@ -64,7 +64,11 @@ def propose(
             candidate = gate.gather(targets)
             _no_secret(host, candidate)
             known = load(CommittedSource(desk.snapshot))
-            same = [p for p in known if p.fingerprint == candidate.fingerprint and p.status == "open"]
+            same = [
+                p for p in known
+                if p.fingerprint == candidate.fingerprint and p.status == "open"
+                and all(p.texts.get(c.path) == c.new for c in candidate.changes)  # not edited by hand since
+            ]  # fmt: skip
             if same:
                 made.append((same[-1], False))
                 return None

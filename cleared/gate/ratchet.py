@@ -55,26 +55,10 @@ def add_case(
                 remedy="Say whether you trust who approved it: cleared trust.",
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
-        occasion = occasion_of(host, desk.repo, agent, run_id)
-        if occasion is None or occasion.now is None or occasion.after is None:
-            raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
         with Gate(host, executor, desk.repo) as gate:
-            path = host.layout.agent_path(agent)
-            source = occasion.after.read(path) or b""
-            scripts = Scripts(host, desk.snapshot, texts={path: source})
-            script = scripts.agent(agent)
-            books = Recording(occasion.snapshot)
-            rehearsal = rehearse(
-                World(host, scripts), desk.repo, books, script, gate.executor, label=f"run {run_id}",
-                inputs=occasion.inputs, now=occasion.now,
-            )  # fmt: skip
-            _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
-            expected = plain(rehearsal.effects)
-            del expected["error"], expected["violations"]
+            case, occasion = record(host, gate, agent, run_id, why)
             if corrections:
-                expected = {"legs": _corrected(host, occasion, corrections)}
-            name = f"{agent}-{run_id.rsplit('-', 1)[-1]}" + ("-corrected" if corrections else "")
-            case = Case(name, agent, why, occasion.now, occasion.inputs, books.files, expected, run_id)
+                case = corrected(case, _corrected(host, occasion, corrections))
             made.append(case)
             if _new_name(desk.snapshot, made):
                 return None
@@ -92,6 +76,30 @@ def add_case(
             f"cleared agent propose {made[-1].path}.",
         )
     return made[-1], commit
+
+
+def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[Case, Occasion]:
+    """The case of what a run did, by running it again. Raises as ``add_case`` does."""
+    occasion = occasion_of(host, gate.repo, agent, run_id)
+    if occasion is None or occasion.now is None or occasion.after is None:
+        raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
+    path = host.layout.agent_path(agent)
+    scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read(path) or b""})
+    books = Recording(occasion.snapshot)
+    rehearsal = rehearse(
+        World(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
+        inputs=occasion.inputs, now=occasion.now,
+    )  # fmt: skip
+    _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
+    expected = plain(rehearsal.effects)
+    del expected["error"], expected["violations"]
+    name = f"{agent}-{run_id.rsplit('-', 1)[-1]}"
+    return Case(name, agent, why, occasion.now, occasion.inputs, books.files, expected, run_id), occasion
+
+
+def corrected(case: Case, legs: Mapping[str, Any]) -> Case:
+    """The case of what the run should have done: only these lines' entries (line → legs) are held to anything."""
+    return replace(case, name=f"{case.name}-corrected", expected={"legs": dict(legs)})
 
 
 def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:

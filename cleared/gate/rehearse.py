@@ -72,7 +72,7 @@ def rehearse(
     inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
 ) -> Rehearsal:  # fmt: skip
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
-    with _drop_folder(inputs) as folder:
+    with drop_folder(inputs) as folder:
         attempt = Attempt(
             world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
             drop_folder=folder, say=lambda _: None,
@@ -92,7 +92,7 @@ def rehearse(
 
 
 @contextlib.contextmanager
-def _drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
+def drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
         folder = Path(name).resolve()
         for path, data in inputs.items():

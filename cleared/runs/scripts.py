@@ -58,6 +58,12 @@ class Scripts:
         if committed is None:
             if present is None:
                 raise self._unknown(name)
+            if self.approvals.standing(file, present).may_run:
+                raise PolicyError(
+                    "the script is as it was approved, but not committed; it was not run",
+                    place=Place(file),
+                    remedy=f'Commit it: git add {file} && git commit -m "agent: {name}" -- {file}',
+                )
             raise PolicyError(
                 "the script was never approved; it was not run",
                 place=Place(file),

@@ -84,6 +84,13 @@ def commit_info(root: Path, rev: str) -> CommitInfo:
         return next(_parse(said, _files(repo, [commit])))
 
 
+def is_pushed(root: Path, commit: str) -> bool:
+    """Whether a remote is known to have the commit."""
+    with _repo(root) as repo:
+        said = _run(repo, ["for-each-ref", "--count=1", "--format=%(refname)", f"--contains={commit}", "refs/remotes"])
+        return bool(said.strip())
+
+
 def _log(
     root: Path,
     limit: int | None,
