@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cleared.cli import gate
 from cleared.cli.options import JsonOption, WorkspaceOption, host_of
 from cleared.cli.output import fields, out, out_json, say, table
+
+if TYPE_CHECKING:
+    from cleared.runs.host import Host
 
 app = typer.Typer(help="Run agents and look at them.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -129,12 +132,15 @@ def check(
     if (name is None) != all_:
         raise typer.BadParameter("give either NAME or --all")
     host = host_of(workspace)
-    names = [a["name"] for a in agents(host)] if name is None else [name]
+    names, cannot = ([name], {}) if name is not None else _checkable(host, [a["name"] for a in agents(host)])
     reports = check_agents(host, names)
-    failed = any(r.status == "failed" for stages in reports.values() for r in stages)
+    failed = bool(cannot) or any(r.status == "failed" for stages in reports.values() for r in stages)
+    for problem in cannot.values():
+        say(f"cleared: {problem}")
     if json:
         out_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.data() for r in stages]}
-                  for n, stages in reports.items()})  # fmt: skip
+                  for n, stages in reports.items()}
+                 | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})  # fmt: skip
     else:
         for n, stages in reports.items():
             out(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
@@ -142,6 +148,25 @@ def check(
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)
+
+
+def _checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The agents that can be looked at, and why each of the others cannot: one of them is not to hide the rest."""
+    from cleared.errors import UsageError
+
+    found: list[str] = []
+    cannot: dict[str, str] = {}
+    for name in names:
+        try:
+            file = host.root / host.layout.agent_path(name)
+        except UsageError as error:
+            cannot[name] = str(error)
+            continue
+        if file.is_file() and not file.is_symlink():
+            found.append(name)
+        else:
+            cannot[name] = f"agents/{name}.py is missing, or not a file; it was not checked"
+    return found, cannot
 
 
 gate.register(app)

@@ -122,8 +122,19 @@ class Gate:
     def check(self, name: str, *, runs: int | None = 0) -> list[StageResult]:
         """All stages over the working copy of an agent. ``runs``: over how many of its past runs the two versions are
         compared (None: as configured). Raises ``UsageError`` where there is no such agent."""
-        report = self.examine(self.gather([name], unchanged=True), runs=runs)
+        report = self.examine(self._working(name), runs=runs)
         return report.stages[self.host.layout.agent_path(name)]
+
+    def _working(self, name: str) -> Candidate:
+        """The working copy of an agent. Raises ``UsageError`` where there is none, or no such agent."""
+        path = self.host.layout.agent_path(name)
+        candidate = self.gather([name], unchanged=True)
+        if candidate.texts.get(path, b"") is None:
+            raise UsageError(
+                "the working copy is missing", place=Place(path),
+                remedy=f"Bring it back (git checkout -- {path}), or propose its removal: cleared agent propose {name}.",
+            )  # fmt: skip
+        return candidate
 
     def compare(self, name: str, runs: int) -> HistoryDiff:
         """The working copy against the approved version, over the agent's last ``runs`` runs.
@@ -131,7 +142,7 @@ class Gate:
         Raises ``UsageError`` where there is no such agent, or no approved version of it, ``PolicyError`` where the
         working copy does not pass the checks.
         """
-        candidate = self.gather([name], unchanged=True)
+        candidate = self._working(name)
         path = self.host.layout.agent_path(name)
         subject = next(s for s in self._subjects(candidate, self.host) if s.file == path)
         if subject.old is None:

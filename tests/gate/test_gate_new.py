@@ -84,6 +84,23 @@ def test_check_all_names_each_agent_and_its_findings(ws: Workspace) -> None:
     assert "agents/probe.py:6:1: [import]" in shown.out
 
 
+def test_one_that_cannot_be_looked_at_does_not_hide_the_others(ws: Workspace) -> None:
+    (ws.root / "agents/monthly_summary.py").unlink()
+    (ws.root / "agents/link.py").symlink_to("/etc/hostname")
+    (ws.root / "agents/folder.py").mkdir()
+    write(ws, "1", "con")
+    with unchanged(ws):
+        done = ws("agent", "check", "--all", "--json")
+        assert done.code == 1 and "monthly_summary.py is missing" in done.err
+        assert {n for n, found in done.json.items() if found["passed"]} == {"ingest", "review_reminder"}
+        assert {n for n, found in done.json.items() if "error" in found} >= {"monthly_summary", "link", "con"}
+        shown = ws("agent", "check", "--all")
+        assert shown.code == 1 and "ingest: passed" in shown.out
+        refused(ws("agent", "check", "monthly_summary"), 2, "missing", "git checkout -- agents/monthly_summary.py")
+        refused(ws("agent", "diff", "monthly_summary"), 2, "missing")
+        refused(ws("agent", "check", "link"), 4, "symbolic link")
+
+
 def test_a_finding_says_where_which_rule_why_and_what_to_do(ws: Workspace) -> None:
     write(ws, "import os\naccounts_get(9999)")
     stages = ws("agent", "check", "probe", "--json").json["probe"]["stages"]
