@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace, chase, no_traceback, refused, unchanged
+from harness import JANUARY, Workspace, chase, no_traceback, refused, unchanged
 
 from cleared.gate import cases as store
 
@@ -379,3 +379,34 @@ def test_a_case_of_an_agent_that_is_not_there_is_no_obstacle(ws: Workspace) -> N
     ws.commit("tests/cases")
     ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
     go_live(ws, "ingest")
+
+
+CHART = "accounts/chart-of-accounts.csv"
+BOOKS = {
+    "chart garbage": {CHART: "\0\0,,\n"},
+    "chart of bytes": {CHART: {"base64": base64.b64encode(b"\xff\xfe\x00").decode()}},
+    "journal garbage": {"books/2025/01/journal.csv": "a,b\n1,2,3\n"},
+    "bank facts garbage": {"books/bank/imports.csv": "x\n" * 9},
+    "queue garbage": {"queue/2025-02.jsonl": "{"},
+    "paths upwards": {"../../x": "y", "/etc/passwd": "root"},
+    "a folder's name": {"books": "x", "accounts": "y"},
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_hostile_books_of_a_case_are_told_and_no_crash(ws: Workspace, name: str) -> None:
+    """The books a case brings are read by the very code that reads real ones: its refusal is the case's."""
+    ws.put("tests/cases/x.json", case_with(books=BOOKS[name], inputs={"january.csv": JANUARY}))
+    with unchanged(ws):
+        done = ws("agent", "propose", "tests/cases/x.json", "--json")
+        assert done.code == 1, done
+        no_traceback(done)
+    (found,) = findings(done.json, "regression")
+    assert found["file"] == "tests/cases/x.json"
+
+
+@pytest.mark.parametrize("now", ["1971-01-01T00:00:00Z", "8999-12-31T23:59:59+14:00"])
+def test_a_case_of_another_age_is_replayed(ws: Workspace, now: str) -> None:
+    ws.put("tests/cases/x.json", case_with(now=now, inputs={"january.csv": JANUARY}))
+    done = ws("agent", "propose", "tests/cases/x.json", "--json")
+    assert done.code == 1 and findings(done.json, "regression"), done
