@@ -196,7 +196,7 @@ def why(
 
 def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
     entry, line, call = found["entry"], found["bank_line"], found.get("call")
-    legs = "\n".join(f"{x['account_id']}  {x['debit'] or ''}{'-' + x['credit'] if x['credit'] != '0' else ''}"
+    legs = "\n".join(f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}"
                      for x in entry["lines"])  # fmt: skip
     rows: list[tuple[str, object]] = [
         ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from cleared.approvals.record import CASES, digest_of
@@ -271,10 +272,18 @@ def _legs(expected: Mapping[str, Any], found: Rehearsal) -> list[str]:
     for reference, legs in expected.items():
         entry = entries.get(reference)
         got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
-        if got is None or sorted(got, key=str) != sorted(legs, key=str):
+        if got is None or _sums(got) != _sums(legs):
             shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
             said.append(f"{shown}: to be {_accounts(legs)}, but it is {_accounts(got) if got else 'not posted'}")
     return said
+
+
+def _sums(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
+    """Account → what is moved on it."""
+    found: dict[int, Decimal] = {}
+    for account, debit, credit in legs:
+        found[account] = found.get(account, Decimal(0)) + Decimal(str(debit)) - Decimal(str(credit))
+    return {account: amount for account, amount in found.items() if amount}
 
 
 def _accounts(legs: Iterable[Iterable[Any]]) -> str:
