@@ -66,7 +66,7 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> App
             return text
         return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
 
-    return _commit(host, executor, (before, text), edited, policy, f"config: {key} = {value}"[:200])
+    return _commit(host, executor, (before, text), edited, policy, f"config: {key} = {' '.join(value.split())}"[:200])
 
 
 def approve_settings(host: Host, executor: MakeExecutor) -> Approved:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,6 +192,32 @@ def test_d7_what_is_not_there_or_would_be_lost_is_refused(ws: Workspace, monkeyp
     with unchanged(ws):
         refused(ws("agent", "rollback", "probe"), 3, "not for a job")
     assert ws("agent", "history", "probe").code == 0, "a job may look"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="ancestors are not seen here")
+def test_d7_a_job_does_not_decide_by_clearing_its_childs_environment(ws: Workspace) -> None:
+    """D7: the process tree is looked at, not only the variable that was handed on."""
+    go_live(ws, "1")
+    go_live(ws, "2")
+    inner = f"env -u CLEARED_JOB {sys.executable} -m cleared agent rollback probe -C {ws.root}"
+    with unchanged(ws):
+        done = subprocess.run(
+            ["sh", "-c", f"sh -c '{inner}; exit $?'; exit $?"], env={**os.environ, "CLEARED_JOB": "night"},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 3 and "job night" in done.stderr, done
+
+
+def test_d7_a_change_proposed_before_the_rollback_is_stale_after_it(ws: Workspace) -> None:
+    """D7: it was compared with a version that is live no more."""
+    go_live(ws, "1")
+    go_live(ws, "2")
+    ws.put("agents/probe.py", HEADER + "3\n")
+    waiting = propose(ws, "probe")
+    ws.git("checkout", "-q", "--", "agents/probe.py")
+    rollback(ws)
+    refused(ws("agent", "approve", waiting["id"]), 3, "stale", "another approved version")
+    assert ws.run("probe")["result"] == 1
 
 
 def test_d7_reverting_the_rollback_with_git_does_not_bring_the_approval_back(ws: Workspace) -> None:

@@ -405,6 +405,30 @@ def test_a_proposal_can_be_approved_in_a_clone_which_examines_it_again(
     assert [e["event"] for e in ws.json("agent", "history", "ingest")][-2:] == ["proposed", "approved"]
 
 
+def test_settings_and_cases_of_a_clone_count_when_their_approvers_do(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then nothing runs by somebody's policy, starters neither, and no change is examined without the cases."""
+    ws.drop("january.csv")
+    ws.ok("test", "add", ws.run("ingest")["run_id"])
+    there = clone(ws, tmp_path / "cases")
+    with machine(monkeypatch, tmp_path / "other"):
+        there.put("agents/ingest.py", ws.read("agents/ingest.py") + "# mine\n")
+        done = there("agent", "propose", "ingest", "--json")
+        assert done.code == 1 and [f["rule"] for f in done.json["findings"]] == ["regression-unknown"]
+        there.ok("trust", "--yes")
+        propose(there, "ingest")
+    ws.config("thresholds.auto_confirm=0.94")
+    there = clone(ws, tmp_path / "settings")
+    with machine(monkeypatch, tmp_path / "third"):
+        with unchanged(there):
+            refused(there("agent", "run", "ingest"), 3, "cannot be verified", "cleared trust")
+        assert there.ok("config", "get", "thresholds.auto_confirm").out.strip() == "0.95"
+        there.ok("trust", "--yes")
+        there.run("ingest")
+        assert there.ok("config", "get", "thresholds.auto_confirm").out.strip() == "0.94"
+
+
 def test_a_clone_that_trusts_nobody_yet_does_not_approve_on_top_of_their_versions(
     ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
