@@ -65,7 +65,8 @@ class ClearedError(Exception):
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
         if self.remedy:
-            text = f"{text.rstrip('.')}. {self.remedy}"
+            text = text.rstrip(".")
+            text = f"{text}{'' if text.endswith(('?', '!')) else '.'} {self.remedy}"
         return text
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import VERSION
-from cleared.ledger.entry import ZERO
+from cleared.ledger.corrections import effective
+from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.context import Context
 from cleared.primitives.journal import hold
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import CardInfo
-from cleared.registry.vocabulary import Confidence, Line, Text
+from cleared.registry.shapes import CardInfo, DecisionInfo, LegInfo
+from cleared.registry.vocabulary import Confidence, Date, Line, Text
 
 
 @primitive(effect=Effect.STAGE, grant="queue.write")
@@ -63,3 +65,30 @@ def queue_pending(ctx: Context) -> list[CardInfo]:
         {"id": c.id, "kind": c.kind, "entry_id": c.entry_id, "title": c.title, "created_at": c.created_at}
         for c in ctx.cards.open_cards()
     ]
+
+
+@primitive(effect=Effect.READ, grant="queue.read")
+def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInfo]:
+    """What people decided about entries, oldest first: confirmed, corrected, rejected; with before and after.
+
+    ``since``: from that day (UTC) on. What an agent can learn from.
+    """
+    found: list[DecisionInfo] = []
+    for card in sorted(ctx.cards.known.values(), key=lambda c: c.resolved_at or ""):
+        at, by = card.resolved_at or "", card.resolved_by or ""
+        entry = ctx.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id and at else None
+        if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
+            continue
+        found.append(
+            {
+                "card_id": card.id, "entry_id": entry.entry_id, "decision": (card.resolution or "").split(":")[0],
+                "by": by, "at": at, "description": entry.description, "counterparty": entry.counterparty,
+                "reference": entry.reference, "status": entry.status, "before": _moved(entry.legs),
+                "after": [] if entry.status == "voided" else _moved(effective(ctx.books, entry)),
+            }
+        )  # fmt: skip
+    return found
+
+
+def _moved(legs: Iterable[Leg]) -> list[LegInfo]:
+    return [{"account_id": leg.account_id, "amount": leg.amount} for leg in legs]

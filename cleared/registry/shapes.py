@@ -145,6 +145,29 @@ class CardInfo(TypedDict):
     created_at: str
 
 
+class DecisionInfo(TypedDict):
+    """What a person decided about an entry; ``before`` as the agent posted it, ``after`` as it is now."""
+
+    card_id: str
+    entry_id: str
+    decision: str
+    by: str
+    at: str
+    description: str
+    counterparty: str
+    reference: str
+    status: str
+    before: list[LegInfo]
+    after: list[LegInfo]
+
+
+class LegInfo(TypedDict):
+    """One leg; ``amount`` is debit minus credit."""
+
+    account_id: int
+    amount: Decimal
+
+
 class EventInfo(TypedDict):
     """Why the run happens."""
 

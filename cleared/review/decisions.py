@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Final
 
 from cleared.cards.model import Card
@@ -15,6 +14,7 @@ from cleared.cards.store import find
 from cleared.clock import iso
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
+from cleared.ledger.corrections import leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
@@ -244,7 +244,7 @@ def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -
         lines = ((correction.account, -left),)
     if not lines:
         raise UsageError("which account is it?", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
-    legs = [_leg(account, left), *(_leg(a, v) for a, v in lines)]
+    legs = [leg(account, left), *(leg(a, v) for a, v in lines)]
     day = context.books.periods.first_open(correction.day or line.posted_date)
     entry, _ = post(
         context.books, context.bank, context.ledger_accounts, day, line.description, legs, reference=line.line_id,
@@ -257,15 +257,11 @@ def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -
     return f"{entry.entry_id} {entry.description}"
 
 
-def _leg(account: int, amount: Decimal) -> Leg:
-    return Leg(account, amount, Decimal(0)) if amount > 0 else Leg(account, Decimal(0), -amount)
-
-
 def _siblings(desk: Desk, corrected: Sequence[Matter]) -> list[str]:
     """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
     context = desk.context
     wanted = {
-        (key, tuple(leg.account_id for leg in others(context, m.entry.legs)))
+        (key, tuple(x.account_id for x in others(context, m.entry.legs)))
         for m in corrected if m.entry is not None
         for key in (m.entry.counterparty, m.entry.description) if key
     }  # fmt: skip
@@ -273,7 +269,7 @@ def _siblings(desk: Desk, corrected: Sequence[Matter]) -> list[str]:
     for card in context.cards.open_cards():
         entry = context.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id else None
         if entry is not None and entry.entry_id not in {m.name for m in corrected}:
-            legs = tuple(leg.account_id for leg in others(context, entry.legs))
+            legs = tuple(x.account_id for x in others(context, entry.legs))
             if any((key, legs) in wanted for key in (entry.counterparty, entry.description) if key):
                 found.append(card.id)
     return found

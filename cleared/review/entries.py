@@ -15,11 +15,10 @@ from decimal import Decimal
 
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.bank import BankLine
+from cleared.ledger.corrections import CORRECTS, corrections_of, effective, leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.context import Context
-
-CORRECTS = "@corrects="
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +57,7 @@ def standing(context: Context, entry_id: str) -> Entry:
 def others(context: Context, legs: Iterable[Leg]) -> list[Leg]:
     """The legs that are not of a bank's account."""
     banks = set(context.ledger_accounts.values())
-    return [leg for leg in legs if leg.account_id not in banks]
-
-
-def effective(context: Context, entry: Entry) -> tuple[Leg, ...]:
-    """The entry's legs after all corrections of it that stand."""
-    totals: dict[int, Decimal] = {}
-    corrections = [
-        e for e in context.books.entries()
-        if e.status != "voided" and f"{CORRECTS}{entry.entry_id}" in e.tags.split(";")
-    ]  # fmt: skip
-    if not corrections:
-        return entry.legs
-    for leg in (*entry.legs, *(leg for e in corrections for leg in e.legs)):
-        totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
-    return tuple(_leg(account, amount) for account, amount in totals.items() if amount)
+    return [each for each in legs if each.account_id not in banks]
 
 
 def correct(context: Context, entry_id: str, correction: Correction, by: str) -> Corrected:
@@ -82,7 +67,7 @@ def correct(context: Context, entry_id: str, correction: Correction, by: str) ->
     and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
     entry = standing(context, entry_id)
-    before = effective(context, entry)
+    before = effective(context.books, entry)
     after = _legs(context, entry, before, correction)
     changed = _sum(before) != _sum(after)
     rest = (
@@ -96,7 +81,7 @@ def correct(context: Context, entry_id: str, correction: Correction, by: str) ->
     same_bank = {a: v for a, v in _sum(before).items() if a in banks} == {
         a: v for a, v in _sum(after).items() if a in banks
     }
-    has_bank = any(leg.account_id in banks for leg in entry.legs)
+    has_bank = any(each.account_id in banks for each in entry.legs)
     if changed and not rest and same_bank and has_bank:
         posted = _reclassify(context, entry, before, after, correction, by)
     else:
@@ -106,7 +91,7 @@ def correct(context: Context, entry_id: str, correction: Correction, by: str) ->
 
 def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
     changeable = others(context, before)
-    kept = [leg for leg in before if leg not in changeable]
+    kept = [each for each in before if each not in changeable]
     if correction.account is not None and correction.lines:
         raise UsageError("give either an account or lines", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
     if correction.account is not None:
@@ -115,10 +100,10 @@ def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Cor
                 f"{entry.entry_id} has {len(changeable)} legs that are not of a bank; which one is meant?",
                 remedy="Give all of them: --line ACCOUNT=AMOUNT, money in as negative.",
             )
-        leg = changeable[0]
-        return (*kept, Leg(correction.account, leg.debit, leg.credit))
+        old = changeable[0]
+        return (*kept, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*kept, *(_leg(account, amount) for account, amount in correction.lines))
+        return (*kept, *(leg(account, amount) for account, amount in correction.lines))
     return tuple(before)
 
 
@@ -128,8 +113,8 @@ def _reclassify(
     """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither."""
     old, new = _sum(others(context, before)), _sum(others(context, after))
     moved = {a: new.get(a, ZERO) - old.get(a, ZERO) for a in (*old, *(a for a in new if a not in old))}
-    legs = [_leg(account, amount) for account, amount in moved.items() if amount]
-    legs.sort(key=lambda leg: leg.debit == 0)
+    legs = [leg(account, amount) for account, amount in moved.items() if amount]
+    legs.sort(key=lambda each: each.debit == 0)
     books = context.books
     day = books.periods.first_open(entry.date)
     tags = [f"{CORRECTS}{entry.entry_id}"] + ([f"@orig_date={entry.date}"] if day != entry.date else [])
@@ -170,9 +155,7 @@ def repost(
 def withdraw(context: Context, entry: Entry, reason: str) -> list[Entry]:
     """Void an entry and the corrections of it; the reversals. Its bank lines are open again, and nobody is asked."""
     found = []
-    mine = f"{CORRECTS}{entry.entry_id}"
-    corrections = [e for e in context.books.entries() if e.status != "voided" and mine in e.tags.split(";")]
-    for each in (*reversed(corrections), entry):
+    for each in (*reversed(corrections_of(context.books, entry)), entry):
         original, reversal = context.books.void(each.entry_id, reason)
         for line in context.bank.unmatch(original, reversal, reason):
             context.bank.new_outcomes.pop(line.line_id, None)
@@ -188,12 +171,8 @@ def line_of(context: Context, entry: Entry) -> BankLine | None:
     return found[1] if found else None
 
 
-def _leg(account: int, amount: Decimal) -> Leg:
-    return Leg(account, amount, ZERO) if amount > 0 else Leg(account, ZERO, -amount)
-
-
 def _sum(legs: Iterable[Leg]) -> Mapping[int, Decimal]:
     totals: Counter[int] = Counter()
-    for leg in legs:
-        totals[leg.account_id] += leg.amount  # type: ignore[assignment]
+    for each in legs:
+        totals[each.account_id] += each.amount  # type: ignore[assignment]
     return {account: Decimal(amount) for account, amount in totals.items() if amount}

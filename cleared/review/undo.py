@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from cleared.approvals.record import CASES
+from cleared.approvals.standing import Approvals
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.errors import PolicyError
+from cleared.gate.approve import Signer, sign_cases
+from cleared.gate.cases import CASES_DIR
 from cleared.gate.history import parent_of
 from cleared.gate.surface import refuse_in_job
 from cleared.ledger.books import Books
@@ -37,18 +39,40 @@ def undo(host: Host) -> Done:
         parent = parent_of(desk.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
-        before, _ = open_books(host, CommittedSource(Snapshot(desk.repo, parent)))
+        earlier = Snapshot(desk.repo, parent)
+        before, _ = open_books(host, CommittedSource(earlier))
         after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
         _restore(desk, before, after, months, done)
         _reopen(desk, commit.trailers[UNDOABLE].split(), commit.trailers["Decision"], done)
+        files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
-        return Decided(said, trailers=((UNDOES, commit.trailers["Decision"]),))
+        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]),))
 
     commit = decide(host, "queue undo", act)
     assert commit is not None
     done.commit = commit
     return done
+
+
+def _forget(
+    host: Host, desk: Desk, commit: history.CommitInfo, earlier: Snapshot
+) -> dict[str, bytes | None]:  # fmt: skip
+    """The regression cases that remembered the decision, as they were before it."""
+    made = Snapshot(desk.repo, commit.id)
+    texts = {
+        path: earlier.read(path) for path in commit.files or ()
+        if path.startswith(f"{CASES_DIR}/") and desk.snapshot.read(path) == made.read(path)
+    }  # fmt: skip
+    if not texts:
+        return {}
+    approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
+    if approvals.read(CASES) is None:
+        return {}
+    signer = Signer(host, approvals, desk)
+    signer.files |= texts
+    sign_cases(signer, approvals, texts, {})
+    return signer.files
 
 
 def _last(host: Host) -> history.CommitInfo:
@@ -75,7 +99,7 @@ def _restore(desk: Desk, before: Books, after: Books, months: list[tuple[int, in
     for entry in (e for i, e in new.items() if i not in old and e.status != "voided"):
         now = context.books.entry(entry.entry_id)
         if now is not None and now.status != "voided" and not _corrects(now, changed):
-            done.posted += [e.entry_id for e in _take_back(desk, now)]
+            done.posted += [e.entry_id for e in withdraw(context, now, f"undone by {desk.by}")]
     for entry in changed:
         now = context.books.entry(entry.entry_id)
         if now is None:
@@ -100,11 +124,6 @@ def _corrects(entry: Entry, changed: list[Entry]) -> bool:
     return bool(marks & set(entry.tags.split(";"))) and not entry.reference
 
 
-def _take_back(desk: Desk, entry: Entry) -> list[Entry]:
-    """An entry that a decision posted goes; a line that it posted is held again, where nothing else posts it."""
-    return withdraw(desk.context, entry, f"undone by {desk.by}")
-
-
 def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
@@ -126,7 +145,7 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
         identity = card_id(card.kind, card.id, "again", context.run_id)
         again = Card(identity, card.kind, card.title, iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, card.details)  # fmt: skip
-        context.cards.add(replace(again))
+        context.cards.add(again)
         done.cards.append(again.id)
     for card in context.cards.open_cards():
         if card.run_id == decision and card.id not in done.cards:
