@@ -140,7 +140,7 @@ def correct_entries(host: Host, ids: Sequence[str], correction: Correction, reme
             done.posted += [e.entry_id for e in made.posted]
             desk.context.note("correct", entry.description[:200], entry.entry_id)
             _settle(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
-            if entry.reference:
+            if entry.reference and made.reclassified:
                 lessons[entry.entry_id] = made.legs
             names.append(f"{entry.entry_id} {entry.description}")
         done.siblings = _siblings(desk, found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
@@ -40,7 +40,9 @@ class Corrected:
 
     entry: Entry
     posted: tuple[Entry, ...]
-    legs: tuple[Leg, ...] = field(default=())
+    legs: tuple[Leg, ...]
+    reclassified: bool
+    """Whether the accounts or amounts are others now: what the agent should have known."""
 
 
 def standing(context: Context, entry_id: str) -> Entry:
@@ -86,7 +88,7 @@ def correct(context: Context, entry_id: str, correction: Correction, by: str) ->
         posted = _reclassify(context, entry, before, after, correction, by)
     else:
         posted = repost(context, entry, after, correction, by, status="user-corrected")
-    return Corrected(entry, posted, after)
+    return Corrected(entry, posted, after, changed)
 
 
 def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
