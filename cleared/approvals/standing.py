@@ -66,12 +66,14 @@ class Approvals:
             record = _parsed(barred)
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
             return Standing("quarantined", f"this version was rolled back{when}", record)
-        if self.starters.get(path) == data and trust.version_of(path, digest) not in self._trusted().barred:
+        taken_back = trust.version_of(path, digest) in self._trusted().barred
+        if self.starters.get(path) == data and not taken_back:
             return Standing("starter", "the same as the installed package's")
         where = record_path(path, digest)
         found = self.source.read(where)
         if found is None:
-            return Standing("unapproved", "nobody has approved this version")
+            again = "this version was rolled back, and nobody has approved it again"
+            return Standing("unapproved", again if taken_back else "nobody has approved this version")
         record = _parsed(found)
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
             return Standing("unapproved", f"{where} is not its record of approval")
