@@ -164,8 +164,8 @@ def config() -> str:
         "known one, and every problem is listed with its line. `bank_accounts[]` is an entry of that list, `<name>` a",
         "name of your choice. `cleared config get KEY` prints a value, `cleared config set KEY VALUE` changes one and",
         "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.", "",
-        "Keys marked **policy** decide what scripts may do: they take effect when a person has approved them, the others",
-        "at once. [Change a setting](../howto/settings.md) says how.", "",
+        "Keys marked **policy** decide what scripts may do: they take effect when a person has approved them, all",
+        "others at once. [Change a setting](../howto/settings.md) says how.", "",
     ]  # fmt: skip
     section = ""
     for info in keys():
