@@ -141,7 +141,7 @@ def reject(host: Host, text: str, reason: str) -> Outcome:
         proposal = find(store.load(CommittedSource(desk.snapshot)), text)
         must_be_open(proposal)
         found.append(proposal)
-        said = " ".join(reason.split())
+        said = " ".join(reason.encode("utf-8", "replace").decode("utf-8").split())
         message = f"agent: {proposal.id} rejected: {said}"[:200]
         return Decided(message, settle(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),))
 

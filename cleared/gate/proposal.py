@@ -25,6 +25,7 @@ from cleared.ledger.source import Source
 
 FOLDER: Final = "queue/proposals"
 _NAME: Final = re.compile(r"P([1-9][0-9]{0,8})-[0-9a-f]{8}")
+_RUN: Final = re.compile(r"[0-9A-Za-z-]{1,60}")
 _VERSION: Final = 1
 
 Status = Literal["open", "approved", "rejected", "stale", "superseded"]
@@ -126,7 +127,13 @@ class Proposal:
 
 
 def render(data: Mapping[str, Any]) -> bytes:
-    return (json.dumps({"version": _VERSION, **data}, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
+    def text(ascii_only: bool) -> str:
+        return json.dumps({"version": _VERSION, **data}, indent=1, ensure_ascii=ascii_only, default=str) + "\n"
+
+    try:
+        return text(False).encode("utf-8")
+    except UnicodeEncodeError:  # the name of a file in import/ that is not UTF-8
+        return text(True).encode("ascii")
 
 
 def load(source: Source) -> list[Proposal]:
@@ -180,9 +187,17 @@ def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> Non
             raise ValueError("its decision is none")
     if not all(isinstance(w, str) for w in words) or type(author["human"]) is not bool:
         raise ValueError("a field is not a text")
-    datetime.fromisoformat(data["created_at"])
-    for pin in data["pins"].values():
-        Pin.of(pin)
+    "".join(words).encode("utf-8")  # a lone surrogate could not be written again
+    times = [datetime.fromisoformat(data["created_at"])]
+    for found in data["pins"].values():
+        pin = Pin.of(found)
+        times.append(pin.now)
+        if not all(isinstance(t, str) for pair in pin.files.items() for t in pair):
+            raise ValueError("a pinned file is not one")
+        if pin.run is not None and not _RUN.fullmatch(pin.run):
+            raise ValueError("a pinned run is not one")
+    if not all(t.tzinfo is not None and 1900 < t.year < 3000 for t in times):
+        raise ValueError("a time is not one")
     if not all(type(history[k]) is int for k in ("runs", "changed", "added", "removed")):
         raise ValueError("a count is not a number")
     for entry in history["entries"]:

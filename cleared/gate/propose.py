@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cleared.approvals.record import digest_of
 from cleared.cards.model import Card
@@ -21,6 +21,8 @@ from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import ensure_state_dir
+
+_MAX_MESSAGE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ def propose(
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
-    author = Author(name, author.human)
+    author = Author(_writable(name), author.human)
+    message = _writable(message)[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
     def act(desk: Desk) -> Decided | None:
@@ -81,8 +84,9 @@ def propose(
             new, files = write(host, desk, gate, report, known, author, message)
         made.append((new, True))
         for old in known:
-            # One change at a time is asked about: the newer takes the older's place.
-            if old.status == "open" and set(old.paths) <= set(new.paths):
+            # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
+            replaces = set(old.paths) <= set(new.paths) and (author.human or not old.by_human)
+            if old.status == "open" and replaces:
                 files |= settle(desk, old, "superseded", f"{new.id} took its place")
         return Decided(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
 
@@ -90,6 +94,11 @@ def propose(
     if commit is not None:
         remember(host, made[0][0])
     return made[0]
+
+
+def _writable(text: str) -> str:
+    """Without what is no text: bytes of an argument that are not UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _no_secret(host: Host, found: Candidate) -> None:

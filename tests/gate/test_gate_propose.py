@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from typing import Any
 
 import pytest
@@ -67,7 +69,7 @@ BAD = [
 @pytest.mark.parametrize(("body", "rule"), BAD)
 def test_d16_what_only_a_rehearsal_shows_is_not_proposed(ws: Workspace, body: str, rule: str) -> None:
     """D16: also what acts differently when ``ctx_dry_run()`` is true; D2: nothing is written."""
-    write(ws, body, header="timeout: 1\n")
+    write(ws, body, header="timeout: 1\nmemory_mb: 64\n")
     with unchanged(ws):
         assert rule in findings(ws("agent", "propose", "probe", "--json"))
 
@@ -230,6 +232,33 @@ def test_a_newer_change_takes_the_place_of_an_open_one(ws: Workspace) -> None:
     assert [c["title"] for c in ws.cards()] == ["P2: New agent probe"]
     with unchanged(ws):
         refused(ws("agent", "approve", "P1"), 3, "superseded", "P2 took its place")
+
+
+def test_a_program_does_not_take_the_place_of_a_persons_change(ws: Workspace) -> None:
+    """Both are asked about; whichever is approved first makes the other stale."""
+    write(ws, "1")
+    propose(ws, "probe")
+    for number, waiting in (("2", ["P1", "P2"]), ("3", ["P1", "P3"])):
+        write(ws, number)
+        propose(ws, "probe", "--author", "a model")
+        assert [c["title"].split(":")[0] for c in ws.cards()] == waiting
+    ws.ok("agent", "approve", "P3")
+    write(ws, "1")
+    refused(ws("agent", "approve", "P1"), 3, "stale", "another approved version")
+
+
+def test_two_clones_may_both_have_a_first_proposal(ws: Workspace) -> None:
+    """Merged, a number is two proposals: the name in full says which."""
+    write(ws, "1")
+    propose(ws, "probe")
+    folder = str(proposal(ws, "P1")["folder"])
+    other = "P1-00000000"
+    shutil.copytree(ws.root / "queue/proposals" / folder, ws.root / "queue/proposals" / other)
+    ws.commit(f"queue/proposals/{other}")
+    with unchanged(ws):
+        refused(ws("agent", "approve", "P1"), 2, folder, other)
+        assert "+1" in ws.ok("agent", "diff", folder).out
+    ws.ok("agent", "approve", folder)
 
 
 # -- your own history -------------------------------------------------------------------------------------------------
@@ -498,7 +527,11 @@ def test_a_forged_proposal_names_nothing_but_what_can_be_proposed(ws: Workspace,
     "change",
     [
         {"files": []}, {"files": None}, {"card": 7}, {"card": [7]}, {"title": None}, {"author": {}}, {"behaviour": {}},
-        {"pins": {"probe": {}}}, {"grants": []}, {"created_at": "yesterday"}, {"version": 2}, {"digest": 1},
+        {"pins": {"probe": {}}}, {"message": "\ud800"}, {"created_at": "0001-01-01T00:00:00+14:00"},
+        {"pins": {"probe": {"now": "2025-02-10T06:00:00", "run": None, "files": {}}}},
+        {"pins": {"probe": {"now": "2025-02-10T06:00:00Z", "run": "a\0b", "files": {}}}},
+        {"pins": {"probe": {"now": "2025-02-10T06:00:00Z", "run": None, "files": {"x": 1}}}},
+        {"grants": []}, {"created_at": "yesterday"}, {"version": 2}, {"digest": 1},
         {"author": {"name": "x", "human": "yes"}},
     ],
     ids=str,
@@ -510,6 +543,17 @@ def test_a_damaged_proposal_is_refused_in_one_sentence(ws: Workspace, change: di
     with unchanged(ws):
         for command in (["approve", "P1"], ["diff", "P1", "--behaviour"], ["diff", "P1"], ["history", "probe"]):
             refused(ws("agent", *command), 4, "not a proposal")
+
+
+def test_words_and_names_that_are_no_text_are_kept_all_the_same(ws: Workspace) -> None:
+    """Arguments and file names can hold any bytes."""
+    ws.drop(os.fsdecode(b"\xff.csv"))
+    threshold(ws)
+    found = propose(ws, "ingest", "-m", "a\udcffb", "--author", "m\udcffx")
+    assert found["message"] == "a?b" and found["author"]["name"] == "mx"
+    ws.ok("agent", "reject", "P1", "--reason", "no\udcff")
+    edit(ws, "agents/ingest.py", "0.97", "0.96")
+    ws.ok("agent", "approve", propose(ws, "ingest")["id"])
 
 
 LIES: list[Any] = [
