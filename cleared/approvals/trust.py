@@ -52,7 +52,7 @@ def load(workspace: str) -> Trust:
         data = json.loads(path.read_bytes())
         texts = [{str(k): str(v) for k, v in data.get(name, {}).items()} for name in ("keys", "barred")]
         return Trust(workspace, texts[0], {str(i) for i in data["withdrawn"]}, texts[1])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Trust(workspace)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WorkspaceError(

@@ -73,7 +73,8 @@ def config_set(
     done = set_setting(host_of(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
     if json:
-        out_json({"key": key, "commit": done.commit, "policy": [list(c) for c in done.changes]})
+        out_json({"key": key, "commit": done.commit, "file_committed": not done.apart,
+                  "policy": [list(c) for c in done.changes]})  # fmt: skip
         return
     _show_policy(done.changes)
     if done.apart:
@@ -96,7 +97,8 @@ def config_approve(json: JsonOption = False, workspace: WorkspaceOption = None) 
     if json:
         out_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
     else:
-        say(f"Approved ({done.commit[:10]})." if done.commit else "There was nothing to approve.")
+        apart = " config.yaml itself is not committed: a secret stays out of git." if done.apart else ""
+        say(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
 
 
 def _show_policy(changes: Iterable[tuple[str, object, object]]) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from harness import JANUARY, Workspace, chase, no_traceback, refused, unchanged
 
+from cleared.errors import PolicyError
 from cleared.gate import cases as store
+from cleared.gate import rehearse
+from cleared.gate.rehearse import is_input_name
 
 INGEST = "agents/ingest.py"
 
@@ -325,6 +328,14 @@ def test_a_file_that_is_no_case_is_said_to_be_none(name: str) -> None:
     with pytest.raises(ValueError):
         store.parse(HOSTILE[name], "tests/cases/x.json")
     store.parse(case_with(), "tests/cases/x.json")
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "", ".", "a\0b", "a" * 300])
+def test_a_rehearsal_writes_only_into_its_own_folder(name: str) -> None:
+    """Whoever names the files: what reads them is checked, and so is what writes them."""
+    assert not is_input_name(name)
+    with pytest.raises(PolicyError), rehearse.drop_folder({name: b"x"}):
+        pass
 
 
 def test_no_case_is_larger_than_a_proposal_may_be() -> None:

@@ -162,8 +162,9 @@ def test_a_secret_is_never_committed(ws: Workspace) -> None:
     assert "sk-very" not in said.out + said.err and "stays out of git" in said.err
     assert "sk-very-secret-1" in ws.read("config.yaml") and ws.head() == head
     ws.config("sandbox.timeout=17", "business.name=Other")
+    assert ws.json("config", "set", "business.name", "Third")["file_committed"] is False
     by_hand(ws, ("sandbox.max_calls", "99"))
-    ws.ok("config", "approve")
+    assert "stays out of git" in ws.ok("config", "approve").err
     assert in_force(ws, "sandbox.max_calls") == "99" and in_force(ws, "sandbox.timeout") == "17.0"
     assert "sk-very-secret-1" in ws.read("config.yaml")
     assert "sk-very-secret-1" not in ws.git("log", "-p", "--all")

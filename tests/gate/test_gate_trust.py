@@ -272,6 +272,7 @@ def test_a_key_inside_the_workspace_is_refused(ws: Workspace, monkeypatch: pytes
     (tmp_path / "file").write_text("")
     with unchanged(ws):
         refused(ws("agent", "approve", number), 4, "CLEARED_HOME")
+    ws.run("ingest")
 
 
 # -- the user's own git -----------------------------------------------------------------------------------------------
