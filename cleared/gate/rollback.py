@@ -71,8 +71,11 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
         record = desk.snapshot.read(record_path(path, digest))
         if record is not None:
             signer.files[record_path(path, digest)] = None
-            with contextlib.suppress(ValueError):  # whoever signed it: trusting them later must not bring it back
-                withdrawn.append(parse(record).id)
+            with contextlib.suppress(ValueError):
+                theirs = parse(record)
+                # Whoever signed it: trusting them later must not bring it back. But a forged one names any other.
+                if (theirs.path, theirs.digest) == (path, digest) and theirs.genuine:
+                    withdrawn.append(theirs.id)
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
         done.append((digest, digest_of(target) if target is not None else "", live))

@@ -186,12 +186,13 @@ class GateMachine(RuleBasedStateMachine):
             assert self.verdict(path) is not False, "what comes back may run"
 
     def record_of(self, path: str) -> tuple[str, str | None]:
-        """Digest of the committed text, id of its record."""
+        """Digest of the committed text, id of its record where that is genuine."""
         digest = digest_of(self.committed(path) or b"")
-        try:
-            return digest, str(json.loads(self.working(record_path(path, digest)) or b"")["id"])
-        except (ValueError, KeyError, TypeError):
-            return digest, None
+        data = self.working(record_path(path, digest))
+        for known, made in self.good.items():
+            if made == data and (json.loads(made)["path"], json.loads(made)["digest"]) == (path, digest):
+                return digest, known
+        return digest, None
 
     # -- what people do -------------------------------------------------------------------------------------------
 

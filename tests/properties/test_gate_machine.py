@@ -101,10 +101,18 @@ def decided_by_an_editor(m: GateMachine) -> None:
     m.make_live("alpha", 2)
 
 
+def rolled_back_under_a_forged_record(m: GateMachine) -> None:
+    """It names the record of another version, which the rollback must not take back along."""
+    m.make_live("alpha", 2)
+    m.forge_a_record(1, "alpha", 2, "all")
+    m.rollback("alpha")
+    m.run("alpha")
+
+
 STORIES = (
     edited_after_it_was_proposed, edited_with_the_digest_it_says, rolled_back_and_reverted_by_hand,
     rolled_back_after_a_second_approval, rolled_back_twice_and_approved_again, approved_and_not_committed,
-    decided_by_an_editor,
+    decided_by_an_editor, rolled_back_under_a_forged_record,
 )  # fmt: skip
 
 
