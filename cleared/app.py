@@ -99,6 +99,15 @@ def correct(host: Host, ids: list[str], correction: Correction) -> Done:
     return correct_entries(host, ids, correction, remember(host, lambda: executor(host)))
 
 
+def answer(host: Host, card: str, choice: str) -> tuple[Done, RunResult | None]:
+    """Answer a card; where it is a script's question, its run goes on with that."""
+    from cleared.review.decisions import answer as do
+    from cleared.review.resume import resume
+
+    done = do(host, card, choice)
+    return done, resume(host, lambda: executor(host), done.cards[0]) if done.asked_by_run else None
+
+
 def why(host: Host, entry: str) -> dict[str, Any]:
     """Why an entry is as it is (see ``review.why``)."""
     from cleared.review.why import why as do

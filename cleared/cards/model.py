@@ -12,6 +12,7 @@ KINDS: Final = {
     "entry": "An entry to confirm or correct.",
     "line": "A bank line that is held, not posted.",
     "proposal": "A change of scripts, settings or regression cases, to approve or reject.",
+    "question": "A script asks, and waits for the answer.",
     "failed_run": "A run failed; nothing of it was done.",
     "bad_file": "A file in import/ could not be read; it stays where it is.",
     "duplicate_file": "A file, or rows of it, came before.",

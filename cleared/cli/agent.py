@@ -15,6 +15,9 @@ from cleared.cli.output import fields, out, out_json, say, table
 if TYPE_CHECKING:
     from cleared.runs.host import Host
 
+if TYPE_CHECKING:
+    from cleared.runs.outcome import RunResult
+
 app = typer.Typer(help="Run agents and look at them.", no_args_is_help=True, rich_markup_mode=None)
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
@@ -32,17 +35,23 @@ def run(
     """Run an agent as approved: one commit, or nothing.
 
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
-    status (succeeded, failed, dry_run), result, commits, entries, cards, duration_ms, error.
+    status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error.
     """
     from cleared.app import run as run_agent
+
+    show_run(run_agent(host_of(workspace), name, dry_run=dry_run), json=json)
+
+
+def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
+    """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
     from cleared.registry.wire import to_json
 
-    result = run_agent(host_of(workspace), name, dry_run=dry_run)
+    dry_run = result.status == "dry_run"
     for warning in result.warnings:
         say(f"cleared: {warning}")
-    if json:
+    if json and not quiet:
         out_json(result.data())
-    elif result.error is None:
+    elif result.error is None and not quiet and result.status != "waiting":
         if dry_run:
             _show_entries(result.data()["entries"])
         out(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
@@ -56,6 +65,11 @@ def run(
             say(result.error.traceback)
         if result.commits:
             say(f"cleared run show {result.run_id} has every call")
+    elif result.status == "waiting":
+        card = result.cards[0]
+        choices = " | ".join(str(c) for c in card.details.get("choices", ()))
+        say(f"{card.title}")
+        say(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
     elif dry_run:
         say(f"dry run: {_count(len(result.entries), 'entry', 'entries')}, {_count(len(result.cards), 'card')}; "
             "nothing was changed")  # fmt: skip

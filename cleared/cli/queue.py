@@ -154,9 +154,16 @@ def answer(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Answer a card: seen, ignore, different …"""
-    from cleared.review.decisions import answer as do
+    from cleared.app import answer as do
+    from cleared.cli.agent import show_run
 
-    _tell(do(host_of(workspace), card, choice), json, "Answered")
+    done, result = do(host_of(workspace), card, choice)
+    if json:
+        out_json({**_data(done), "run": result.data() if result else None})
+    else:
+        _tell(done, json, "Answered")
+    if result is not None:
+        show_run(result, json=json, quiet=json)
 
 
 @app.command("undo")
@@ -167,10 +174,14 @@ def undo(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     _tell(do(host_of(workspace)), json, "Taken back")
 
 
+def _data(done: Done) -> dict[str, Any]:
+    return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
+            "siblings": done.siblings, "case": done.case}  # fmt: skip
+
+
 def _tell(done: Done, json: bool, what: str) -> None:
     if json:
-        out_json({"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
-                  "siblings": done.siblings, "case": done.case})  # fmt: skip
+        out_json(_data(done))
         return
     about = done.entries or done.cards
     posted = f", posted {', '.join(done.posted)}" if done.posted else ""

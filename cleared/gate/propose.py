@@ -147,7 +147,12 @@ def told(
     if refused and refused[-1].decision:
         said = refused[-1].decision
         before = {"id": refused[-1].id, "by": said.by, "at": said.at, "reason": said.reason}
-    again = f"The same change was rejected before, by {before['by']}: {before['reason']}" if before else ""
+    again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
+    for change in report.candidate.changes:
+        if change.kind in ("agent", "script") and change.new is not None:
+            standing = approvals.standing(change.path, change.new)
+            if standing.state == "quarantined":
+                again.append(f"{change.name}: {standing.why}")
     history, synthetic = report.behaviour(), report.behaviour("synthetic")
     return {
         "title": words.title(report, host), "author": {"name": author.name, "human": author.human}, "message": message,

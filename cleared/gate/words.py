@@ -26,6 +26,7 @@ MAY: Final = {
     "git.read": "read the history",
     "queue.read": "read the review queue",
     "queue.write": "ask you about entries",
+    "queue.ask": "stop and ask you",
     "config.read": "read settings",
     "ctx.log": "write to the log",
     "ctx.read": "ask for the date",
@@ -43,11 +44,16 @@ def title(report: Report, host: Host) -> str:
 
 
 def card(
-    report: Report, host: Host, old_grants: Mapping[str, Iterable[str]], message: str, author: str, before: str
+    report: Report,
+    host: Host,
+    old_grants: Mapping[str, Iterable[str]],
+    message: str,
+    author: str,
+    before: Iterable[str],
 ) -> list[str]:
     """The lines of the card: changes first (grants before all), then checks, then impact, then the author's words.
 
-    ``before``: that the same was rejected once, in words.
+    ``before``: that the same was rejected or rolled back once, in words.
     """
     lines = []
     for file, subject in report.subjects.items():
@@ -55,7 +61,7 @@ def card(
             lines += _granted(subject, set(old_grants.get(file, ())), host.registry)
         elif subject.kind == "agent":
             lines.append(_new(subject, host.registry))
-    lines += [before] if before else []
+    lines += before
     for change in report.candidate.changes:
         lines += _change(change, report, host)
     lines += _checks(report)
@@ -117,7 +123,7 @@ def _change(change: Change, report: Report, host: Host) -> list[str]:
     if change.old is None:
         lines = [f"{change.name} would run {_when(header)}{_budget(header)}."]
         if header and header.description:
-            lines.append(f"It describes itself as: {header.description.rstrip('.')}.")
+            lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
         return lines
     old, _ = parse_header(change.old.decode("utf-8", "replace"), change.path)
     said = []
@@ -198,7 +204,7 @@ def _impact(report: Report) -> list[str]:
     for subject in new:
         for rehearsal in subject.rehearsals[1:]:
             lines.append(
-                f"Over {rehearsal.label} it would post {len(rehearsal.entries)} entries and ask "
+                f"Over {rehearsal.label} {subject.name} would post {len(rehearsal.entries)} entries and ask "
                 f"{len(rehearsal.cards)} times."
             )
     return lines

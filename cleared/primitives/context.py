@@ -93,6 +93,11 @@ class Context:
     """Raises ``BooksViolated`` where base + draft breaks an invariant."""
     ledger_accounts: Mapping[str, int]
     budget: Budget = field(default_factory=Budget)
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What people have answered to this run's questions: key → choice."""
+    stops_to_ask: bool = False
+    """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
+    asked: int = 0
     log: list[LogRow] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import VERSION
@@ -14,6 +19,9 @@ from cleared.primitives.journal import hold
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.shapes import CardInfo, DecisionInfo, LegInfo
 from cleared.registry.vocabulary import Confidence, Date, Line, Text
+
+_TIMEOUT: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])", re.ASCII)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @primitive(effect=Effect.STAGE, grant="queue.write")
@@ -56,6 +64,74 @@ def _hold(ctx: Context, reference: str, description: str) -> str:
 
 def _plain(value: Decimal) -> str:
     return format(value, "f")
+
+
+class Unanswered(PrimitiveError):
+    """The run stops here until a person has answered ``question``."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(f"it waits for an answer to: {question.text}", remedy="cleared queue answer CARD CHOICE.")
+        self.question = question
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """``key`` names it within the run: which question it is, and what it asks."""
+
+    key: str
+    text: str
+    choices: tuple[str, ...]
+    default: str | None
+    on_timeout: str
+    seconds: int
+
+
+@primitive(effect=Effect.STAGE, grant="queue.ask")
+def queue_ask(
+    ctx: Context,
+    question: Text,
+    choices: list[Line],
+    default: Line | None = None,
+    on_timeout: Line = "escalate",
+    timeout: Line = "7d",
+) -> str:
+    """Ask a human, and go on with the choice. Until there is an answer the run stops here and nothing of it is kept;
+    then it is run again from its first line.
+
+    ``on_timeout``: ``default`` takes the default after ``timeout`` (such as 30m, 12h, 7d), ``reject`` ends the run,
+    ``escalate`` goes on asking. In a dry run the default, else the first choice, is taken.
+    """
+    asked = _question(ctx, question, choices, default, on_timeout, timeout)
+    ctx.asked += 1
+    ctx.note("queue_ask", question[:500])
+    if asked.key in ctx.answers:
+        return ctx.answers[asked.key]
+    if ctx.stops_to_ask:
+        raise Unanswered(asked)
+    return default if default is not None else asked.choices[0]
+
+
+def _question(
+    ctx: Context, text: str, choices: list[str], default: str | None, on_timeout: str, timeout: str
+) -> Question:  # fmt: skip
+    if not 2 <= len(choices) <= 20 or len(set(choices)) < len(choices) or not all(c.strip() for c in choices):
+        raise PrimitiveError(
+            "a question needs two to twenty choices, none empty, none twice", place=Place(field="choices"),
+            remedy='Such as ["business", "private"].',
+        )  # fmt: skip
+    if default is not None and default not in choices:
+        raise PrimitiveError(f"{default!r} is not one of the choices", place=Place(field="default"), remedy="Name one.")
+    if on_timeout not in ("default", "reject", "escalate") or (on_timeout == "default" and default is None):
+        raise PrimitiveError(
+            "on_timeout is default (with a default), reject or escalate", place=Place(field="on_timeout"),
+            remedy="Choose one.",
+        )  # fmt: skip
+    found = _TIMEOUT.fullmatch(timeout)
+    if not found:
+        raise PrimitiveError(f"{timeout!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
+    digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
+    return Question(f"{ctx.asked}:{digest}", text, tuple(choices), default, on_timeout,
+                    int(found[1]) * _SECONDS[found[2]])  # fmt: skip
 
 
 @primitive(effect=Effect.READ, grant="queue.read")

@@ -49,6 +49,8 @@ class Done:
     """Entries that were decided about."""
     posted: list[str] = field(default_factory=list)
     siblings: list[str] = field(default_factory=list)
+    asked_by_run: bool = False
+    """Whether a run waited for this answer."""
     case: str | None = None
     """The regression case that remembers a correction."""
     said: list[str] = field(default_factory=list)
@@ -203,21 +205,29 @@ def _reject_one(
     _settle(desk, matter, f"rejected: {reason}"[:300], done)
 
 
+def choices_of(card: Card) -> dict[str, str]:
+    """What can be answered to a card: choice → what it means."""
+    if card.kind == "question":
+        return {str(c): "" for c in card.details.get("choices", ())}
+    return dict(ANSWERS.get(card.kind, {}))
+
+
 def answer(host: Host, text: str, choice: str) -> Done:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
     def act(desk: Desk, done: Done) -> str:
         [matter] = matters(desk, [text])
         card = matter.card
-        choices = ANSWERS.get(card.kind, {}) if card is not None else {}
+        choices = choices_of(card) if card is not None else {}
         if card is None or choice not in choices:
             known = ", ".join(choices) or "approve, correct or reject"
             raise UsageError(f"{choice!r} is no answer to {text}", remedy=f"It takes: {known}.")
         if card.kind == "line":
             desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
+        done.asked_by_run = card.kind == "question"
         desk.context.note("answer", f"{card.id} {choice}")
         _settle(desk, matter, choice, done)
-        return f"confirm: {card.kind} {card.id}: {choice}"
+        return f"confirm: {card.title}: {choice}"
 
     return _decide(host, "queue answer", act)
 

@@ -55,19 +55,21 @@ class Event:
 
 class Attempt:
     """A script, a commit, an event, and what comes of them. ``dry_run`` is what ``ctx_dry_run()`` says;
-    ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``."""
+    ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``. ``run_id``, ``now`` and ``answers`` are
+    those of the first attempt, where a run goes on after a question (``stops_to_ask``)."""
 
     def __init__(
         self, host: Host, repo: Repository, snapshot: Snapshot, script: Script, event: Event, *, dry_run: bool,
         scripts: Scripts, now: datetime | None = None, drop_folder: Path | None = None,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[str], None] | None = None, run_id: str | None = None,
+        answers: Mapping[str, str] | None = None, stops_to_ask: bool = False,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
         self.dry_run, self.scripts = dry_run, scripts
         self.say = say if say is not None else host.say
         self.started = host.clock.monotonic()
         self.now = (now or host.clock.now()).replace(microsecond=0)
-        self.run_id = new_run_id(self.now)
+        self.run_id = run_id or new_run_id(self.now)
         self.limits = limits_of(host, script.header)
         self.calls: list[Call] = []
         """For the trace: the first of them; ``counts`` has all."""
@@ -79,6 +81,7 @@ class Attempt:
         }  # fmt: skip
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
+        self.context.answers, self.context.stops_to_ask = answers or {}, stops_to_ask
         if script.header is not None:
             header = script.header
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)

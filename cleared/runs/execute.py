@@ -11,7 +11,9 @@ from typing import Any
 
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
-from cleared.runs import draft, failure, log
+from cleared.primitives.queue import Question, Unanswered
+from cleared.runs import asking, draft, failure, log
+from cleared.runs.asking import Again, script_of
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
@@ -22,9 +24,10 @@ from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
 
 
 def run_agent(
-    host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None
-) -> RunResult:
-    """Run an agent once. Everything it did is one commit, or nothing.
+    host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None,
+    again: Again | None = None,
+) -> RunResult:  # fmt: skip
+    """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on.
 
     Raises ``ClearedError`` for what is refused before the run starts; a run that started is a ``RunResult``, failed
     ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
@@ -39,7 +42,7 @@ def run_agent(
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         for attempt in (1, 2):
             try:
-                return _Run(host, repo, executor, name, event, dry_run, last=attempt == 2).execute()
+                return _Run(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute()
             except HeadMoved:
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
@@ -52,8 +55,8 @@ class _Run:
     """One attempt and its end."""
 
     def __init__(
-        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool, *,
-        last: bool,
+        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool,
+        again: Again | None, *, last: bool,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.last = last
@@ -61,8 +64,15 @@ class _Run:
         if not dry_run:  # which reads the commit only, and may do so while another command seals
             refuse_dirty(host, self.snapshot)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
-        self.script = scripts.agent(name)
-        self.attempt = Attempt(host, repo, self.snapshot, self.script, event, dry_run=dry_run, scripts=scripts)
+        if again is not None:
+            self.script, scripts = script_of(host, repo, scripts, again)
+        else:
+            self.script = scripts.agent(name)
+        self.attempt = Attempt(
+            host, repo, self.snapshot, self.script, again.event if again else event, dry_run=dry_run, scripts=scripts,
+            stops_to_ask=not dry_run, now=again.now if again else None, run_id=again.run_id if again else None,
+            answers=again.answers if again else None,
+        )  # fmt: skip
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
 
@@ -107,8 +117,20 @@ class _Run:
             result.status, result.commits = "succeeded", [e.commit]
             result.warnings.append(str(e))
         except ClearedError as e:
+            asked = self.attempt.dispatcher.failure
+            if isinstance(asked, Unanswered):
+                self._wait(result, asked.question)
+                return
             result.error = self.attempt.explain(e)
             self._fail(result)
+
+    def _wait(self, result: RunResult, question: Question) -> None:
+        """Discard the draft; ask, in one ``log:`` commit."""
+        result.status = "waiting"
+        self.attempt.note_printed()
+        result.commits, result.cards = asking.record(
+            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt")
+        )
 
     def _finish(self, result: RunResult) -> None:
         context = self.context

@@ -12,7 +12,7 @@ from cleared.ledger.entry import Entry
 from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
 
-Status = Literal["succeeded", "failed", "dry_run", "interrupted"]
+Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
 
 
 @dataclass(slots=True)

@@ -143,6 +143,13 @@ class Scripts:
         return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
 
 
+def refuse_unapproved(scripts: Scripts, file: str, name: str, data: bytes) -> None:
+    """Raises ``PolicyError`` where these bytes may not run."""
+    standing = scripts.approvals.standing(file, data)
+    if not standing.may_run:
+        raise refuse(file, name, standing)
+
+
 class _Starters(Mapping[str, bytes]):
     """The installed package's scripts, read when first asked for."""
 
