@@ -16,7 +16,7 @@ from cleared.sandbox import header, lint, source, values  # noqa: E402
 from docs import generate  # noqa: E402
 
 
-@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md"])
+@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md"])
 def test_page_is_what_the_code_says(name: str) -> None:
     found = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert found == generate.pages()[name], f"docs/reference/{name} is stale: python -m docs.generate"
@@ -24,6 +24,14 @@ def test_page_is_what_the_code_says(name: str) -> None:
 
 def test_every_page_is_generated() -> None:
     assert {p.name for p in generate.FOLDER.glob("*.md")} == set(generate.pages())
+
+
+def test_keys_that_need_approval_are_marked() -> None:
+    from cleared.config.policy import is_policy
+
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", generate.config(), re.MULTILINE)
+    assert {key for key, _ in rows if is_policy(key)} == {key for key, text in rows if text.startswith("**policy**")}
+    assert {"thresholds.auto_confirm", "gate.rules", "import.plugins"} <= {key for key, _ in rows if is_policy(key)}
 
 
 def test_every_rule_for_scripts_is_shown() -> None:

@@ -19,6 +19,12 @@ def test_the_tutorial_is_among_them() -> None:
     assert "docs/tutorial.md" in PAGES
 
 
+@pytest.mark.parametrize("name", ["approve-a-change", "regression-cases", "clone-and-trust", "settings"])
+def test_pages_about_the_gate_are_among_them(name: str) -> None:
+    """GATE: propose, approve, roll back; regression cases; trust after a clone; policy in force."""
+    assert f"docs/howto/{name}.md" in PAGES
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_shows_what_happens(page: str, tmp_path: Path) -> None:
     for block, shown in terminal.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path):
