@@ -169,3 +169,24 @@ def test_the_card_waits_in_the_queue_until_it_is_decided(ws: Workspace) -> None:
     ws.ok("agent", "approve", "P1")
     assert ws.cards() == []
     assert [(c["status"], c["resolution"]) for c in ws.cards("--status", "all")] == [("resolved", "approved")]
+
+
+def test_what_was_rolled_back_once_says_so(ws: Workspace) -> None:
+    """A person who approves it again is told who took it back, and why."""
+    path = live(ws, "1")
+    bad = ws.read(path)
+    ws.ok("agent", "rollback", "probe", "--reason", "posted twice")
+    ws.put(path, bad)
+    assert any("rolled back" in line and "posted twice" in line for line in card(ws, "probe"))
+    ws.ok("agent", "approve", "P2")
+    ws.run("probe")
+
+
+def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
+    write(ws, "1", "one")
+    write(ws, "2", "two")
+    said = card(ws, "one", "two")
+    for name in ("one", "two"):
+        assert f"{name} is new. It may do nothing but calculate." in said
+        assert f"{name} describes itself as: a probe." in said
+        assert f"Over a made-up month {name} would post 0 entries and ask 0 times." in said
