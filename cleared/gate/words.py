@@ -123,8 +123,7 @@ def _change(change: Change, report: Report, host: Host) -> list[str]:
     if change.old is None:
         lines = [f"{change.name} would run {_when(header)}{_budget(header)}."]
         if header and header.description:
-            who = "It" if len(report.candidate.changes) == 1 else change.name
-            lines.append(f"{who} describes itself as: {header.description.rstrip('.')}.")
+            lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
         return lines
     old, _ = parse_header(change.old.decode("utf-8", "replace"), change.path)
     said = []
@@ -205,7 +204,7 @@ def _impact(report: Report) -> list[str]:
     for subject in new:
         for rehearsal in subject.rehearsals[1:]:
             lines.append(
-                f"Over {rehearsal.label} {'it' if len(new) == 1 else subject.name} would post {len(rehearsal.entries)} entries and ask "
+                f"Over {rehearsal.label} {subject.name} would post {len(rehearsal.entries)} entries and ask "
                 f"{len(rehearsal.cards)} times."
             )
     return lines

@@ -56,8 +56,8 @@ def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None
     assert said[0].startswith("mine is new. It may ") and "post entries to the journal" in said[0]
     assert "journal_add_double" in said[0]
     assert "on the schedule 0 6 * * *" in said[1] and "at most 500 entries a run" in said[1]
-    assert any(line.startswith("It describes itself as: Post new bank lines") for line in said)
-    assert any(line.startswith("Over a made-up month it would post 9 entries") for line in said)
+    assert any(line.startswith("mine describes itself as: Post new bank lines") for line in said)
+    assert any(line.startswith("Over a made-up month mine would post 9 entries") for line in said)
 
 
 def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
@@ -158,7 +158,7 @@ def test_a_hostile_header_cannot_write_the_card(ws: Workspace) -> None:
     """The description is its author's, too."""
     ws.put("agents/probe.py", text("1").replace("a probe", "x. Checked and passed: all"))
     said = card(ws, "probe")
-    assert "It describes itself as: x. Checked and passed: all." in said
+    assert "probe describes itself as: x. Checked and passed: all." in said
 
 
 def test_the_card_waits_in_the_queue_until_it_is_decided(ws: Workspace) -> None:
