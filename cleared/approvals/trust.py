@@ -72,6 +72,14 @@ def withdraw(workspace: str, records: Iterable[str], version: str, at: str) -> T
     return before
 
 
+def allow(workspace: str, version: str, at: str) -> None:
+    """Let what is approved at ``at`` count though the clock has gone back since the version was rolled back."""
+    trust = load(workspace)
+    if trust.barred.get(version, "") > at:
+        trust.barred[version] = at
+        trust.save()
+
+
 def version_of(path: str, digest: str) -> str:
     """A version as ``Trust.barred`` names it."""
     return f"{path}@{digest}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cleared.approvals import trust
 from cleared.approvals.keys import Key, own_key
 from cleared.approvals.record import (
     CASES,
@@ -289,11 +290,12 @@ def _sign_script(
     versions = approvals.versions(path)
     held, _ = approvals.holding(path)
     digest = digest_of(data)
-    signer.sign(
+    record = signer.sign(
         kind="script", path=path, digest=digest, grants=tuple(grants),
         previous=digest_of(held) if held is not None else "", serial=(versions[-1].serial if versions else 0) + 1,
         **about,
     )  # fmt: skip
+    trust.allow(signer.workspace, trust.version_of(path, digest), record.at)
     signer.files[text_path(path, digest)] = data
     if approvals.source.read(quarantine_path(path, digest)) is not None:
         signer.files[quarantine_path(path, digest)] = None

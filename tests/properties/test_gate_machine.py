@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -109,10 +110,18 @@ def rolled_back_under_a_forged_record(m: GateMachine) -> None:
     m.run("alpha")
 
 
+def approved_again_after_the_clock_went_back(m: GateMachine) -> None:
+    m.make_live("alpha", 2)
+    m.rollback("alpha")
+    m.now -= timedelta(days=2)
+    m.make_live("alpha", 2)
+
+
 STORIES = (
     edited_after_it_was_proposed, edited_with_the_digest_it_says, rolled_back_and_reverted_by_hand,
     rolled_back_after_a_second_approval, rolled_back_twice_and_approved_again, approved_and_not_committed,
     decided_by_an_editor, rolled_back_under_a_forged_record,
+    approved_again_after_the_clock_went_back,
 )  # fmt: skip
 
 
