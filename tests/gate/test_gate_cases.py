@@ -84,11 +84,8 @@ def test_d9_what_cannot_become_a_case_is_refused(posted: Workspace, run: str, mo
     ws = posted
     dry = ws.run("ingest", "--dry-run")["run_id"]
     with unchanged(ws):
-        for text in ("nothing", "", "\n", "-", "20", dry, "*", run + "x"):
-            if text != "20":  # the beginning of the only one there is
-                done = ws("test", "add", "--message", "x", "--", text) if text == "-" else ws("test", "add", text)
-                assert done.code == 2, (text, done)
-                no_traceback(done)
+        for text in ("nothing", "", "\n", dry, "*", run + "x"):
+            refused(ws("test", "add", text), 2, "no committed run")
         refused(ws("test", "add", run, "--correct", "2025-01-001"), 2, "ENTRY=ACCOUNT")
         refused(ws("test", "add", run, "--correct", "2025-01-999=5030"), 2, "2025-01-999")
         refused(ws("test", "add", run, "--correct", "2025-01-001=9999"), 2, "9999")
