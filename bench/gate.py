@@ -38,7 +38,7 @@ def whole(quick: bool) -> Result:
     with _gate(template) as gate:
 
         def ours() -> Callable[[], object]:
-            return lambda: gate.check("ingest")
+            return lambda: gate.check("ingest", runs=0)
 
         def bare() -> Callable[[], object]:
             def act() -> None:

@@ -119,9 +119,9 @@ class Gate:
         """The working copies of these agents and files (see ``candidate.gather``)."""
         return gather(self.host, self.scripts, targets, unchanged=unchanged)
 
-    def check(self, name: str, *, runs: int | None = 0) -> list[StageResult]:
-        """All stages over the working copy of an agent. ``runs``: over how many of its past runs the two versions are
-        compared (None: as configured). Raises ``UsageError`` where there is no such agent."""
+    def check(self, name: str, *, runs: int | None = None) -> list[StageResult]:
+        """All stages over the working copy of an agent. ``runs``: over how many of its past runs it is compared with
+        the approved version (None: as configured). Raises ``UsageError`` where there is no such agent."""
         report = self.examine(self._working(name), runs=runs)
         return report.stages[self.host.layout.agent_path(name)]
 

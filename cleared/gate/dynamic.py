@@ -63,7 +63,7 @@ class Dynamic:
     def behaviour(self, subject: Subject) -> StageResult:
         """Both versions over the made-up month and over the agent's past runs."""
         gate = subject.then.host.config.gate
-        if subject.old is None or self.runs == 0:
+        if subject.old is None or self.runs == 0 or _unchanged(subject):
             return result_of("behaviour", [], {}, history=HistoryDiff().data())
         assert subject.script is not None
         synthetic = HistoryDiff()
@@ -134,6 +134,15 @@ class Dynamic:
             return {}
         _, bank = open_books(world.host, CommittedSource(occasion.after))
         return {line: pairs[0][0].rstrip("abcdefghijklmnopqrstuvwxyz") for line, pairs in bank.matches.items()}
+
+
+def _unchanged(subject: Subject) -> bool:
+    """Whether the two worlds are one: what would be compared is the same."""
+    now, then = subject.now, subject.then
+    if now.host is not then.host:
+        return False
+    paths = {*now.scripts.texts, *then.scripts.texts}
+    return all(now.scripts.texts.get(p) == then.scripts.texts.get(p) for p in paths)
 
 
 def _finding(subject: Subject, rule: str, message: str) -> Finding:
