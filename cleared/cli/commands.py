@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli import agent, gate, journal, period, queue, run_cmd, setup, tools
+from cleared.cli import agent, gate, journal, period, queue, review, run_cmd, setup, tools
 from cleared.cli.light import lighten
 from cleared.cli.options import choose
 
@@ -59,6 +59,7 @@ for _name, _group in _GROUPS.items():
 tools.register(app)
 app.command("trust")(gate.trust)
 app.command("why")(queue.why)
+app.command("review")(review.review)
 
 
 def command(argv: Sequence[str] = ()) -> Any:

@@ -1,0 +1,184 @@
+"""What is asked on top of the screen: an account, a line of text, one of several, and files to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from rich.console import RenderableType
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from cleared.cli.output import safe
+from cleared.review import view
+from cleared.review.entries import Correction
+from cleared.review.view import Found, Picture
+from cleared.tui import draw
+
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T], Generic[T]):
+    """A question in a frame. Keys typed before its field is there are not lost: they go into it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Back")]
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.heading = safe(title)
+        self._early = ""
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+    def framed(self, *parts: Static | Input | VerticalScroll) -> ComposeResult:
+        frame = Vertical(*parts, classes="frame")
+        frame.border_title = Text(self.heading)
+        yield frame
+
+    def on_mount(self) -> None:
+        fields = self.query(Input)
+        if fields:
+            fields.first().value += self._early
+            fields.first().focus()
+
+    def on_key(self, event: events.Key) -> None:
+        if not self.is_mounted and event.is_printable and event.character:
+            self._early += event.character
+
+
+class AskText(Dialog[str | None]):
+    """One line of text; empty or Escape is None."""
+
+    def __init__(self, title: str, hint: str = "", value: str = "", body: RenderableType = "") -> None:
+        super().__init__(title)
+        self.hint, self.value, self.body = hint, value, body
+
+    def compose(self) -> ComposeResult:
+        parts: list[Static | Input | VerticalScroll] = [Static(self.body)] if self.body else []
+        return self.framed(
+            *parts, Input(self.value, placeholder=self.hint), Static("Enter takes it · Esc goes back", classes="hint")
+        )
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+
+class Choose(Dialog[str | None]):
+    """One of a few, each with its key."""
+
+    def __init__(self, title: str, options: Sequence[tuple[str, str]], body: RenderableType = "") -> None:
+        super().__init__(title)
+        self.options, self.body = list(options), body
+
+    def compose(self) -> ComposeResult:
+        lines = Text()
+        for key, label in self.options:
+            lines.append(f" {key} ", draw.STRONG).append(f" {safe(label)}\n")
+        parts: list[Static | Input | VerticalScroll] = []
+        if self.body:
+            parts.append(VerticalScroll(Static(self.body), classes="covered"))
+        return self.framed(*parts, Static(lines), Static("Esc goes back", classes="hint"))
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character in [key for key, _ in self.options]:
+            event.stop()
+            self.dismiss(event.character)
+
+
+class Look(Dialog[None]):
+    """Files, or anything else, to look at."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q,o,f,question_mark", "cancel", "Back"), ("j", "scroll(1)", "Down"), ("k", "scroll(-1)", "Up"),
+    ]  # fmt: skip
+
+    def __init__(self, title: str, body: RenderableType, line: int | None = None) -> None:
+        super().__init__(title)
+        self.body, self.line = body, line
+
+    def compose(self) -> ComposeResult:
+        pane = VerticalScroll(Static(self.body, classes="file"), classes="pane")
+        return self.framed(pane, Static("↑ ↓ move · Esc goes back", classes="hint"))
+
+    def on_mount(self) -> None:
+        pane = self.query_one(".pane", VerticalScroll)
+        pane.focus()
+        if self.line:
+            self.call_after_refresh(pane.scroll_to, y=max(0, self.line - 1 - pane.size.height // 2), animate=False)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(".pane", VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+class AskAccount(Dialog[Correction | None]):
+    """An account by number or name, or several with amounts; and a note."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "cancel", "Back"), ("down", "move(1)", "Next"), ("up", "move(-1)", "Previous"),
+    ]  # fmt: skip
+
+    def __init__(self, title: str, picture: Picture, identity: str, *, one: bool) -> None:
+        super().__init__(title)
+        self.picture, self.identity, self.one = picture, identity, one
+        self.listed: list[Found] = []
+        self.current = 0
+
+    def compose(self) -> ComposeResult:
+        hint = "Enter takes the marked account · ↑ ↓ choose · Tab note · Esc goes back"
+        return self.framed(
+            Input(placeholder="number or name" + ("; several: 5020=30 5060=" if self.one else ""), id="typed"),
+            Static(id="found"),
+            Input(placeholder="note (may stay empty)", id="note"),
+            Static(hint, classes="hint"),
+        )
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._refill()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "typed":
+            self._refill()
+
+    def action_move(self, by: int) -> None:
+        self.current = max(0, min(self.current + by, len(self.listed) - 1))
+        self._draw()
+
+    @property
+    def typed(self) -> str:
+        return self.query_one("#typed", Input).value.strip()
+
+    def _refill(self) -> None:
+        self.current = 0
+        self.listed = [] if "=" in self.typed else view.accounts(self.picture, self.identity, self.typed)
+        self._draw()
+
+    def _draw(self) -> None:
+        pane = self.query_one("#found", Static)
+        if "=" not in self.typed:
+            size = pane.content_size
+            pane.update(draw.found(self.listed, self.current, size.height or 8, size.width or 60))
+            return
+        split = view.split(self.picture, self.identity, self.typed)
+        lines = [f"  {view.name_of(self.picture, a)}   {v}" for a, v in split.lines]
+        problem = split.problem if self.one else "Several accounts are for one card at a time."
+        lines.append(f"! {problem}" if problem else "✓ All of it is placed: Enter takes it.")
+        pane.update(Text("\n".join(map(safe, lines))))
+
+    def on_input_submitted(self) -> None:
+        typed, note = self.typed, self.query_one("#note", Input).value.strip() or None
+        if "=" in typed:
+            split = view.split(self.picture, self.identity, typed)
+            if self.one and not split.problem:
+                self.dismiss(Correction(lines=split.lines, note=note))
+        elif self.listed:
+            self.dismiss(Correction(self.listed[self.current].id, note=note))

@@ -1,0 +1,139 @@
+"""How cards, lists and files look. Every text from outside passes ``safe``; colour never says it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cleared.cli.output import safe
+from cleared.review.view import Found, Row, Section, Shown
+from cleared.review.view import Text as File
+
+LABEL = 16
+QUIET, STRONG = "dim", "bold"
+_KINDS = {
+    "entry": "", "line": "on hold", "proposal": "proposal", "question": "question", "failed_run": "failed run",
+    "bad_file": "bad file", "duplicate_file": "came before", "near_match": "look-alikes", "revision": "revision",
+    "balance_gap": "gap",
+}  # fmt: skip
+
+
+def cut(text: object, width: int) -> str:
+    """The text in at most so many columns of the terminal, wide characters counted as two."""
+    shown = Text(safe(text), no_wrap=True)
+    shown.truncate(max(1, width), overflow="ellipsis")
+    return shown.plain
+
+
+def fill(text: object, width: int, *, right: bool = False) -> str:
+    shown = cut(text, width)
+    blank = " " * (width - cell_len(shown))
+    return blank + shown if right else shown + blank
+
+
+def card(shown: Shown, width: int) -> RenderableType:
+    """The large card: what it is about and the amount, then each section beside its name."""
+    head = Table.grid(expand=True, padding=(0, 0))
+    head.add_column(ratio=1, overflow="fold")
+    head.add_column(justify="right", no_wrap=True)
+    head.add_row(Text(safe(shown.title), STRONG), Text(f"  {safe(shown.amount)}" if shown.amount else "", STRONG))
+    body = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    body.add_column(width=LABEL, style=QUIET, overflow="fold")
+    body.add_column(ratio=1, overflow="fold")
+    for section in shown.sections:
+        body.add_row(Text(safe(section.title)), _section(section, width - LABEL - 2))
+    return Group(head, Text(""), body)
+
+
+def _section(section: Section, width: int) -> RenderableType:
+    parts: list[RenderableType] = [Text(safe(line), overflow="fold") for line in section.lines]
+    if section.rows:
+        parts.append(_columns(section.rows, width))
+    return Group(*parts)
+
+
+def _columns(rows: Sequence[Sequence[str]], width: int) -> Text:
+    """Columns as wide as what is in them; the widest gives way where there is no room, the last goes first."""
+    count = max(len(r) for r in rows)
+    if count > 4 and width < 76:
+        count = 4
+    wide = [max((cell_len(safe(r[c])) for r in rows if c < len(r)), default=0) for c in range(count)]
+    while sum(wide) + 2 * (count - 1) > width and max(wide) > 8:
+        wide[wide.index(max(wide))] -= 1
+    numeric = [all(_is_amount(r[c]) for r in rows if c < len(r)) for c in range(count)]
+    lines = ["  ".join(fill(r[c] if c < len(r) else "", wide[c], right=numeric[c]) for c in range(count)) for r in rows]
+    return Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="ellipsis")
+
+
+def _is_amount(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdecimal()
+
+
+def rows(listed: Sequence[Row], current: int, height: int, width: int) -> Text:
+    """As many rows of the list as there is room for, around the current one, which has an arrow."""
+    first = max(0, min(current - height // 2, len(listed) - height))
+    out = Text(no_wrap=True)
+    for at, each in enumerate(listed[first : first + height], first):
+        kind = _KINDS.get(each.kind, each.kind)
+        room = width - 2 - 10 - 2 - 11 - 2 - (len(kind) + 2 if kind else 0)
+        line = f"{'▸' if at == current else ' '} {fill(each.date, 10)}  {fill(each.amount, 11, right=True)}  "
+        line += fill(each.text, max(4, room)) + (f"  {kind}" if kind else "")
+        out.append(line + "\n", STRONG if at == current else QUIET)
+    return out
+
+
+def found(accounts: Sequence[Found], current: int, height: int, width: int) -> Text:
+    """The accounts that fit what was typed."""
+    first = max(0, min(current - height // 2, len(accounts) - height))
+    out = Text(no_wrap=True)
+    for at, each in enumerate(accounts[first : first + height], first):
+        why = f"  {each.why}" if each.why else f"  {each.type}"
+        line = f"{'▸' if at == current else ' '} {each.id}  {fill(each.name, max(8, width - 10 - cell_len(why)))}{why}"
+        out.append(line + "\n", STRONG if at == current else "")
+    return out if accounts else Text("No account fits.", QUIET)
+
+
+def file(text: File) -> Text:
+    """A file with the numbers of its lines; the one that matters has an arrow."""
+    width = len(str(len(text.lines)))
+    out = Text(no_wrap=True)
+    for number, line in enumerate(text.lines, 1):
+        mark = "▸" if number == text.line else " "
+        out.append(f"{mark} {number:>{width}}  {safe(line.expandtabs(4))}\n", STRONG if number == text.line else "")
+    return out
+
+
+def progress(done: int, left: int, waiting: int) -> str:
+    """``3 done · 97 left ▰▱▱▱▱▱▱▱▱▱``"""
+    full = 10 * done // (done + left) if done + left else 10
+    busy = f"saving {waiting} · " if waiting else ""
+    return f"{busy}{done} done · {left} left  {'▰' * full}{'▱' * (10 - full)}"
+
+
+def keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
+    """The keys of the moment on one line; where there is no room, those that help knows anyway go first."""
+    shown = [(key, safe(label)) for key, label in offers]
+    for spare in "fos":
+        if sum(cell_len(label) + 4 for _, label in shown) - 2 > width:
+            shown = [pair for pair in shown if pair[0] != spare]
+    out = Text(no_wrap=True, overflow="ellipsis")
+    for key, label in shown:
+        out.append("  " if out else "").append(key, STRONG).append(f" {label}", QUIET)
+    return out
+
+
+def empty(done: int) -> RenderableType:
+    """Nothing waits."""
+    said = f"{done} decision{'' if done == 1 else 's'} made here.  u takes the last one back." if done else ""
+    return Padding(
+        Group(
+            Text("✓  Nothing waits for you.", STRONG, justify="center"), Text(""),
+            Text(said, QUIET, justify="center"), Text("q leaves.", QUIET, justify="center"),
+        ),
+        (3, 0),
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""One key, one meaning: the same letters on the screen and at the prompts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.review.view import Choice, Shown
+
+KEYS: Final = (
+    ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
+    ("c", "correct", "Correct: another account, or several; posts a bank line that is on hold"),
+    ("r", "reject", "Reject, with a reason; of a bank line it is asked what it is then"),
+    ("s", "skip", "Skip: the card goes to the end of the list"),
+    ("g", "group", "Group: one decision for all cards of this vendor and account, after showing them"),
+    ("1-9", "answer", "Give the answer of that number"),
+    ("t", "retry", "Try again: run a failed agent once more"),
+    ("o", "code", "Code: the script at the line that made the entry, or a proposal's changes"),
+    ("f", "file", "File: the bank file, at its row"),
+    ("=", "same", "The same correction for the others like the one just corrected"),
+    ("u", "undo", "Undo the last decision; as often as you like"),
+    ("?", "help", "This help"),
+    ("q", "quit", "Quit; nothing is lost, what is left waits"),
+)
+
+
+def by_key(card: Shown, key: str) -> Choice | None:
+    """The choice that a key makes of this card, if it has one."""
+    answers = [c for c in card.choices if c.verb == "answer"]
+    if key.isdecimal():
+        return answers[int(key) - 1] if 0 < int(key) <= len(answers) else None
+    verbs = {"a": ("confirm", "approve"), "c": ("correct",), "r": ("reject", "decline"), "t": ("retry",)}.get(key, ())
+    for choice in card.choices:
+        if choice.verb in verbs:
+            return choice
+    # Of a card that is only to be seen or answered the first answer is its approval, but a question has no such.
+    if key == "a" and answers and card.kind not in ("line", "question"):
+        return answers[0]
+    return answers[0] if key == "r" and card.kind == "line" and answers else None
+
+
+def offers(card: Shown) -> list[tuple[str, str]]:
+    """The keys that do something to this card, with what they do, in the order of their use."""
+    found: list[tuple[str, str]] = []
+    for key in "acrt":
+        choice = by_key(card, key)
+        if choice is not None:
+            found.append((key, choice.label))
+    taken = {label for _, label in found}
+    number = 0
+    for choice in card.choices:
+        if choice.verb == "answer":
+            number += 1
+            if choice.label not in taken:
+                found.append((str(number), choice.label))
+    if card.group > 1:
+        found.append(("g", f"all {card.group} of this kind"))
+    return found

@@ -1,0 +1,413 @@
+"""``cleared review`` on the full screen: one card large, the rest as a list, one key a decision.
+
+A decision is put in a line and the next card shown at once; a thread makes the commits one after the other. Where one
+is refused, that is told in a line and its card comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.theme import Theme
+from textual.widgets import Static
+
+from cleared.cli.output import safe
+from cleared.errors import ClearedError
+from cleared.review import view
+from cleared.review.view import Choice, Picture, Row
+from cleared.tui import draw, keys
+from cleared.tui.acts import UNDO, Acts, Said, Wish, code
+from cleared.tui.dialogs import AskAccount, AskText, Choose, Look
+
+WATCH_SECONDS: Final = 3.0
+"""How often it is looked whether somebody else has committed."""
+_OUTCOMES: Final = (
+    ("d", "duplicate: the same money was booked by another entry"), ("p", "personal: a draw"),
+    ("s", "suspense: the bank line waits on hold"),
+)  # fmt: skip
+_OUTCOME: Final = {"d": "duplicate", "p": "personal", "s": "suspense"}
+
+CALM: Final = Theme(
+    name="calm", primary="#8fb3d9", secondary="#9aa7b5", accent="#e0b870", background="#14181d", surface="#14181d",
+    panel="#1c2229", foreground="#dde3ea", dark=True,
+)  # fmt: skip
+
+
+class ReviewApp(App[None]):
+    """The screen."""
+
+    TITLE = "cleared review"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012
+    CSS = """
+    Screen { layout: vertical; background: $background; }
+    #head { height: 1; padding: 0 1; background: $panel; color: $foreground; }
+    #body { height: 1fr; layout: vertical; }
+    #card { height: 1fr; border: round $secondary; border-title-color: $primary; border-title-style: bold;
+            padding: 0 1; scrollbar-size-vertical: 1; }
+    #card:focus { border: round $secondary; }
+    #list { height: 7; border: round $panel; border-title-color: $secondary; padding: 0 1; }
+    .-wide #body { layout: horizontal; }
+    .-wide #card { width: 1fr; }
+    .-wide #list { width: 52; height: 1fr; }
+    #said { height: 1; padding: 0 2; color: $accent; }
+    #keys { height: 1; padding: 0 1; background: $panel; }
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog .frame { width: 76; max-width: 96%; height: auto; max-height: 92%; border: round $primary;
+                    border-title-color: $primary; border-title-style: bold; background: $background; padding: 0 1; }
+    Dialog .hint { color: $secondary; height: 1; margin-top: 1; }
+    Dialog Input { border: none; height: 1; background: $panel; padding: 0 1; margin-top: 1; }
+    Dialog Input:focus { border: none; }
+    Dialog .covered { height: auto; max-height: 10; margin-bottom: 1; }
+    AskAccount #found { height: 9; margin-top: 1; }
+    Look .frame { width: 96%; height: 92%; }
+    Look .pane { height: 1fr; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(k, f"choose('{k}')") for k in "acrt123456789"),
+        Binding("s", "skip"), Binding("g", "group"), Binding("o", "code"), Binding("f", "file"), Binding("u", "undo"),
+        Binding("equals_sign", "same"), Binding("question_mark", "help"), Binding("q", "leave"),
+        Binding("down,j", "move(1)"), Binding("up,k", "move(-1)"), Binding("home", "move(-1000000)"),
+        Binding("end", "move(1000000)"), Binding("pagedown,space", "page(1)"), Binding("pageup", "page(-1)"),
+    ]  # fmt: skip
+
+    def __init__(self, acts: Acts, heard: list[str] | None = None) -> None:
+        super().__init__()
+        self.acts, self.heard = acts, heard if heard is not None else []
+        self.picture: Picture = view.look(acts.open())
+        self.order: list[str] = list(self.picture.cards)
+        self.listed: list[Row] = self.picture.rows
+        self.current = 0
+        self.done = 0
+        self.said = ""
+        self.parting = ""
+        self.wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self.pending: dict[str, int] = {}
+        """Cards that a decision is under way for, which are not listed."""
+        self.waiting = 0
+        self.leaving = False
+        self.same: Wish | None = None
+
+    # -- looks ------------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="head")
+        with Container(id="body"):
+            yield VerticalScroll(Static(id="shown"), id="card", can_focus=False)
+            yield Static(id="list")
+        yield Static(id="said")
+        yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        self.register_theme(CALM)
+        self.theme = "calm"
+        self._decide_in_turn()
+        self.set_interval(WATCH_SECONDS, self._watch)
+        self.set_interval(0.25, self._hear)
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    @property
+    def identity(self) -> str | None:
+        return self.listed[self.current].id if self.listed else None
+
+    def _list(self) -> None:
+        """The rows that are listed, after the picture or the order has changed; the current card stays where it is."""
+        known = self.picture.cards
+        kept = [i for i in self.order if i in known]
+        self.order = kept + [i for i in known if i not in set(kept)]
+        self.listed = [view.row(self.picture, known[i]) for i in self.order if i not in self.pending]
+        self.current = max(0, min(self.current, len(self.listed) - 1))
+
+    def _draw(self) -> None:
+        screen = self.screen_stack[0]
+        width = screen.size.width
+        left = len(self.listed)
+        name = draw.cut(f"cleared review · {self.picture.name}", max(10, width - 42))
+        how = draw.progress(self.done, left, self.waiting)
+        head = Text(name, draw.STRONG, no_wrap=True)
+        head.append(" " * max(1, width - 2 - head.cell_len - len(how))).append(how, "")
+        screen.query_one("#head", Static).update(head)
+        screen.query_one("#said", Static).update(Text(safe(self.said), no_wrap=True, overflow="ellipsis"))
+        card, listing = screen.query_one("#card", VerticalScroll), screen.query_one("#list", Static)
+        shown = screen.query_one("#shown", Static)
+        listing.display = bool(self.listed)
+        if self.identity is None:
+            card.border_title = ""
+            shown.update(draw.empty(self.done))
+            offers = [("u", "undo"), ("?", "help"), ("q", "quit")]
+        else:
+            found = view.show(self.picture, self.identity)
+            card.border_title = Text(f"{found.heading} · {self.current + 1} of {left}")
+            shown.update(draw.card(found, max(40, card.content_size.width)))
+            size = listing.content_size
+            listing.update(draw.rows(self.listed, self.current, size.height or 5, size.width or width - 4))
+            offers = [(key, _short(key, label)) for key, label in keys.offers(found)]
+            offers += [("s", "skip"), ("u", "undo"), ("o", "code"), ("f", "file"), ("?", "help"), ("q", "quit")]
+        screen.query_one("#keys", Static).update(draw.keys(offers, width - 2))
+
+    def _tell(self, text: str) -> None:
+        self.said = text
+        self._draw()
+
+    def _hear(self) -> None:
+        """What the program says meanwhile, such as that it waits for another command."""
+        if self.heard:
+            text = self.heard[-1]
+            self.heard.clear()
+            self._tell(text)
+
+    # -- decisions, one after the other -----------------------------------------------------------------------------
+
+    def _wish(self, wish: Wish) -> None:
+        for identity in wish.cards:
+            self.pending[identity] = self.pending.get(identity, 0) + 1
+        self.waiting += 1
+        self.wishes.put_nowait(wish)
+        self._list()
+        self._top()
+        self._draw()
+
+    @work
+    async def _decide_in_turn(self) -> None:
+        while True:
+            wish = await self.wishes.get()
+            said = await asyncio.to_thread(self.acts.do, wish)
+            self.waiting -= 1
+            self._went(wish, said)
+            if not said.ok or wish.choice.verb == "undo" or self.wishes.empty():
+                await self._look_again()
+            self._release(wish, said)
+            if wish.choice.verb == "undo" and said.ok:
+                self._go_to(said.cards)
+            self._draw()
+            if self.leaving and not self.waiting:
+                self._leave()
+
+    def _went(self, wish: Wish, said: Said) -> None:
+        self.said = f"{'✓' if said.ok else '! Not done:'} {said.text}"
+        self.same = None
+        if not said.ok:
+            return
+        self.done = max(0, self.done - 1) if wish.choice.verb == "undo" else self.done + len(wish.cards)
+        if said.siblings and wish.correction is not None and wish.correction.account is not None:
+            self.same = Wish(wish.choice, said.siblings, f"{len(said.siblings)} cards", wish.correction)
+            self.said += f". {len(said.siblings)} more like it: = corrects them the same way"
+
+    def _release(self, wish: Wish, said: Said) -> None:
+        """Its cards may be listed again; those that are settled, but were not read again yet, are not."""
+        for identity in wish.cards:
+            self.pending[identity] -= 1
+            if not self.pending[identity]:
+                del self.pending[identity]
+            if said.ok and wish.choice.verb != "undo":
+                self.picture.cards.pop(identity, None)
+        self._list()
+
+    async def _look_again(self) -> None:
+        try:
+            self.picture = await asyncio.to_thread(lambda: view.look(self.acts.open()))
+        except ClearedError as error:
+            self.said = f"! {error}"
+        self._list()
+
+    def _go_to(self, cards: tuple[str, ...]) -> None:
+        at = next((n for n, r in enumerate(self.listed) if r.id in cards), None)
+        if at is not None:
+            self.current = at
+            self._top()
+
+    @work(exclusive=True, group="watch")
+    async def _watch(self) -> None:
+        """Take up what somebody else has committed."""
+        if self.waiting:
+            return
+        before = self.picture.head
+
+        def head() -> str:
+            with self.acts.open().reading() as repo:
+                return repo.head()
+
+        try:
+            now = await asyncio.to_thread(head)
+        except ClearedError:
+            return
+        if now != before and not self.waiting:
+            at = self.identity
+            await self._look_again()
+            self._go_to((at,) if at else ())
+            self._draw()
+
+    # -- keys -------------------------------------------------------------------------------------------------------
+
+    def action_choose(self, key: str) -> None:
+        if self.identity is None:
+            return
+        choice = keys.by_key(view.show(self.picture, self.identity), key)
+        if choice is None:
+            self._tell(f"{key} does nothing here; ? shows the keys.")
+        else:
+            self._decide(choice, [self.listed[self.current]])
+
+    @work
+    async def _decide(self, choice: Choice, rows: list[Row]) -> None:
+        """Ask for what the choice needs, then put it in the line."""
+        ids, about = tuple(r.id for r in rows), view.names(rows)
+        picture = self.picture
+        if choice.verb == "correct":
+            title = f"Which account? {draw.cut(about, 40)}"
+            correction = await self.push_screen_wait(AskAccount(title, picture, ids[0], one=len(ids) == 1))
+            if correction is not None:
+                self._wish(Wish(choice, ids, about, correction))
+            return
+        outcome = of = None
+        reason = ""
+        if choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
+            asked = await self.push_screen_wait(Choose("It posts a bank line. What is that?", _OUTCOMES))
+            if asked is None:
+                return
+            outcome = _OUTCOME[asked]
+            if outcome == "duplicate":
+                of = await self._twin(picture, ids[0])
+                if of is None:
+                    return
+        if choice.verb in ("reject", "decline"):
+            said = await self.push_screen_wait(AskText("Why?", "kept with the decision"))
+            if said is None:
+                return
+            reason = said
+        self._wish(Wish(choice, ids, about, None, reason, outcome, of))
+
+    async def _twin(self, picture: Picture, identity: str) -> str | None:
+        likely = view.twins(picture, picture.cards[identity])
+        lines = "\n".join(f"{e.entry_id}  {e.date}  {e.amount}  {draw.cut(e.description, 36)}" for e in likely)
+        first = likely[0].entry_id if likely else ""
+        return await self.push_screen_wait(AskText("A duplicate of which entry?", "its id", first, Text(lines)))
+
+    def action_skip(self) -> None:
+        if self.identity is not None:
+            self.order.remove(self.identity)
+            self.order.append(self.listed[self.current].id)
+            self._list()
+            self._top()
+            self._draw()
+
+    @work
+    async def action_group(self) -> None:
+        if self.identity is None:
+            return
+        found = view.group(self.picture, self.identity)
+        if found is None:
+            self._tell("This kind of card has no group.")
+            return
+        card = view.show(self.picture, self.identity)
+        listed = [r for r in found.rows if r.id not in self.pending]
+        usable = {k: c for k in "acr" if (c := keys.by_key(card, k)) is not None and c.verb != "answer"}
+        body = Text(
+            "\n".join(f"{r.date}  {draw.fill(r.amount, 10, right=True)}  {draw.cut(r.text, 44)}" for r in listed)
+        )
+        title = f"{len(listed)} × {draw.cut(found.vendor, 24)} · {draw.cut(found.accounts, 24)} · {found.total}"
+        options = [(k, f"{c.label}, all {len(listed)}") for k, c in usable.items()]
+        key = await self.push_screen_wait(Choose(title, options, body))
+        if key is not None:
+            self._decide(usable[key], listed)
+
+    def action_same(self) -> None:
+        wish, self.same = self.same, None
+        ids = tuple(r.id for r in self.listed if wish is not None and r.id in wish.cards)
+        if wish is None or not ids:
+            self._tell("There is nothing to correct the same way.")
+            return
+        self._wish(Wish(wish.choice, ids, f"{len(ids)} cards" if len(ids) > 1 else "one more", wish.correction))
+
+    def action_undo(self) -> None:
+        self._wish(UNDO)
+
+    def action_move(self, by: int) -> None:
+        self.current = max(0, min(self.current + by, len(self.listed) - 1))
+        self._top()
+        self._draw()
+
+    def action_page(self, by: int) -> None:
+        card = self.screen.query_one("#card", VerticalScroll)
+        card.scroll_relative(y=by * max(1, card.size.height - 2), animate=False)
+
+    def _top(self) -> None:
+        self.screen_stack[0].query_one("#card", VerticalScroll).scroll_home(animate=False)
+
+    def action_code(self) -> None:
+        self._open_code()
+
+    @work(exclusive=True, group="look")
+    async def _open_code(self) -> None:
+        identity, picture = self.identity, self.picture
+        if identity is None:
+            return
+        self._tell("Looking for the code …")
+        try:
+            texts = await asyncio.to_thread(lambda: code(self.acts.open(), picture, identity))
+        except ClearedError as error:
+            self._tell(f"! {error}")
+            return
+        self._tell("")
+        self._look_at(texts)
+
+    @work(exclusive=True, group="look")
+    async def action_file(self) -> None:
+        identity, picture = self.identity, self.picture
+        if identity is None:
+            return
+        try:
+            text = await asyncio.to_thread(lambda: view.bank_file(self.acts.open(), picture, identity))
+        except ClearedError as error:
+            self._tell(f"! {error}")
+            return
+        self._look_at([text])
+
+    def _look_at(self, texts: object) -> None:
+        assert isinstance(texts, list)
+        if not texts:
+            return
+        body = Text(no_wrap=True)
+        for text in texts:
+            if len(texts) > 1:
+                body.append(f"{safe(text.name)}\n", draw.STRONG)
+            if text.note:
+                body.append(f"{text.note}\n", draw.QUIET)
+            body.append_text(draw.file(text))
+        title = texts[0].name if len(texts) == 1 else f"{len(texts)} files"
+        self.push_screen(Look(title, body, texts[0].line if len(texts) == 1 else None))
+
+    def action_help(self) -> None:
+        lines = Text()
+        for key, _, about in keys.KEYS:
+            lines.append(f" {key:>3}  ", draw.STRONG).append(f"{about}\n")
+        lines.append(" ↑ ↓  ", draw.STRONG).append("Move in the list; PgUp and PgDn in the card\n")
+        self.push_screen(Look("Keys", lines))
+
+    def action_leave(self) -> None:
+        self.leaving = True
+        if self.waiting:
+            self._tell("Leaving as soon as the last decision is saved …")
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        left = len(self.listed)
+        self.parting = f"{self.done} decided, {left} left." if self.done or left else "Nothing waits for you."
+        self.exit()
+
+
+def _short(key: str, label: str) -> str:
+    """A word for the line of keys."""
+    if key == "g":
+        return label.removesuffix(" of this kind")
+    return {"a": "approve", "c": "correct", "r": "reject", "t": "try again"}.get(key) or label.split(":", maxsplit=1)[0]
