@@ -343,9 +343,14 @@ def trust(
     else:
         out("Nothing was approved here by signature: there is nobody to trust.")
     if not list_ and any(not s.trusted for s in found):
-        raise PolicyError(
+        refusal = PolicyError(
             "the approvals of these keys do not count on this machine yet", remedy="To trust them: cleared trust --yes."
         )
+        if not json:
+            raise refusal
+        say(f"cleared: {refusal}")
+        sys.stdout.flush()
+        raise typer.Exit(int(refusal.exit_code))
 
 
 def _show_signatories(found: list[Any]) -> None:

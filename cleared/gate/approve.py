@@ -17,6 +17,7 @@ from cleared.approvals.record import (
     canonical_digest,
     digest_of,
     quarantine_path,
+    record_path,
     signed,
     text_path,
 )
@@ -25,7 +26,7 @@ from cleared.clock import iso
 from cleared.config.policy import policy_of
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate import proposal as store
-from cleared.gate.candidate import Change, candidate
+from cleared.gate.candidate import Change, approved_case, candidate
 from cleared.gate.check import Gate, Report
 from cleared.gate.occasions import Unpinned
 from cleared.gate.proposal import Proposal, find, must_be_open
@@ -188,8 +189,12 @@ def _changes(gate: Gate, desk: Desk, proposal: Proposal) -> list[Change]:
     olds = {}
     for file in proposal.data["files"]:
         path = str(file["path"])
-        scripts = file["kind"] in ("agent", "script")
-        olds[path] = gate.scripts.approvals.holding(path)[0] if scripts else desk.snapshot.read(path)
+        if file["kind"] in ("agent", "script"):
+            olds[path] = gate.scripts.approvals.holding(path)[0]
+        elif file["kind"] == "case":
+            olds[path] = approved_case(gate.scripts, path)
+        else:
+            olds[path] = desk.snapshot.read(path)
     return proposal.changes(olds)
 
 
@@ -268,6 +273,8 @@ def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report
     }  # fmt: skip
     for change in report.candidate.changes:
         signer.files[change.path] = change.new
+        if change.kind in ("agent", "script") and change.new is None:
+            _bar(signer, approvals, change.path)
         if change.kind in ("agent", "script") and change.new is not None:
             _sign_script(signer, approvals, change.path, change.new, report.grants[change.path], about)
     for path, names in report.grants.items():
@@ -282,6 +289,13 @@ def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report
     if report.candidate.of("case"):
         sign_cases(signer, approvals, {c.path: c.new for c in report.candidate.of("case")}, about)
     return signer.files
+
+
+def _bar(signer: Signer, approvals: Approvals, path: str) -> None:
+    """A removed script is approved in none of its versions any more."""
+    for record in approvals.versions(path):
+        signer.sign(kind="quarantine", path=path, digest=record.digest, reason="the script was removed")
+        signer.files[record_path(path, record.digest)] = None
 
 
 def _sign_script(

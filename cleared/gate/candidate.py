@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cleared.approvals.policy import in_force
-from cleared.approvals.record import canonical_digest, digest_of
+from cleared.approvals.record import CASES, canonical_digest, digest_of
 from cleared.config.load import load
 from cleared.config.model import Config
 from cleared.config.policy import policy_of
@@ -85,7 +85,7 @@ def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: b
         path, kind = _target(host, target)
         change = _change(host, scripts, path, kind)
         committed = scripts.snapshot.read(path)
-        if change.new is None and (change.old is None or committed is None):
+        if change.new is None and (change.old is None or (committed is None and kind != "case")):
             raise _unknown(host, scripts, target, path)
         if kind == "agent":
             looked_at.append(change.name)
@@ -139,7 +139,18 @@ def _change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
         new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT * 8, shown=path)[0]
     if kind in ("agent", "script"):
         return Change(path, kind, scripts.approvals.holding(path)[0], new)
-    return Change(path, kind, scripts.snapshot.read(path), new)
+    old = approved_case(scripts, path) if kind == "case" else scripts.snapshot.read(path)
+    return Change(path, kind, old, new)
+
+
+def approved_case(scripts: Scripts, path: str) -> bytes | None:
+    """A regression case as it was approved; empty where it was and that text is not the committed one any more."""
+    data = scripts.snapshot.read(path)
+    record = scripts.approvals.read(CASES)
+    digest = record.cases.get(path) if record is not None and record.kind == "cases" else None
+    if digest is None or (data is not None and digest_of(data) == digest):
+        return data
+    return b""
 
 
 def _policy_waits(host: Host, kind: Kind) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from cleared.approvals.record import canonical_digest
@@ -15,7 +16,8 @@ from cleared.gate.cases import parse, plain, tampered
 from cleared.gate.dynamic import Dynamic
 from cleared.gate.occasions import Pin
 from cleared.gate.rehearse import World
-from cleared.gate.stage import Stage, StageResult, Subject
+from cleared.gate.rules import RULES
+from cleared.gate.stage import Stage, StageResult, Subject, switchable
 from cleared.gate.static import Static
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.host import Host
@@ -165,7 +167,10 @@ class Gate:
             then = replace(self.host, config=candidate.config, layout=layout)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.of("case")]
-        report.whole = [*tampered(self.snapshot, self.scripts.approvals, proposed), *_alone(candidate, self.host)]
+        report.whole = [
+            *tampered(self.snapshot, self.scripts.approvals, proposed), *_alone(candidate, self.host),
+            *_cases(candidate), *_rules(candidate),
+        ]  # fmt: skip
         dynamic = Dynamic(self.repo, self.snapshot, self.executor, runs)
         dynamic.pins = dict(pins or {})
         dynamic.case_texts = {c.path: c.new for c in candidate.of("case")}
@@ -254,6 +259,34 @@ def _agent_of(case: bytes | None) -> str | None:
         return parse(case or b"", "").agent
     except ValueError:
         return None
+
+
+def _cases(candidate: Candidate) -> list[Finding]:
+    """Proposed cases that are none."""
+    found = []
+    for change in candidate.of("case"):
+        try:
+            if change.new is not None:
+                parse(change.new, change.path)
+        except ValueError as error:
+            found.append(Finding("regression-format", str(error), Place(change.path), "cleared test add makes cases."))
+    return found
+
+
+def _rules(candidate: Candidate) -> list[Finding]:
+    """Rules that a setting names, and that are none or cannot be switched."""
+    if candidate.config is None:
+        return []
+    found = []
+    for rule in candidate.config.gate.rules:
+        known = rule in RULES or rule.startswith("type:")
+        if not known or not switchable(rule):
+            why = "cannot be switched: the gate would be none without it" if known else "is no rule"
+            near = get_close_matches(rule, [r for r in RULES if switchable(r)], 1)
+            remedy = f"Did you mean {near[0]}?" if near and not known else "docs/reference/rules.md lists them."
+            place = Place(candidate.of("config")[0].path, field=f"gate.rules.{rule}")
+            found.append(Finding("policy-rule", f"{rule!r} {why}", place, remedy))
+    return found
 
 
 def _alone(candidate: Candidate, host: Host) -> list[Finding]:

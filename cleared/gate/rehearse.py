@@ -21,6 +21,7 @@ from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError
 from cleared.runs.scripts import Script, Scripts
+from cleared.runs.session import recent_commits
 from cleared.vcs import Repository, Snapshot
 
 
@@ -77,6 +78,9 @@ def rehearse(
             world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
             drop_folder=folder, say=lambda _: None,
         )  # fmt: skip
+        # As the history was then; that something was proposed since must not change what it would do.
+        rev = snapshot.commit or "HEAD"
+        attempt.context.history = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
         error: RunError | None = None
         result: object = None
         violations: tuple[Violation, ...] = ()

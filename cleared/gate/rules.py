@@ -93,6 +93,11 @@ _RUN: Final = {
                 "Which rules hold is decided by itself, never beside a script that would need them switched off.",
                 "Propose config.yaml by itself.",
             ),
+            "policy-rule": (
+                "a rule in `gate.rules` that is none, or that cannot be switched",
+                "A misspelt rule would be switched nowhere, and nobody would notice.",
+                "Name a rule of this page that can be switched.",
+            ),
         },
     ),
 }

@@ -89,10 +89,12 @@ def check(books: Books, bank: BankBook) -> None:
         raise BooksViolated(violations)
 
 
-def recent_commits(host: Host, limit: int) -> list[dict[str, Any]]:
+def recent_commits(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:
+    """The newest commits up to ``rev``; ``proposed``: those too that only propose something."""
     from cleared.vcs import history
 
     return [
         {"commit_hash": c.id, "date": iso(c.when), "author": c.author, "message": c.subject}
-        for c in history.log(host.root, limit)
-    ]
+        for c in history.log(host.root, limit if proposed else limit * 3 + 50, rev=rev)
+        if proposed or "Proposed" not in c.trailers
+    ][:limit]

@@ -50,14 +50,15 @@ def log(
     grep: str | None = None,
     since: str | None = None,
     files: bool = False,
+    rev: str = "HEAD",
 ) -> list[CommitInfo]:
-    """The commits of HEAD, newest first.
+    """The commits of HEAD (or of the commit ``rev``), newest first.
 
     ``paths``: only those that touched one of these files or folders (taken literally). ``grep``: only those
     whose message has this text, exactly. ``since``: only those that are not in this commit's history.
     ``files``: also what each changed. Raises ``WorkspaceError`` where git cannot tell.
     """
-    return _log(root, limit, paths, grep=grep, since=since, files=files)
+    return _log(root, limit, paths, grep=grep, since=since, files=files, rev=rev)
 
 
 def commits_touching(root: Path, paths: Sequence[str], since: str | None = None) -> list[CommitInfo]:
@@ -100,6 +101,7 @@ def _log(
     since: str | None = None,
     files: bool = False,
     full: bool = False,
+    rev: str = "HEAD",
 ) -> list[CommitInfo]:
     if paths is not None and not paths:
         return []
@@ -110,7 +112,7 @@ def _log(
         args += ["--fixed-strings", f"--grep={grep}"]
     if full:
         args.append("--full-history")
-    args += ["--end-of-options", "HEAD"]
+    args += ["--end-of-options", rev]
     if since is not None:
         args.append(f"^{since}")
     if paths is not None:

@@ -418,3 +418,28 @@ def test_a_case_of_another_age_is_replayed(ws: Workspace, now: str) -> None:
     ws.put("tests/cases/x.json", case_with(now=now, inputs={"january.csv": JANUARY}))
     done = ws("agent", "propose", "tests/cases/x.json", "--json")
     assert done.code == 1 and findings(done.json, "regression"), done
+
+
+def test_a_case_edited_by_a_hand_commit_can_be_proposed(posted: Workspace) -> None:
+    """What was approved is not known any more, but that it was: the edit is a change, and the removal too."""
+    run = posted.json("run", "list")[0]["run_id"]
+    path = posted.json("test", "add", run)["path"]
+    text = posted.read(path)
+    posted.put(path, text.replace('"why": ""', '"why": "as the bank says"'))
+    posted.commit(path)
+    proposal = posted.json("agent", "propose", path)
+    assert any("is changed" in line for line in proposal["card"])
+    posted.ok("agent", "approve", proposal["id"])
+    assert [c["state"] for c in posted.json("test", "list")] == ["approved"]
+    posted.git("rm", "-q", path)
+    posted.git("commit", "-qm", "gone")
+    proposal = posted.json("agent", "propose", path)
+    assert any("is removed" in line for line in proposal["card"])
+    posted.ok("agent", "approve", proposal["id"])
+    assert posted.json("test", "list") == []
+
+
+def test_a_case_that_is_none_is_not_proposed(ws: Workspace) -> None:
+    ws.put("tests/cases/odd.json", "{}")
+    done = ws("agent", "propose", "tests/cases/odd.json")
+    assert done.code == 1 and "[regression-format]" in done.err

@@ -196,7 +196,7 @@ def test_what_was_committed_by_hand_is_refused_and_can_be_proposed(ws: Workspace
 
 
 def test_an_approved_version_that_is_not_committed_needs_no_proposal(ws: Workspace) -> None:
-    """After a commit by hand, or a removal: the text that was approved once runs when it is committed again."""
+    """After a commit by hand the text that was approved once runs when it is committed again; after a removal not."""
     path = live(ws, "1")
     ws.commit(write(ws, "2"))
     write(ws, "1")
@@ -209,10 +209,7 @@ def test_an_approved_version_that_is_not_committed_needs_no_proposal(ws: Workspa
     with unchanged(ws):
         refused(ws("agent", "propose", "probe"), 2, "no agent")
     write(ws, "1")
-    with unchanged(ws):
-        refused(ws("agent", "propose", "probe"), 2, "as it was approved", f"git add {path}")
-    ws.commit(path)
-    ws.run("probe")
+    assert "the script was removed" in " ".join(propose(ws, "probe")["card"])
 
 
 def test_the_same_change_is_the_same_proposal(ws: Workspace) -> None:
@@ -602,3 +599,23 @@ def test_a_forged_decision_makes_nothing_live(ws: Workspace) -> None:
     ws.put(f"{folder}/decision.json", '{"status": "open", "by": 1, "at": 2, "reason": ""}')
     ws.commit(folder)
     refused(ws("agent", "approve", "P1"), 4, "not a proposal")
+
+
+def test_what_git_log_shows_does_not_make_a_proposal_stale(ws: Workspace) -> None:
+    """Proposing is a commit too; a rehearsal sees the history without it."""
+    write(ws, 'for c in git_log(3):\n    ctx_emit("seen.it", c["message"])\n', "teller")
+    ws.ok("agent", "approve", ws.json("agent", "propose", "teller")["id"])
+
+
+def test_a_removed_agent_is_approved_in_none_of_its_versions(ws: Workspace) -> None:
+    write(ws, "1", "passing")
+    ws.ok("agent", "approve", ws.json("agent", "propose", "passing")["id"])
+    text = ws.read("agents/passing.py")
+    (ws.root / "agents/passing.py").unlink()
+    ws.ok("agent", "approve", ws.json("agent", "propose", "passing")["id"])
+    ws.put("agents/passing.py", text)
+    ws.commit("agents/passing.py")
+    done = ws("agent", "run", "passing")
+    assert done.code == 3 and "removed" in done.err
+    ws.ok("agent", "approve", ws.json("agent", "propose", "passing")["id"])
+    assert ws.run("passing")["result"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -329,3 +330,23 @@ def test_setting_what_would_break_a_case_is_refused(posted: Workspace) -> None:
     (ws.root / case["path"]).unlink()
     ws.ok("agent", "approve", ws.json("agent", "propose", case["path"])["id"])
     ws.config("thresholds.auto_confirm=0.97")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [("round-mony", "Did you mean round-money?"), ("header-key", "cannot be switched"), ("x", "is no rule")],
+)
+def test_a_rule_that_cannot_be_switched_is_a_finding(ws: Workspace, rule: str, said: str) -> None:
+    config = ws.root / "config.yaml"
+    config.write_text(config.read_text() + f"\ngate:\n  rules: {{ {rule}: off }}\n")
+    done = ws("agent", "propose", "config.yaml")
+    assert done.code == 1 and "[policy-rule]" in done.err and said in done.err
+
+
+def test_trust_prints_one_value_where_it_refuses(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws.agent("probe", "1")
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "another"))
+    done = ws("trust", "--json")
+    assert done.code == 3 and [s["trusted"] for s in done.json] == [False]
