@@ -242,7 +242,7 @@ def _sections(picture: Picture, card: Card) -> Iterable[Section]:
         yield Section("What it would change", tuple(str(x) for x in details.get("says", ())))
     elif card.kind == "failed_run":
         yield Section("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
-        yield Section("What was not done", (str(details.get("not_done", "")),))
+        yield Section("Not done", (str(details.get("not_done", "")),))
         yield Section("To try again", (str(details.get("retry", "")),))
     elif card.kind == "question":
         yield Section("It asks", (str(details.get("question", card.title)),))

@@ -11,6 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -23,15 +24,19 @@ from cleared.tui import draw
 T = TypeVar("T")
 
 
+class TakesKeys(Message):
+    """A dialog takes keys now."""
+
+
 class Dialog(ModalScreen[T], Generic[T]):
-    """A question in a frame. Keys typed before its field is there are not lost: they go into it."""
+    """A question in a frame. ``ready`` once it takes keys; those typed before are kept for it by the app."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Back")]
 
     def __init__(self, title: str) -> None:
         super().__init__()
         self.heading = safe(title)
-        self._early = ""
+        self.ready = False
 
     def action_cancel(self) -> None:
         self.dismiss(None)
@@ -44,12 +49,12 @@ class Dialog(ModalScreen[T], Generic[T]):
     def on_mount(self) -> None:
         fields = self.query(Input)
         if fields:
-            fields.first().value += self._early
             fields.first().focus()
+        self.call_after_refresh(self._take_keys)
 
-    def on_key(self, event: events.Key) -> None:
-        if not self.is_mounted and event.is_printable and event.character:
-            self._early += event.character
+    def _take_keys(self) -> None:
+        self.ready = True
+        self.app.post_message(TakesKeys())
 
 
 class AskText(Dialog[str | None]):
@@ -107,6 +112,7 @@ class Look(Dialog[None]):
         return self.framed(pane, Static("↑ ↓ move · Esc goes back", classes="hint"))
 
     def on_mount(self) -> None:
+        super().on_mount()
         pane = self.query_one(".pane", VerticalScroll)
         pane.focus()
         if self.line:

@@ -35,11 +35,12 @@ class Plain:
         """The card to show next, where that is not simply the oldest."""
 
     def run(self) -> None:
-        """Until nothing waits that was not skipped, ``q``, or the end of the input."""
+        """Until ``q`` or the end of the input; not at all where nothing waits."""
         try:
-            while (identity := self._next()) is not None:
-                if not self._card(identity):
-                    break
+            going = bool(self.picture.cards)
+            while going:
+                identity = self._next()
+                going = self._card(identity) if identity is not None else self._end()
         except Ended:
             self._tell("")
         left = len(self.picture.cards)
@@ -53,6 +54,21 @@ class Plain:
         if first in self.picture.cards:
             return first
         return next((i for i in self.picture.cards if i not in self.skipped), None)
+
+    def _end(self) -> bool:
+        """All cards are decided or skipped. False for ``q``."""
+        self._tell("")
+        if self.picture.cards:
+            again = f"Enter shows the {_count(len(self.picture.cards), 'skipped card')} again"
+        else:
+            again = "Nothing waits for you"
+        typed = self._line(f"{again}; u undo, q quit: ")
+        if typed == "u":
+            self._do(UNDO)
+        elif typed != "q":
+            self.skipped.clear()
+            self.picture = view.look(self.acts.open())
+        return typed != "q"
 
     def _card(self, identity: str) -> bool:
         """Show a card and take what is said of it. False for ``q``."""

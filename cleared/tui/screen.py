@@ -7,10 +7,12 @@ is refused, that is told in a line and its card comes back.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from rich.text import Text
-from textual import work
+from textual import events, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
@@ -20,11 +22,14 @@ from textual.widgets import Static
 from cleared.cli.output import safe
 from cleared.errors import ClearedError
 from cleared.review import view
+from cleared.review.entries import Correction
 from cleared.review.view import Choice, Picture, Row
 from cleared.tui import draw, keys
 from cleared.tui.acts import UNDO, Acts, Said, Wish, code
-from cleared.tui.dialogs import AskAccount, AskText, Choose, Look
+from cleared.tui.dialogs import AskAccount, AskText, Choose, Dialog, Look, TakesKeys
 
+CLOSING_SECONDS: Final = 0.03
+"""How long a dialog may take to close after the key that ends it."""
 WATCH_SECONDS: Final = 3.0
 """How often it is looked whether somebody else has committed."""
 _OUTCOMES: Final = (
@@ -93,6 +98,8 @@ class ReviewApp(App[None]):
         self.waiting = 0
         self.leaving = False
         self.same: Wish | None = None
+        self.ahead: deque[events.Key] = deque()
+        self.closing = False
 
     # -- looks ------------------------------------------------------------------------------------------------------
 
@@ -159,11 +166,10 @@ class ReviewApp(App[None]):
         self._draw()
 
     def _hear(self) -> None:
-        """What the program says meanwhile, such as that it waits for another command."""
-        if self.heard:
-            text = self.heard[-1]
-            self.heard.clear()
-            self._tell(text)
+        """What the program says meanwhile, such as that it waits for another command; how it went comes last."""
+        if self.heard and self.waiting:
+            self._tell(self.heard[-1])
+        self.heard.clear()
 
     # -- decisions, one after the other -----------------------------------------------------------------------------
 
@@ -246,6 +252,32 @@ class ReviewApp(App[None]):
             self._go_to((at,) if at else ())
             self._draw()
 
+    # -- keys typed faster than the screen ---------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys wait for a dialog that is being opened or closed: none is lost, none goes to the wrong place."""
+        if isinstance(event, events.Key) and not self._may_take():
+            self.ahead.append(event)
+            return
+        await super().on_event(event)
+        if isinstance(event, events.Key) and isinstance(self.screen, Dialog) and self._ends(event):
+            self.closing = True
+            self.set_timer(CLOSING_SECONDS, self._has_closed)
+
+    def _may_take(self) -> bool:
+        return not self.closing and (not isinstance(self.screen, Dialog) or self.screen.ready)
+
+    def _ends(self, event: events.Key) -> bool:
+        return event.key in ("enter", "escape") or isinstance(self.screen, Choose)
+
+    def _has_closed(self) -> None:
+        self.closing = False
+        self.post_message(TakesKeys())
+
+    async def on_takes_keys(self) -> None:
+        while self.ahead and self._may_take():
+            await self.on_event(self.ahead.popleft())
+
     # -- keys -------------------------------------------------------------------------------------------------------
 
     def action_choose(self, key: str) -> None:
@@ -257,40 +289,44 @@ class ReviewApp(App[None]):
         else:
             self._decide(choice, [self.listed[self.current]])
 
-    @work
-    async def _decide(self, choice: Choice, rows: list[Row]) -> None:
-        """Ask for what the choice needs, then put it in the line."""
+    def _decide(self, choice: Choice, rows: list[Row]) -> None:
+        """Ask for what the choice needs, then put it in the line. The first question is there before the next key."""
         ids, about = tuple(r.id for r in rows), view.names(rows)
         picture = self.picture
+        plain = Wish(choice, ids, about)
+
+        def corrected(correction: Correction | None) -> None:
+            if correction is not None:
+                self._wish(replace(plain, correction=correction))
+
+        def why(outcome: str | None = None, of: str | None = None) -> None:
+            def said(reason: str | None) -> None:
+                if reason is not None:
+                    self._wish(replace(plain, reason=reason, outcome=outcome, of=of))
+
+            self.push_screen(AskText("Why?", "kept with the decision"), said)
+
+        def outcome(key: str | None) -> None:
+            if key == "d":
+                self.push_screen(self._twin(picture, ids[0]), lambda of: why("duplicate", of) if of else None)
+            elif key is not None:
+                why(_OUTCOME[key])
+
         if choice.verb == "correct":
             title = f"Which account? {draw.cut(about, 40)}"
-            correction = await self.push_screen_wait(AskAccount(title, picture, ids[0], one=len(ids) == 1))
-            if correction is not None:
-                self._wish(Wish(choice, ids, about, correction))
-            return
-        outcome = of = None
-        reason = ""
-        if choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
-            asked = await self.push_screen_wait(Choose("It posts a bank line. What is that?", _OUTCOMES))
-            if asked is None:
-                return
-            outcome = _OUTCOME[asked]
-            if outcome == "duplicate":
-                of = await self._twin(picture, ids[0])
-                if of is None:
-                    return
-        if choice.verb in ("reject", "decline"):
-            said = await self.push_screen_wait(AskText("Why?", "kept with the decision"))
-            if said is None:
-                return
-            reason = said
-        self._wish(Wish(choice, ids, about, None, reason, outcome, of))
+            self.push_screen(AskAccount(title, picture, ids[0], one=len(ids) == 1), corrected)
+        elif choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
+            self.push_screen(Choose("It posts a bank line. What is that?", _OUTCOMES), outcome)
+        elif choice.verb in ("reject", "decline"):
+            why()
+        else:
+            self._wish(plain)
 
-    async def _twin(self, picture: Picture, identity: str) -> str | None:
+    def _twin(self, picture: Picture, identity: str) -> AskText:
         likely = view.twins(picture, picture.cards[identity])
         lines = "\n".join(f"{e.entry_id}  {e.date}  {e.amount}  {draw.cut(e.description, 36)}" for e in likely)
         first = likely[0].entry_id if likely else ""
-        return await self.push_screen_wait(AskText("A duplicate of which entry?", "its id", first, Text(lines)))
+        return AskText("A duplicate of which entry?", "its id", first, Text(lines))
 
     def action_skip(self) -> None:
         if self.identity is not None:
@@ -300,8 +336,7 @@ class ReviewApp(App[None]):
             self._top()
             self._draw()
 
-    @work
-    async def action_group(self) -> None:
+    def action_group(self) -> None:
         if self.identity is None:
             return
         found = view.group(self.picture, self.identity)
@@ -316,9 +351,9 @@ class ReviewApp(App[None]):
         )
         title = f"{len(listed)} × {draw.cut(found.vendor, 24)} · {draw.cut(found.accounts, 24)} · {found.total}"
         options = [(k, f"{c.label}, all {len(listed)}") for k, c in usable.items()]
-        key = await self.push_screen_wait(Choose(title, options, body))
-        if key is not None:
-            self._decide(usable[key], listed)
+        self.push_screen(
+            Choose(title, options, body), lambda key: self._decide(usable[key], listed) if key is not None else None
+        )
 
     def action_same(self) -> None:
         wish, self.same = self.same, None
