@@ -174,6 +174,33 @@ def undo(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     _tell(do(host_of(workspace)), json, "Taken back")
 
 
+@app.command("expire")
+def expire(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Act on scripts' questions that nobody answered in time, as each script said, and go on with answered runs."""
+    from cleared.app import executor
+    from cleared.cli.agent import show_run
+    from cleared.review.resume import due
+
+    host = host_of(workspace)
+    done = due(host, lambda: executor(host), host.clock.now())
+    if json:
+        out_json(done.data())
+    else:
+        rows = [*((c, f"takes {choice}") for c, choice in done.answered.items()),
+                *((c, "rejected") for c in done.rejected), *((c, "still waits") for c in done.escalated)]  # fmt: skip
+        table(["card", "no answer in time"], rows, empty="No question's time has come.")
+    for line in done.said:
+        say(line)
+    failed: list[int] = []
+    for result in done.runs:
+        try:
+            show_run(result, json=json, quiet=json)
+        except typer.Exit as end:  # the others are shown too
+            failed.append(end.exit_code)
+    if failed:
+        raise typer.Exit(failed[0])
+
+
 def _data(done: Done) -> dict[str, Any]:
     return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
             "siblings": done.siblings, "case": done.case}  # fmt: skip

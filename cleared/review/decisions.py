@@ -19,6 +19,7 @@ from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.entries import Correction, correct, line_of, others, standing, withdraw
+from cleared.review.resume import unfinished
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.schema import money
@@ -165,6 +166,11 @@ def reject(host: Host, ids: Sequence[str], reason: str, outcome: str | None = No
     def act(desk: Desk, done: Done) -> str:
         names = []
         for matter in matters(desk, ids):
+            if matter.card is not None and matter.card.kind == "question":  # its run does not go on
+                desk.context.note("reject", f"{matter.card.id} {said}")
+                _settle(desk, matter, f"rejected: {said}"[:300], done)
+                names.append(f"{matter.card.title}: {said}")
+                continue
             entry = _entry(matter)
             _reject_one(desk, matter, standing(desk.context, entry.entry_id), said, outcome, of, done)
             names.append(f"{entry.entry_id}: {said}")
@@ -215,7 +221,10 @@ def choices_of(card: Card) -> dict[str, str]:
 def answer(host: Host, text: str, choice: str) -> Done:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
-    def act(desk: Desk, done: Done) -> str:
+    def act(desk: Desk, done: Done) -> str | None:
+        if stopped := _stopped(host, desk, text, choice):
+            done.cards, done.asked_by_run = [stopped.id], True
+            return None
         [matter] = matters(desk, [text])
         card = matter.card
         choices = choices_of(card) if card is not None else {}
@@ -230,6 +239,15 @@ def answer(host: Host, text: str, choice: str) -> Done:
         return f"confirm: {card.title}: {choice}"
 
     return _decide(host, "queue answer", act)
+
+
+def _stopped(host: Host, desk: Desk, text: str, choice: str) -> Card | None:
+    """The question that has this answer already, but whose run was stopped before it could go on."""
+    known = desk.context.cards.known
+    found = list(find(known.values(), text)) if text else []
+    if len(found) == 1 and found[0].resolution == choice and unfinished(host, known, found[0]):
+        return found[0]
+    return None
 
 
 def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -> str:
@@ -304,17 +322,19 @@ def _settle(desk: Desk, matter: Matter, resolution: str, done: Done) -> None:
         done.entries.append(matter.entry.entry_id)
 
 
-def _decide(host: Host, what: str, act: Callable[[Desk, Done], str | tuple[str, dict[str, bytes | None]]]) -> Done:
+def _decide(
+    host: Host, what: str, act: Callable[[Desk, Done], str | tuple[str, dict[str, bytes | None]] | None]
+) -> Done:  # fmt: skip
     refuse_in_job()
     done = Done()
 
-    def whole(desk: Desk) -> Decided:
+    def whole(desk: Desk) -> Decided | None:
         said = act(desk, done)
+        if said is None:
+            return None
         message, files = said if isinstance(said, tuple) else (said, {})
-        marks = ((UNDOABLE, " ".join([*done.cards, *done.entries])[:4_000]),)
+        marks = ((UNDOABLE, " ".join([*done.cards, *done.entries])),)
         return Decided(" ".join(message.split())[:200], files, marks)
 
-    commit = decide(host, what, whole)
-    assert commit is not None
-    done.commit = commit
+    done.commit = decide(host, what, whole) or ""
     return done

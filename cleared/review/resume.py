@@ -1,16 +1,45 @@
-"""Going on with a run whose question has been answered."""
+"""Questions and their runs: going on with one that was answered, and settling those whose time has come."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
 from cleared.cards import store
-from cleared.errors import UsageError
-from cleared.runs.asking import again
+from cleared.cards.model import Card
+from cleared.clock import iso
+from cleared.errors import ClearedError, UsageError
+from cleared.runs.asking import Ended, again, ended
 from cleared.runs.attempt import MakeExecutor
+from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.runs.source import CommittedSource
+from cleared.runs.trace import Traces
 from cleared.vcs import Snapshot, history
+
+ESCALATES = "Escalates"
+"""The trailer of the commit that notes that nobody answered in time."""
+TIMEOUT = "timeout"
+
+
+@dataclass(slots=True)
+class Due:
+    """What became of questions whose time had come, by card, and of runs that were taken up."""
+
+    commit: str | None = None
+    answered: dict[str, str] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    escalated: list[str] = field(default_factory=list)
+    runs: list[RunResult] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
+                "escalated": self.escalated, "runs": [r.data() for r in self.runs], "said": self.said}  # fmt: skip
 
 
 def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
@@ -19,19 +48,117 @@ def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None
 
     Raises ``UsageError`` where there is no such question or no answer yet, and what a run raises.
     """
-    with host.reading() as repo:
-        cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
-        card = cards.get(card_id)
-        if card is None or card.kind != "question" or card.status == "open":
-            raise UsageError(f"{card_id} is not an answered question", remedy="cleared queue list shows the open ones.")
-        run = str(card.details.get("run"))
-        answers = {
-            str(c.details["key"]): str(c.resolution)
-            for c in cards.values()
-            if c.kind == "question" and c.status == "resolved" and c.details.get("run") == run
-        }
-    if any("Event" in c.trailers for c in history.find_by_trailer(host.root, "Run", run)):
-        return None
-    going_on = again(card, answers)
+    cards = _cards(host)
+    card = cards.get(card_id)
+    if card is None or not _answered(card):
+        raise UsageError(f"{card_id} is not an answered question", remedy="cleared queue list shows the open ones.")
+    going_on = again(card, _answers(cards.values(), str(card.details.get("run"))))
     name = going_on.script.partition("@")[0].rsplit("/", 1)[-1].removesuffix(".py")
-    return run_agent(host, executor, name, again=going_on)
+    try:
+        return run_agent(host, executor, name, again=going_on)
+    except Ended:
+        return None
+
+
+def unfinished(host: Host, cards: Mapping[str, Card], card: Card) -> bool:
+    """Whether the question is answered and its run still has to go on: it made no commit, did not fail, and asks
+    nothing else."""
+    run = card.details.get("run")
+    if not _answered(card) or any(
+        (c.kind == "failed_run" and c.run_id == run)
+        or (c.kind == "question" and c.status == "open" and c.details.get("run") == run)
+        for c in cards.values()
+    ):  # fmt: skip
+        return False
+    known = Traces(host.layout.state_dir).run(str(run))
+    # A run that changes nothing makes no commit; where the trace is lost it is run again, and changes nothing.
+    return not (known and known.get("status") == "succeeded") and not ended(host, str(run))
+
+
+def due(host: Host, executor: MakeExecutor, now: datetime) -> Due:
+    """Settle the open questions that nobody answered by ``now``, each as its script said, in one commit; then go on
+    with every run that has its answers, also those whose going on was interrupted."""
+    done = Due()
+    if _late(_cards(host).values(), now):
+
+        def act(desk: Desk) -> Decided | None:
+            return _expire(host, desk, now, done)
+
+        done.commit = decide(host, "queue expire", act, by=TIMEOUT)
+    cards = _cards(host)
+    taken = set()
+    for card in cards.values():
+        run = card.details.get("run") if card.kind == "question" else None
+        if run is None or run in taken or not unfinished(host, cards, card):
+            continue
+        taken.add(run)
+        try:
+            result = resume(host, executor, card.id)
+        except ClearedError as error:  # one that may not go on keeps nobody else from it
+            done.said.append(f"{card.title}: {error}")
+            continue
+        if result is not None:
+            done.runs.append(result)
+    return done
+
+
+def _expire(host: Host, desk: Desk, now: datetime, done: Due) -> Decided | None:
+    known = {
+        i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
+    }
+    context = desk.context
+    for card in _late(context.cards.known.values(), now):
+        then, default = card.details.get("on_timeout"), card.details.get("default")
+        if then == "default" and default in card.details.get("choices", ()):
+            context.cards.resolve(card.id, iso(context.now), TIMEOUT, str(default))
+            done.answered[card.id] = str(default)
+        elif then == "reject":
+            context.cards.resolve(card.id, iso(context.now), TIMEOUT, f"rejected: no answer by {card.details['due']}")
+            done.rejected.append(card.id)
+        elif card.id not in known:
+            done.escalated.append(card.id)
+        else:
+            continue
+        context.note("timeout", f"{card.id} {card.title}: no answer by {card.details['due']}"[:500])
+    late = [*done.answered, *done.rejected, *done.escalated]
+    if not late:
+        return None
+    title = context.cards.known[late[0]].title
+    said = f"no answer in time: {title}" if len(late) == 1 else f"no answer in time: {len(late)} questions"
+    marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
+    return Decided(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
+
+
+def _late(cards: Iterable[Card], now: datetime) -> list[Card]:
+    found = []
+    for card in cards:
+        if card.kind == "question" and card.status == "open":
+            try:
+                late = datetime.fromisoformat(str(card.details.get("due"))) <= now
+            except (ValueError, TypeError):  # a card that was made by hand never comes due
+                continue
+            if late:
+                found.append(card)
+    return found
+
+
+def _cards(host: Host) -> dict[str, Card]:
+    with host.reading() as repo:
+        return store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
+
+
+def _answered(card: Card) -> bool:
+    return (
+        card.kind == "question" and card.status == "resolved" and card.resolution in card.details.get("choices", ())
+    )  # fmt: skip
+
+
+def _answers(cards: Iterable[Card], run: str) -> dict[str, str]:
+    """Question → answer; of a question that was asked again what was answered last, and nothing while it is open."""
+    found: dict[str, str] = {}
+    for card in cards:
+        if card.kind == "question" and card.details.get("run") == run:
+            found.pop(str(card.details["key"]), None)
+            if _answered(card):
+                found[str(card.details["key"])] = str(card.resolution)
+    return found

@@ -12,11 +12,13 @@ from cleared.gate.cases import CASES_DIR
 from cleared.gate.history import parent_of
 from cleared.gate.surface import refuse_in_job
 from cleared.ledger.books import Books
+from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.decisions import UNDOABLE, Done
 from cleared.review.entries import withdraw
+from cleared.runs.asking import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.runs.session import open_books
@@ -24,6 +26,9 @@ from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot, history
 
 UNDOES = "Undoes"
+ABOUT = "About"
+"""The trailer that names the entries a decision was taken back of."""
+RESTORES = "@restores="
 
 
 def undo(host: Host) -> Done:
@@ -43,11 +48,12 @@ def undo(host: Host) -> Done:
         before, _ = open_books(host, CommittedSource(earlier))
         after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
+        _refuse_gone_on(host, desk, commit.trailers[UNDOABLE].split())
         _restore(desk, before, after, months, done)
         _reopen(desk, commit.trailers[UNDOABLE].split(), commit.trailers["Decision"], done)
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
-        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]),))
+        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]), (ABOUT, " ".join(done.entries))))
 
     commit = decide(host, "queue undo", act)
     assert commit is not None
@@ -90,48 +96,91 @@ def _last(host: Host) -> history.CommitInfo:
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
 
 
+def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
+    """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
+    for name in names:
+        card = desk.context.cards.known.get(name)
+        if card is not None and card.kind == "question" and ended(host, str(card.details.get("run"))):
+            raise PolicyError(
+                f"the run of {card.id} has gone on with the answer",
+                remedy="Correct or reject what it posted: cleared run show lists it.",
+            )
+
+
 def _restore(desk: Desk, before: Books, after: Books, months: list[tuple[int, int]], done: Done) -> None:
     """Bring back what the decision changed, and withdraw what it posted."""
     context = desk.context
     old = {e.entry_id: e for m in months for e in before.entries(*m)}
     new = {e.entry_id: e for m in months for e in after.entries(*m)}
+    heirs = _heirs(context.books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
-    for entry in (e for i, e in new.items() if i not in old and e.status != "voided"):
-        now = context.books.entry(entry.entry_id)
-        if now is not None and now.status != "voided" and not _corrects(now, changed):
+    added = [e for i, e in new.items() if i not in old and e.status != "voided"]
+    # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
+    kept = [_standing(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
+    for now in [*kept, *(_standing(context.books, heirs, e.entry_id) for e in added)]:
+        if context.books.existing(now.entry_id).status != "voided":
             done.posted += [e.entry_id for e in withdraw(context, now, f"undone by {desk.by}")]
-    for entry in changed:
-        now = context.books.entry(entry.entry_id)
-        if now is None:
-            continue
-        if now.status != "voided":
-            done.posted += [e.entry_id for e in withdraw(context, now, f"undone by {desk.by}")]
-        tags = [t for t in entry.tags.split(";") if t and not t.startswith("@restores=")]
-        restored, _ = post(
+    again: dict[str, str] = {}
+    for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
+        tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
+        tags = [_moved(t, again) for t in tags]
+        restored, duplicate = post(
             context.books, context.bank, context.ledger_accounts, context.books.periods.first_open(entry.date),
             entry.description, entry.legs, reference=entry.reference, status=entry.status,
             counterparty=entry.counterparty, confidence=entry.confidence, evidence=entry.evidence,
-            tags=";".join([*tags, f"@restores={entry.entry_id}"]), notes=entry.notes,
+            tags=";".join([*tags, f"{RESTORES}{entry.entry_id}"]), notes=entry.notes,
         )  # fmt: skip
+        if duplicate:
+            raise PolicyError(
+                f"the bank line of {entry.entry_id} was posted since, as {restored.entry_id}",
+                remedy="Correct that one, or reject it first.",
+            )
+        again[entry.entry_id] = restored.entry_id
         context.note("undo", f"restored as {restored.entry_id}", entry.entry_id)
         done.entries.append(entry.entry_id)
         done.posted.append(restored.entry_id)
 
 
-def _corrects(entry: Entry, changed: list[Entry]) -> bool:
-    """A reclassification goes with the entry that it corrects."""
-    marks = {f"@corrects={e.entry_id}" for e in changed}
-    return bool(marks & set(entry.tags.split(";"))) and not entry.reference
+def _heirs(books: Books) -> dict[str, list[Entry]]:
+    """Entry id → the entries that were posted to restore it, oldest first."""
+    found: dict[str, list[Entry]] = {}
+    for entry in books.entries():
+        if RESTORES in entry.tags:
+            for tag in entry.tags.split(";"):
+                if tag.startswith(RESTORES):
+                    found.setdefault(tag.removeprefix(RESTORES), []).append(entry)
+    return found
+
+
+def _standing(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
+    """The entry, or what restored it. Raises ``PolicyError`` where it was voided since by something else."""
+    waiting = [books.existing(entry_id)]
+    while waiting:
+        entry = waiting.pop()
+        if entry.status != "voided":
+            return entry
+        waiting += heirs.get(entry.entry_id, ())
+    raise PolicyError(
+        f"{entry_id} was voided since, by something that cannot be taken back",
+        remedy="The decision before that stays; decide anew about what is there now.",
+    )
+
+
+def _moved(tag: str, again: dict[str, str]) -> str:
+    """``@corrects=`` of an entry that is restored too names the one that stands."""
+    target = tag.removeprefix(CORRECTS)
+    return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
 def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
     restored = {
-        tag.removeprefix("@restores="): entry
+        tag.removeprefix(RESTORES): entry
         for entries in context.books.staged.values() for entry in entries
-        for tag in entry.tags.split(";") if tag.startswith("@restores=")
+        for tag in entry.tags.split(";") if tag.startswith(RESTORES)
     }  # fmt: skip
+    runs = set()
     for name in names:
         card = context.cards.known.get(name)
         if card is None:
@@ -141,6 +190,8 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
             context.bank.set_aside(line, "held", f"undone by {desk.by}")
             done.cards.append(hold(context, found[1], "the decision was taken back", context.run_id))
             continue
+        if card.kind == "question":
+            runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
         again = Card(identity, card.kind, card.title, iso(context.now), card.run_id,
@@ -148,5 +199,7 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
         context.cards.add(again)
         done.cards.append(again.id)
     for card in context.cards.open_cards():
-        if card.run_id == decision and card.id not in done.cards:
-            context.cards.resolve(card.id, iso(context.now), desk.by, "undone")
+        follows = card.kind == "question" and card.details.get("run") in runs  # asked because of that answer
+        posted = card.kind == "line" and context.bank.posted(str(card.details.get("line", ""))) != 0
+        if (card.run_id == decision or follows or posted) and card.id not in done.cards:
+            context.cards.resolve(card.id, iso(context.now), desk.by, "settled: the decision before it was taken back")

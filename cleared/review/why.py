@@ -7,6 +7,7 @@ or, where these were not kept, from this machine's trace.
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 from cleared.approvals.standing import Approvals
@@ -17,6 +18,8 @@ from cleared.gate.rehearse import drop_folder
 from cleared.ledger.entry import Entry
 from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
+from cleared.review.decisions import UNDOABLE
+from cleared.review.undo import ABOUT
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
@@ -62,13 +65,23 @@ def made_by(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | 
     """The commit that posted the entry."""
     path = host.layout.journal_path(*entry.month)
     mark = f"\n{entry.entry_id}a,".encode()
-    for commit in history.commits_touching(host.root, [path]):
+
+    def has(commit: str) -> bool:
+        return mark in (Snapshot(repo, commit).read(path) or b"")
+
+    def posts(commit: history.CommitInfo) -> bool:
         parent = parent_of(repo, commit.id)
-        if mark in (Snapshot(repo, commit.id).read(path) or b"") and (
-            parent is None or mark not in (Snapshot(repo, parent).read(path) or b"")
-        ):
-            return commit
-    return None
+        return has(commit.id) and (parent is None or not has(parent))
+
+    commits = history.log(host.root, None, [path])
+    # No row is ever removed, so on a line of commits the oldest that has it posted it; merges are gone through.
+    oldest, newest = 0, len(commits) - 1
+    while oldest < newest:
+        middle = (oldest + newest + 1) // 2
+        oldest, newest = (middle, newest) if has(commits[middle].id) else (oldest, middle - 1)
+    if commits and posts(commits[oldest]):
+        return commits[oldest]
+    return next((c for c in history.commits_touching(host.root, [path]) if posts(c)), None)
 
 
 def _origin(
@@ -148,9 +161,10 @@ def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
 def _decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
     """What people decided of it since, oldest first."""
     found = []
-    for commit in history.log(host.root, None, grep="Decision: "):
-        names = commit.trailers.get("Cards", "").split()
-        if entry.entry_id in names or entry.entry_id in commit.subject:
+    whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
+    for commit in history.log(host.root, None, grep=entry.entry_id):
+        said = (commit.subject, commit.trailers.get(UNDOABLE, ""), commit.trailers.get(ABOUT, ""))
+        if "Decision" in commit.trailers and any(whole.search(text) for text in said):
             found.append(
                 {"commit": commit.id, "by": commit.trailers.get("By"), "at": commit.trailers.get("Clock"),
                  "what": commit.subject}

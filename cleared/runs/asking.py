@@ -21,10 +21,14 @@ from cleared.runs import draft
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.scripts import Script, Scripts, refuse_unapproved
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import Repository, Snapshot, history
 
 FUTURES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
+
+
+class Ended(PolicyError):
+    """The run has gone on already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,11 @@ def record(
 ) -> tuple[list[str], list[Card]]:  # fmt: skip
     """The card of a question, in one ``log:`` commit; asked before, it is the same card and nothing is committed."""
     fresh = attempt.fresh_context()
-    identity = card_id("question", attempt.run_id, question.key)
-    if identity in fresh.cards.known:
-        return [], [fresh.cards.known[identity]]
+    earlier = [c for c in fresh.cards.known.values() if c.kind == "question" and c.details.get("run") == attempt.run_id]
+    same = [c for c in earlier if c.details.get("key") == question.key]
+    if waiting := [c for c in same if c.status == "open"]:
+        return [], waiting[:1]
+    identity = card_id("question", attempt.run_id, question.key, *("again" for _ in same))
     fresh.log = [*attempt.context.log]
     fresh.note("run", f"waits for an answer: {question.text}"[:2_000])
     event = attempt.event
@@ -59,11 +65,21 @@ def record(
         "event": {"id": event["id"], "kind": event["kind"], "name": event["name"], "payload": event["payload"]},
         "futures": _futures(host, repo, snapshot, attempt, question, executor),
     }  # fmt: skip
+    if instead := _instead(earlier, question):
+        details["instead_of"] = instead
+        fresh.note("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     card = Card(identity, "question", f"{attempt.script.name} asks: {question.text}"[:300], iso(attempt.now),
                 attempt.run_id, None, attempt.script.name, details)  # fmt: skip
     fresh.cards.add(card)
     subject = f"log: {attempt.script.name} asks: {' '.join(question.text.split())}"[:200]
     return [draft.commit(host, repo, snapshot, fresh, subject, trailers)], [card]
+
+
+def _instead(earlier: list[Card], question: Question) -> str | None:
+    """What the run asked at this place when the books were others."""
+    place = f"{question.key.partition(':')[0]}:"
+    found = [c for c in earlier if str(c.details.get("key")).startswith(place) and c.details.get("key") != question.key]
+    return str(found[-1].details.get("question")) if found else None
 
 
 def _futures(
@@ -112,12 +128,20 @@ def again(card: Card, answers: Mapping[str, str]) -> Again:
         raise WorkspaceError(f"the card {card.id} does not say which run it belongs to") from None
 
 
+def ended(host: Host, run: str) -> bool:
+    """Whether a run made its commit."""
+    return any("Event" in c.trailers for c in history.find_by_trailer(host.root, "Run", run))
+
+
 def script_of(host: Host, repo: Repository, scripts: Scripts, again: Again) -> tuple[Script, Scripts]:
-    """The version that asked, which is the one that goes on. Raises ``PolicyError`` where it may not run any more."""
+    """The version that asked, which is the one that goes on. Raises ``PolicyError`` where it may not run any more, or
+    has gone on already: asked under the lock, so that of two who saw the answer one takes it up."""
+    if ended(host, again.run_id):
+        raise Ended(f"the run {again.run_id} has gone on already")
     file, _, blob = again.script.partition("@")
     name = file.rsplit("/", 1)[-1].removesuffix(".py")
     if file != host.layout.agent_path(name):
-        raise PolicyError(f"{file!r} is not an agent's script", remedy="Reject the question, and run the agent anew.")
+        raise PolicyError(f"{file!r} is not an agent's script", remedy="Run the agent anew.")
     try:
         data = repo.object(blob)[1]
     except WorkspaceError:
