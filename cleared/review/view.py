@@ -85,9 +85,8 @@ class Shown:
     choices: tuple[Choice, ...]
     group: int
     """How many open cards one decision could cover, this one included."""
-
-    def can(self, verb: str) -> bool:
-        return any(c.verb == verb for c in self.choices)
+    has_code: bool
+    has_file: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,8 @@ def look(host: Host) -> Picture:
                  if line.line_id in wanted}  # fmt: skip
         return Picture(
             head, host.config.business.name, cards, entries, books.chart, dict(host.ledger_accounts), lines,
-            {ref: bank.posted(ref) for ref in wanted}, {r.file_sha256: r for r in bank.imports},
+            {ref: bank.posted(ref) for ref in wanted},
+            {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
         )  # fmt: skip
 
 
@@ -217,7 +217,8 @@ def show(picture: Picture, identity: str) -> Shown:
     covered = group(picture, identity)
     return Shown(
         card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)), choices(card),
-        len(covered.rows) if covered else 1,
+        len(covered.rows) if covered else 1, card.kind == "proposal" or card.entry_id is not None,
+        "file" in card.details or line_of(picture, card) is not None,
     )  # fmt: skip
 
 
@@ -437,7 +438,7 @@ def group(picture: Picture, identity: str) -> Group | None:
             found = _group_key(picture, each)
             if found is not None:
                 picture._groups[found].append(each.id)
-    rows = tuple(row(picture, picture.cards[i]) for i in picture._groups[key])
+    rows = tuple(row(picture, picture.cards[i]) for i in picture._groups[key] if i in picture.cards)
     accounts = ", ".join(name_of(picture, a) for a in key[2]) if key[0] == "entry" else str(key[2][0])
     entry = entry_of(picture, card)
     vendor = (entry.counterparty if entry is not None else "") or str(key[1])

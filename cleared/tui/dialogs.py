@@ -103,12 +103,12 @@ class Look(Dialog[None]):
         ("escape,q,o,f,question_mark", "cancel", "Back"), ("j", "scroll(1)", "Down"), ("k", "scroll(-1)", "Up"),
     ]  # fmt: skip
 
-    def __init__(self, title: str, body: RenderableType, line: int | None = None) -> None:
+    def __init__(self, title: str, body: RenderableType, line: int | None = None, *, wrap: bool = False) -> None:
         super().__init__(title)
-        self.body, self.line = body, line
+        self.body, self.line, self.wrap = body, line, wrap
 
     def compose(self) -> ComposeResult:
-        pane = VerticalScroll(Static(self.body, classes="file"), classes="pane")
+        pane = VerticalScroll(Static(self.body, classes="" if self.wrap else "wide"), classes="pane")
         return self.framed(pane, Static("↑ ↓ move · Esc goes back", classes="hint"))
 
     def on_mount(self) -> None:

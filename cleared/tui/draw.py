@@ -108,6 +108,15 @@ def file(text: File) -> Text:
     return out
 
 
+def changes(text: File) -> Text:
+    """A file without a line that matters, or the changes of one: what is added is bold, what is removed is dim."""
+    out = Text(no_wrap=True)
+    for line in text.lines:
+        style = STRONG if line.startswith("+") else QUIET if line.startswith(("-", "@@")) else ""
+        out.append(f"{safe(line.expandtabs(4))}\n", style)
+    return out
+
+
 def progress(done: int, left: int, waiting: int) -> str:
     """``3 done · 97 left ▰▱▱▱▱▱▱▱▱▱``"""
     full = 10 * done // (done + left) if done + left else 10

@@ -76,7 +76,8 @@ class Plain:
         self._show(card)
         while True:
             offered = ", ".join(f"{key} {safe(label)}" for key, label in keys.offers(card))
-            typed = self._line(f"{offered}, s skip, u undo, o code, f file, ? help, q quit: ")
+            looks = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
+            typed = self._line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
             key, _, rest = typed.partition(" ")
             if key == "q":
                 return False

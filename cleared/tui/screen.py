@@ -55,7 +55,7 @@ class ReviewApp(App[None]):
     #head { height: 1; padding: 0 1; background: $panel; color: $foreground; }
     #body { height: 1fr; layout: vertical; }
     #card { height: 1fr; border: round $secondary; border-title-color: $primary; border-title-style: bold;
-            padding: 0 1; scrollbar-size-vertical: 1; }
+            border-subtitle-color: $accent; padding: 0 1; scrollbar-size-vertical: 1; }
     #card:focus { border: round $secondary; }
     #list { height: 7; border: round $panel; border-title-color: $secondary; padding: 0 1; }
     .-wide #body { layout: horizontal; }
@@ -72,7 +72,8 @@ class ReviewApp(App[None]):
     Dialog .covered { height: auto; max-height: 10; margin-bottom: 1; }
     AskAccount #found { height: 9; margin-top: 1; }
     Look .frame { width: 96%; height: 92%; }
-    Look .pane { height: 1fr; scrollbar-size-vertical: 1; }
+    Look .wide { width: auto; }
+    Look .pane { overflow-x: auto; scrollbar-size-horizontal: 1; height: 1fr; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(k, f"choose('{k}')") for k in "acrt123456789"),
@@ -149,6 +150,7 @@ class ReviewApp(App[None]):
         listing.display = bool(self.listed)
         if self.identity is None:
             card.border_title = ""
+            card.border_subtitle = ""
             shown.update(draw.empty(self.done))
             offers = [("u", "undo"), ("?", "help"), ("q", "quit")]
         else:
@@ -158,8 +160,17 @@ class ReviewApp(App[None]):
             size = listing.content_size
             listing.update(draw.rows(self.listed, self.current, size.height or 5, size.width or width - 4))
             offers = [(key, _short(key, label)) for key, label in keys.offers(found)]
-            offers += [("s", "skip"), ("u", "undo"), ("o", "code"), ("f", "file"), ("?", "help"), ("q", "quit")]
+            offers += [("s", "skip"), ("u", "undo")]
+            offers += [("o", "code")] if found.has_code else []
+            offers += [("f", "file")] if found.has_file else []
+            offers += [("?", "help"), ("q", "quit")]
+            self.call_after_refresh(self._mark_more)
         screen.query_one("#keys", Static).update(draw.keys(offers, width - 2))
+
+    def _mark_more(self) -> None:
+        """Nobody should approve what lies below the edge without knowing that there is more."""
+        card = self.screen_stack[0].query_one("#card", VerticalScroll)
+        card.border_subtitle = "PgDn shows more" if self.listed and card.scroll_y < card.max_scroll_y else ""
 
     def _tell(self, text: str) -> None:
         self.said = text
@@ -291,8 +302,12 @@ class ReviewApp(App[None]):
 
     def _decide(self, choice: Choice, rows: list[Row]) -> None:
         """Ask for what the choice needs, then put it in the line. The first question is there before the next key."""
-        ids, about = tuple(r.id for r in rows), view.names(rows)
         picture = self.picture
+        rows = [r for r in rows if r.id in picture.cards]
+        if not rows:
+            self._tell("! Somebody else has decided that meanwhile.")
+            return
+        ids, about = tuple(r.id for r in rows), view.names(rows)
         plain = Wish(choice, ids, about)
 
         def corrected(correction: Correction | None) -> None:
@@ -374,6 +389,7 @@ class ReviewApp(App[None]):
     def action_page(self, by: int) -> None:
         card = self.screen.query_one("#card", VerticalScroll)
         card.scroll_relative(y=by * max(1, card.size.height - 2), animate=False)
+        self.call_after_refresh(self._mark_more)
 
     def _top(self) -> None:
         self.screen_stack[0].query_one("#card", VerticalScroll).scroll_home(animate=False)
@@ -417,7 +433,7 @@ class ReviewApp(App[None]):
                 body.append(f"{safe(text.name)}\n", draw.STRONG)
             if text.note:
                 body.append(f"{text.note}\n", draw.QUIET)
-            body.append_text(draw.file(text))
+            body.append_text(draw.file(text) if text.line else draw.changes(text))
         title = texts[0].name if len(texts) == 1 else f"{len(texts)} files"
         self.push_screen(Look(title, body, texts[0].line if len(texts) == 1 else None))
 
@@ -426,7 +442,7 @@ class ReviewApp(App[None]):
         for key, _, about in keys.KEYS:
             lines.append(f" {key:>3}  ", draw.STRONG).append(f"{about}\n")
         lines.append(" ↑ ↓  ", draw.STRONG).append("Move in the list; PgUp and PgDn in the card\n")
-        self.push_screen(Look("Keys", lines))
+        self.push_screen(Look("Keys", lines, wrap=True))
 
     def action_leave(self) -> None:
         self.leaving = True
@@ -441,8 +457,14 @@ class ReviewApp(App[None]):
         self.exit()
 
 
+_SHORT: Final = {
+    "Confirm as it is": "approve", "Correct the account": "correct", "Post it to an account": "post",
+    "Approve: it becomes live": "approve", "Reject": "reject", "Run it again now": "try again",
+}  # fmt: skip
+
+
 def _short(key: str, label: str) -> str:
     """A word for the line of keys."""
     if key == "g":
         return label.removesuffix(" of this kind")
-    return {"a": "approve", "c": "correct", "r": "reject", "t": "try again"}.get(key) or label.split(":", maxsplit=1)[0]
+    return _SHORT.get(label) or label.split(":", maxsplit=1)[0]
