@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from cleared import app
 from cleared.errors import ClearedError, PolicyError, UsageError
@@ -13,6 +14,7 @@ from cleared.review.entries import Correction
 from cleared.review.undo import undo
 from cleared.review.view import Choice
 from cleared.runs.host import Host
+from cleared.runs.outcome import RunResult
 
 Open = Callable[[], Host]
 
@@ -78,9 +80,8 @@ class Acts:
             return self._told("Rejected", wish, done)
         if verb == "answer":
             done, run = app.answer(host, ids[0], wish.choice.value)
-            if run is not None:  # the run that asked has gone on
-                how = run.message or run.status if run.status == "succeeded" else f"it failed: {run.error}"
-                done.said.append(f"{run.agent} went on: {how}")
+            if run is not None:
+                done.said.append(_how(run, "went on"))
             return self._told(f"Answered {wish.choice.value}", wish, done)
         if verb == "retry":
             return self._retry(host, wish)
@@ -105,11 +106,11 @@ class Acts:
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
         found = app.run(host, card.agent)
-        if found.status != "succeeded":
-            return Said(f"{card.agent} failed again: {found.error}", False)
+        if found.status not in _WENT_WELL:
+            return Said(_how(found, "ran"), False)
         self._told("", wish, decisions.answer(host, card.id, "seen"))
         self._later.append(f"the run of {card.agent}")
-        return Said(f"{card.agent} ran: {found.message or 'nothing to do'}", True, wish.cards)
+        return Said(_how(found, "ran"), True, wish.cards)
 
     def _proposal(self, host: Host, wish: Wish) -> Said:
         from cleared.gate.approve import reject
@@ -126,6 +127,18 @@ class Acts:
             said = f"{outcome.proposal.id} is rejected; the live scripts stay"
         self._later.append(f"the decision about {outcome.proposal.id}")
         return Said(said, True, wish.cards)
+
+
+_WENT_WELL: Final = ("succeeded", "waiting")
+
+
+def _how(run: RunResult, what: str) -> str:
+    """How a run ended, in a few words."""
+    if run.status == "waiting":
+        return f"{run.agent} {what}, and asks something"
+    if run.status == "succeeded":
+        return f"{run.agent} {what}: {run.message or 'nothing to do'}"
+    return f"{run.agent} failed: {run.error or run.status}"
 
 
 def code(host: Host, picture: view.Picture, identity: str) -> Sequence[view.Text]:

@@ -143,7 +143,7 @@ class Plain:
         self.picture = view.look(self.acts.open())
         if said.ok:
             undone = wish.choice.verb == "undo"
-            self.done = max(0, self.done - 1) if undone else self.done + max(1, len(wish.cards))
+            self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(wish.cards)
             self.first = next((i for i in said.cards if undone and i in self.picture.cards), None)
         more = [i for i in said.siblings if i in self.picture.cards]
         if more and wish.correction is not None and wish.correction.account is not None:

@@ -214,7 +214,8 @@ class ReviewApp(App[None]):
         self.same = None
         if not said.ok:
             return
-        self.done = max(0, self.done - 1) if wish.choice.verb == "undo" else self.done + len(wish.cards)
+        undone = wish.choice.verb == "undo"
+        self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(wish.cards)
         if said.siblings and wish.correction is not None and wish.correction.account is not None:
             self.same = Wish(wish.choice, said.siblings, f"{len(said.siblings)} cards", wish.correction)
             self.said += f". {len(said.siblings)} more like it: = corrects them the same way"
@@ -232,7 +233,7 @@ class ReviewApp(App[None]):
     async def _look_again(self) -> None:
         try:
             self.picture = await asyncio.to_thread(lambda: view.look(self.acts.open()))
-        except ClearedError as error:
+        except (ClearedError, OSError) as error:
             self.said = f"! {error}"
         self._list()
 
@@ -255,7 +256,7 @@ class ReviewApp(App[None]):
 
         try:
             now = await asyncio.to_thread(head)
-        except ClearedError:
+        except (ClearedError, OSError):
             return
         if now != before and not self.waiting:
             at = self.identity
@@ -425,7 +426,7 @@ class ReviewApp(App[None]):
 
     def _look_at(self, texts: object) -> None:
         assert isinstance(texts, list)
-        if not texts:
+        if not texts or isinstance(self.screen, Dialog):
             return
         body = Text(no_wrap=True)
         for text in texts:
