@@ -130,8 +130,8 @@ class ReviewApp(App[None]):
     def _list(self) -> None:
         """The rows that are listed, after the picture or the order has changed; the current card stays where it is."""
         known = self.picture.cards
-        kept = [i for i in self.order if i in known]
-        self.order = kept + [i for i in known if i not in set(kept)]
+        kept = {i: None for i in self.order if i in known}
+        self.order = [*kept, *(i for i in known if i not in kept)]
         self.listed = [view.row(self.picture, known[i]) for i in self.order if i not in self.pending]
         self.current = max(0, min(self.current, len(self.listed) - 1))
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
+import pytest
 from harness import Done, Workspace, chase, no_traceback
 
 FEBRUARY = chase(("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"))
@@ -103,9 +107,22 @@ def test_a_job_decides_nothing(posted: Workspace) -> None:
 
 def test_textual_is_not_needed_for_other_commands(posted: Workspace) -> None:
     import subprocess
-    import sys
 
     code = (
         "import sys; from cleared.cli.commands import command; command(['review']); assert 'textual' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_textual_it_says_how_to_get_it_and_goes_on_plainly(
+    posted: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cleared.cli import review
+
+    monkeypatch.setattr(review, "_capable", lambda: True)
+    monkeypatch.setattr(review, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
+    review.review(plain=False, workspace=posted.root)
+    said = capsys.readouterr()
+    assert 'pip install "cleared[review]"' in said.err
+    assert "0 decisions made. 2 cards left." in said.out
