@@ -53,7 +53,8 @@ def undo(host: Host) -> Done:
         _reopen(desk, commit.trailers[UNDOABLE].split(), commit.trailers["Decision"], done)
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
-        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]), (ABOUT, " ".join(done.entries))))
+        about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
+        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]), *about))
 
     commit = decide(host, "queue undo", act)
     assert commit is not None
