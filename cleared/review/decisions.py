@@ -18,7 +18,7 @@ from cleared.ledger.corrections import leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
-from cleared.review.entries import Correction, correct, line_of, others, standing, withdraw
+from cleared.review.entries import Correction, correct, line_of, lines_of, others, standing, withdraw
 from cleared.review.resume import unfinished
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
@@ -267,7 +267,7 @@ def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -
     if account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
     left = money.total([line.amount, -context.bank.posted(line.line_id)])
-    lines = correction.lines
+    lines = lines_of(context, correction)
     if correction.account is not None:
         lines = ((correction.account, -left),)
     if not lines:

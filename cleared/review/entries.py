@@ -105,8 +105,20 @@ def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Cor
         old = changeable[0]
         return (*kept, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*kept, *(leg(account, amount) for account, amount in correction.lines))
+        return (*kept, *(leg(account, amount) for account, amount in lines_of(context, correction)))
     return tuple(before)
+
+
+def lines_of(context: Context, correction: Correction) -> tuple[tuple[int, Decimal], ...]:
+    """The lines as given. Raises ``UsageError`` for an amount that no entry can have."""
+    bounds = context.books.bounds
+    for account, amount in correction.lines:
+        if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
+            raise UsageError(
+                f"{account}={amount} is no amount of money",
+                remedy=f"Not zero, and at most {bounds.places} decimals: --line 5060=12.50.",
+            )
+    return correction.lines
 
 
 def _reclassify(
