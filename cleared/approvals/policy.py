@@ -48,8 +48,8 @@ def in_force(root: Path, config: Config) -> InForce:
     wanted = policy_of(config)
     found = files.read(CONFIG)
     approved: dict[str, Any] = {}
-    if found is not None:
-        approvals = Approvals(files, root, {})
+    approvals = Approvals(files, root, {})
+    if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
         record = approvals.read(CONFIG)
         if record is None or record.kind != "config":
             problem = PolicyError(

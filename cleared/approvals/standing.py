@@ -95,9 +95,15 @@ class Approvals:
             trust.version_of(record.path, record.digest), ""
         ):
             return "that approval was withdrawn by a rollback"
+        if record.at < known.newest.get(record.where, ""):
+            return "it is older than the last that was made on this machine"
         if record.key not in known.keys and record.key != self._own_key():
             return UNTRUSTED
         return ""
+
+    def is_missing(self, path: str) -> bool:
+        """Whether there should be a record of settings, by what this machine remembers, and is none."""
+        return self.source.read(path) is None and path in self._trusted().newest
 
     def _trusted(self) -> trust.Trust:
         if self._trust is None:

@@ -33,13 +33,16 @@ class Trust:
     keys: dict[str, str] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     barred: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, str] = field(default_factory=dict)
+    """Path of a record of settings → when the last one that was made here was made; an older one counts no more."""
 
     def save(self) -> None:
         """Raises ``WorkspaceError`` where it cannot be written."""
         if not is_id(self.workspace):
             raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
         path = _path(self.workspace)
-        data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred}
+        data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred,
+                "newest": self.newest}  # fmt: skip
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
 
 
@@ -50,8 +53,8 @@ def load(workspace: str) -> Trust:
     path = _path(workspace)
     try:
         data = json.loads(path.read_bytes())
-        texts = [{str(k): str(v) for k, v in data.get(name, {}).items()} for name in ("keys", "barred")]
-        return Trust(workspace, texts[0], {str(i) for i in data["withdrawn"]}, texts[1])
+        texts = [{str(k): str(v) for k, v in data.get(name, {}).items()} for name in ("keys", "barred", "newest")]
+        return Trust(workspace, texts[0], {str(i) for i in data["withdrawn"]}, texts[1], texts[2])
     except (FileNotFoundError, NotADirectoryError):
         return Trust(workspace)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -78,6 +81,13 @@ def allow(workspace: str, version: str, at: str) -> None:
     if trust.barred.get(version, "") > at:
         trust.barred[version] = at
         trust.save()
+
+
+def remember(workspace: str, path: str, at: str) -> None:
+    """A record of settings was made here at this time: older ones count no more."""
+    trust = load(workspace)
+    trust.newest[path] = at
+    trust.save()
 
 
 def version_of(path: str, digest: str) -> str:

@@ -196,6 +196,7 @@ def _size(number: float) -> str:
 
 def _workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.cli import options
+    from cleared.config.load import ConfigError
     from cleared.workspace import locate
 
     try:
@@ -209,7 +210,8 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     try:
         host = options.host_of(workspace)
     except ClearedError as e:
-        yield Row("config", "fail", str(e), "Correct config.yaml; nothing else works before.")
+        remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
+        yield Row("config", "fail", str(e), remedy)
         return
     host.say = said.append
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
@@ -218,6 +220,7 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     yield _row("repository", lambda: _repository(host))
     yield _row("interrupted commit", lambda: _interrupted(host, said))
     yield _row("managed files", lambda: _managed(host))
+    yield _row("approvals", lambda: _approvals(host))
     yield _row("stale files", lambda: _stale(host))
     yield _row("trace database", lambda: _traces(host))
     yield _row("import folder", lambda: _imports(host))
@@ -268,6 +271,27 @@ def _managed(host: Host) -> Row:
         refuse_dirty(host, snapshot)
         count = sum(len(snapshot.entries(prefix)) for prefix in host.layout.managed_prefixes())
     return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
+
+
+def _approvals(host: Host) -> Row:
+    """Whether every agent may run, and whose approvals do not count here."""
+    from cleared.approvals.keys import home, own_key
+    from cleared.gate.trusting import signatories
+    from cleared.queries import agents
+
+    found = agents(host)
+    barred = [a["name"] for a in found if a["state"] not in ("approved", "starter")]
+    strangers = [s for s in signatories(host) if not s.trusted]
+    key = "your key is" if own_key(host.root) else "no key of yours yet"
+    detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {home()}"
+    if host.policy is not None and host.policy.problem is not None:
+        return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
+    if strangers:
+        return Row("approvals", "warn", f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
+                   "Look at them: cleared trust.")  # fmt: skip
+    if barred:
+        return Row("approvals", "warn", f"{detail}; not {', '.join(barred[:5])}", "cleared agent propose NAME.")
+    return Row("approvals", "ok", detail)
 
 
 def _stale(host: Host) -> Row:

@@ -159,11 +159,8 @@ def show_behaviour(found: Mapping[str, Any]) -> None:
         out(f"! it fails over {failure}")
     counts = [f"{found[c]} {c}" for c in ("changed", "added", "removed") if found[c]]
     runs = found["runs"]
-    out(
-        f"Over {runs} past run{'s' if runs != 1 else ''}: "
-        + (", ".join(counts) if counts else "the same effects")
-        + "."
-    )
+    over = f"Over {runs} past run{'s' if runs != 1 else ''}: {', '.join(counts) or 'the same effects'}."
+    out(over if runs else "There are no past runs to compare with.")
     if found["not_comparable"]:
         out(f"{len(found['not_comparable'])} more cannot be compared: their files are not in the repository.")
     for entry in found["entries"][:20]:
@@ -179,9 +176,10 @@ def _show_card(shown: Mapping[str, Any]) -> None:
 
 
 def _show_report(stages: Mapping[str, Any]) -> None:
+    """Which stages passed; what they found is in the error."""
     for file, results in stages.items():
         out(f"{file}: {'passed' if all(r['status'] == 'passed' for r in results) else 'not passed'}")
-        show_stages(results)
+        show_stages([{**r, "findings": []} for r in results])
 
 
 def show_stages(results: list[dict[str, Any]]) -> None:
@@ -265,7 +263,8 @@ def rollback(
         out(f"{done.path} is gone: there was no version before {short}, which is quarantined ({done.commit[:10]})")
     say(f"Its text is kept as {done.kept}.")
     if done.entries:
-        say(f"It posted {len(done.entries)} entries that stand. To void one: cleared journal void ID --reason …")
+        count = f"{len(done.entries)} {'entry that stands' if len(done.entries) == 1 else 'entries that stand'}"
+        say(f"It posted {count}. To void one: cleared journal void ID --reason …")
         table(["entry", "date", "amount", "status", "description"],
               ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in done.entries),
               right=["amount"], empty="")  # fmt: skip

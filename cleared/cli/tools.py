@@ -91,9 +91,9 @@ def config_approve(json: JsonOption = False, workspace: WorkspaceOption = None) 
     from cleared.app import approve_settings
 
     host = host_of(workspace)
-    if not json:
-        _show_policy(host.policy.waiting if host.policy else ())
     done = approve_settings(host)
+    if not json:
+        _show_policy(done.changes)
     if json:
         out_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
     else:
@@ -101,9 +101,13 @@ def config_approve(json: JsonOption = False, workspace: WorkspaceOption = None) 
         say(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
 
 
+def _shown(value: object) -> object:
+    return "as shipped" if value is None else value
+
+
 def _show_policy(changes: Iterable[tuple[str, object, object]]) -> None:
     for key, old, new in changes:
-        out(f"{key}: {old} → {new}")
+        out(f"{key}: {_shown(old)} → {_shown(new)}")
 
 
 def primitives(

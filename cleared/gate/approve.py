@@ -60,6 +60,7 @@ class Signer:
         self.key: Key = key
         self.desk = desk
         self.files: dict[str, bytes | None] = {}
+        self._newest: dict[str, str] = {}
         self.workspace = approvals.workspace
         if not self.workspace:
             self.workspace = secrets.token_hex(16)
@@ -72,7 +73,14 @@ class Signer:
             Record(by=self.desk.by, at=iso(self.desk.context.now), workspace=self.workspace, **fields), self.key
         )
         self.files[record.where] = record.render()
+        if record.kind == "config":
+            self._newest[record.where] = record.at
         return record
+
+    def remember(self) -> None:
+        """After the commit: records of settings from before this one count no more on this machine."""
+        for path, at in self._newest.items():
+            trust.remember(self.workspace, path, at)
 
 
 class _With:
@@ -99,6 +107,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
     _stored_as_committed(host, text)
     outcome: list[Outcome] = []
     stale: list[tuple[Proposal, Proposal | None, str]] = []
+    signers: list[Signer] = []
 
     def act(desk: Desk) -> Decided | None:
         known = store.load(CommittedSource(desk.snapshot))
@@ -116,7 +125,8 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
                 decided, new = _replace(host, gate, desk, proposal, changes, known, str(why))
                 stale.append((proposal, new, str(why)))
                 return decided
-            files = _live(host, gate, desk, proposal, report)
+            signers.append(_live(host, gate, desk, proposal, report))
+            files = signers[0].files
         files |= settle(desk, proposal, "approved", "")
         outcome.append(Outcome(proposal, "made"))
         marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
@@ -126,6 +136,8 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
     commit = decide(host, f"agent approve {text}", act)
     if stale:
         _tell_stale(host, *stale[0])
+    for signer in signers:
+        signer.remember()
     return replace(outcome[0], commit=commit)
 
 
@@ -263,7 +275,7 @@ def _tell_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> No
     )
 
 
-def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> dict[str, bytes | None]:
+def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> Signer:
     """The proposal's files as they become live, and the records that say so."""
     approvals = gate.scripts.approvals
     signer = Signer(host, approvals, desk)
@@ -288,7 +300,7 @@ def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report
         signer.sign(kind="config", path=CONFIG, digest=digest_of(text), policy=policy, **about)
     if report.candidate.of("case"):
         sign_cases(signer, approvals, {c.path: c.new for c in report.candidate.of("case")}, about)
-    return signer.files
+    return signer
 
 
 def _bar(signer: Signer, approvals: Approvals, path: str) -> None:

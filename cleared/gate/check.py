@@ -17,12 +17,12 @@ from cleared.gate.dynamic import Dynamic
 from cleared.gate.occasions import Pin
 from cleared.gate.rehearse import World
 from cleared.gate.rules import RULES
-from cleared.gate.stage import Stage, StageResult, Subject, switchable
+from cleared.gate.stage import Stage, StageResult, Subject
 from cleared.gate.static import Static
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, switchable
 from cleared.sandbox.named import grants_of
 from cleared.vcs import Repository, Snapshot
 

@@ -109,12 +109,13 @@ def _commit(
     told = tuple(changes(policy_of(host.config), policy))
     path, full = host.layout.config_file, host.root / host.layout.config_file
     written: list[bool] = []
+    signers: list[Signer] = []
     apart: list[bool] = []
 
     def act(desk: Desk) -> Decided | None:
         approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
         record = approvals.read(CONFIG)
-        unsigned = desk.snapshot.read(CONFIG) is not None and record is None
+        unsigned = record is None and (desk.snapshot.read(CONFIG) is not None or approvals.is_missing(CONFIG))
         committed = desk.snapshot.read(path)
         new = edited(committed)
         if new != text:  # the file would have to be other than what lies there
@@ -127,6 +128,7 @@ def _commit(
         if not stands:
             _check(host, executor, desk, config, text)
             signer = Signer(host, approvals, desk)
+            signers.append(signer)
             signer.sign(kind="config", path=CONFIG, digest=digest_of(new or text), policy=dict(policy))
             files |= signer.files
         if full.read_bytes() != before:
@@ -142,6 +144,8 @@ def _commit(
         if written and not isinstance(error, Unfinished):
             write_atomic(full, before)
         raise
+    for signer in signers:
+        signer.remember()
     return Approved(told, commit, bool(apart))
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from cleared.gate.behaviour import HistoryDiff
 from cleared.gate.rehearse import Rehearsal, World
 from cleared.gate.rules import rule_of
 from cleared.runs.scripts import Script
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, switchable
 from cleared.sandbox.header import Header
 
 Status = Literal["passed", "failed", "skipped"]
-NOT_SWITCHED: Final = (
-    "header", "syntax", "nesting", "character", "bidi", "rehearsal", "invariants", "regression", "policy",
-)  # fmt: skip
-"""What no setting turns off, nor what begins with it and a dash."""
 
 
 @dataclass(slots=True)
@@ -96,8 +92,3 @@ def result_of(
             if what != "off":
                 (blocking if what == "block" else warned).append(finding)
     return StageResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)
-
-
-def switchable(rule: str) -> bool:
-    """Whether ``gate.rules`` can turn a rule off or down."""
-    return not any(rule == name or rule.startswith(f"{name}-") for name in NOT_SWITCHED)

@@ -171,7 +171,7 @@ def _settings(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
     found = policy_changes(policy_of(host.config), policy_of(config))
-    return [f"The setting {key} becomes {new} (it is {old})." for key, old, new in found] or [
+    return [f"The setting {key} becomes {_or_shipped(new)} (it is {_or_shipped(old)})." for key, old, new in found] or [
         "Settings change that are no policy."
     ]
 
@@ -232,3 +232,7 @@ def example(entry: Mapping[str, Any]) -> str:
 
 def values(found: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in found.items()) if found else "nothing"
+
+
+def _or_shipped(value: object) -> object:
+    return "as shipped" if value is None else value

@@ -9,7 +9,7 @@ from cleared.approvals.standing import Approvals, Standing, refuse
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, blocking
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.lint import lint
@@ -189,7 +189,7 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> Script
             remedy="Save it as UTF-8.",
         ) from None
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
-    findings = [*findings, *lint(source, file)]
+    findings = blocking([*findings, *lint(source, file)], host.config.gate.rules)
     if findings:
         raise refused(file, findings)
     return Script(name, file, source, blob_id(data, "sha1"), header)

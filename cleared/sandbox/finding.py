@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from cleared.errors import Place
+
+NOT_SWITCHED: Final = (
+    "header", "syntax", "nesting", "character", "bidi", "rehearsal", "invariants", "regression", "policy",
+)  # fmt: skip
+"""What no setting turns off, nor what begins with it and a dash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +46,13 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message} [{self.rule}]. {self.remedy}"
+
+
+def switchable(rule: str) -> bool:
+    """Whether ``gate.rules`` can turn a rule off or down."""
+    return not any(rule == name or rule.startswith(f"{name}-") for name in NOT_SWITCHED)
+
+
+def blocking(findings: list[Finding], switched: Mapping[str, str]) -> list[Finding]:
+    """The findings that ``gate.rules`` leaves as they are."""
+    return [f for f in findings if not switchable(f.rule) or switched.get(f.rule, "block") == "block"]
