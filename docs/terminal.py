@@ -47,6 +47,9 @@ _SHAPES = (
     (re.compile(r"process \d+"), "process N"),
     (re.compile(r"(?<=\s)[A-Za-z0-9+/]{16}(?=\s+\d{4}-\d\d-\d\d)"), "KEY"),
     (re.compile(r"\bin \d+\.\d+ s\b"), "in MS s"),
+    # The card of a question is named after its run.
+    (re.compile(r"(?<=queue answer )[a-z2-7]{8}\b|(?<=Answered: )[a-z2-7]{8}\b"), "CARD"),
+    (re.compile(r"^\s*[a-z2-7]{8}(?=\s+question\s)"), "CARD"),
 )
 
 
