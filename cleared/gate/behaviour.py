@@ -42,6 +42,7 @@ class HistoryDiff:
             "removed": self.count("removed"), "entries": self.entries, "not_comparable": self.not_comparable,
             "failed": self.failed, "before": dict(self.before), "after": dict(self.after),
             "new_primitives": sorted(set(self.calls_after) - set(self.calls_before)),
+            "calls": {"before": dict(self.calls_before), "after": dict(self.calls_after)},
         }  # fmt: skip
 
     def add(self, occasion: Occasion, ids: Mapping[str, str], old: Rehearsal, new: Rehearsal) -> None:
