@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, startup
+from bench import bulk, calls, commits, gate, review, startup
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -24,6 +24,9 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "gate": gate.whole,
     "history": gate.history,
     "agents": gate.many,
+    "queue": review.listing,
+    "decision": review.decision,
+    "batch": review.batch,
 }
 COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
 

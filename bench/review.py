@@ -1,0 +1,89 @@
+"""What deciding costs: seeing a long queue, one decision, a batch of them."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.commits import write_and_commit
+from bench.measure import Result, compare, seconds
+from bench.startup import CLEARED
+from bench.workspaces import chase, copy, git, host, place, workspace
+from cleared.app import run
+from cleared.cards.model import Card, card_id
+from cleared.cards.store import render_open
+from cleared.queries import cards
+from cleared.review.decisions import confirm
+
+CARDS = 10_000
+BATCH = 500
+AT = "2025-12-31T12:00:00Z"
+
+
+def listing(quick: bool) -> Result:
+    """The list of 10,000 open cards, as a command."""
+    root = workspace()
+    lines = []
+    for n in range(CARDS):
+        details = {"description": f"CORNER SHOP {n:06d}", "confidence": "0.0", "amount": "12.50",
+                   "evidence": "no confident match", "accounts": [5030, 1010]}  # fmt: skip
+        entry = f"2025-01-{n + 1:03d}"
+        lines.append(render_open(Card(card_id("entry", entry), "entry", f"2025-01-05 12.50 CORNER SHOP {n:06d}", AT,
+                                      "20251231T120000Z-000000", entry, "ingest", details)))  # fmt: skip
+    write_and_commit(root, {"queue/2025-12.jsonl": "".join(lines).encode()})
+
+    def process(*argv: str) -> Callable[[], Callable[[], object]]:
+        def act() -> None:
+            subprocess.run([CLEARED, *argv], cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        return lambda: act
+
+    return compare(f"cleared queue list, {CARDS:,} open cards / cleared --help", process("queue", "list"),
+                   process("--help"), 2, 5 if quick else 15)  # fmt: skip
+
+
+def _booked() -> Path:
+    root = workspace(files={"bank.csv": chase(3 * BATCH)})
+    assert run(host(root), "ingest").status == "succeeded"
+    return root
+
+
+def decision(quick: bool) -> Result:
+    """One confirmation in a program that is open, against git for the files it wrote."""
+    root, plain = _booked(), place()
+    plain.mkdir()
+    git(plain, "init", "-q", "-b", "main")
+    opened = host(root)
+    waiting = iter([c["id"] for c in cards(opened)])
+    paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]
+    write_and_commit(plain, {p: (root / p).read_bytes() for p in paths})
+
+    def ours() -> Callable[[], object]:
+        name = next(waiting)
+        return lambda: confirm(opened, [name])
+
+    def theirs() -> Callable[[], object]:
+        next_files = {p: (root / p).read_bytes() + b"\n" for p in paths}
+        number = next(numbers)
+        return lambda: write_and_commit(plain, {p: data + number for p, data in next_files.items()})
+
+    numbers = iter([b"%d\n" % n for n in range(1_000)])
+    return compare("a decision in an open session / git add + git commit of its files", ours, theirs, 1.5,
+                   5 if quick else 25)  # fmt: skip
+
+
+def batch(quick: bool) -> Result:
+    """500 confirmations at once."""
+    root, times = _booked(), []
+    names = [c["id"] for c in cards(host(root))][:BATCH]
+    for _ in range(1 if quick else 5):
+        opened = host(copy(root))
+        began = time.perf_counter()
+        done = confirm(opened, names)
+        times.append(time.perf_counter() - began)
+        assert len(done.entries) == BATCH and len(done.cards) == BATCH
+    took = statistics.median(times)
+    return Result(f"{BATCH} decisions in one commit", seconds(took), "—", None, "2 s", took <= 2)
