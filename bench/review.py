@@ -20,6 +20,8 @@ from cleared.review.decisions import confirm
 
 CARDS = 10_000
 BATCH = 500
+MONTH = 100
+"""Cards of the month that one decision is about."""
 AT = "2025-12-31T12:00:00Z"
 
 
@@ -45,15 +47,16 @@ def listing(quick: bool) -> Result:
                    process("--help"), 2, 5 if quick else 15)  # fmt: skip
 
 
-def _booked() -> Path:
-    root = workspace(files={"bank.csv": chase(3 * BATCH)})
+def _booked(cards: int) -> Path:
+    """A month with three times as many lines."""
+    root = workspace(files={"bank.csv": chase(3 * cards)})
     assert run(host(root), "ingest").status == "succeeded"
     return root
 
 
 def decision(quick: bool) -> Result:
     """One confirmation in a program that is open, against git for the files it wrote."""
-    root, plain = _booked(), place()
+    root, plain = _booked(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
     opened = host(root)
@@ -77,7 +80,7 @@ def decision(quick: bool) -> Result:
 
 def batch(quick: bool) -> Result:
     """500 confirmations at once."""
-    root, times = _booked(), []
+    root, times = _booked(BATCH), []
     names = [c["id"] for c in cards(host(root))][:BATCH]
     for _ in range(1 if quick else 5):
         opened = host(copy(root))

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
 
 
+LONG = 200
+"""Cards that are listed without measuring what each cell takes on a terminal, which is most of the time it takes."""
+
+
 class Which(StrEnum):
     """Cards by what became of them."""
 
@@ -38,11 +42,14 @@ def list_(
     if json:
         out_json(found)
         return
-    table(
-        ["card", "kind", "entry", "since", "title"],
-        ((c["id"], c["kind"], c["entry_id"], c["created_at"][:10], c["title"]) for c in found),
-        empty="Nothing waits for you.",
-    )
+    columns = ["card", "kind", "entry", "since", "title"]
+    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], c["title"]) for c in found]
+    if len(rows) <= LONG:
+        table(columns, rows, empty="Nothing waits for you.")
+        return
+    widths = [max(len(row[n]) for row in (columns, *rows)) for n in range(4)]
+    for *first, title in (columns, *rows):  # only titles hold what is not plain, and nothing stands right of them
+        out("  ".join([*(f"{cell:<{width}}" for cell, width in zip(first, widths, strict=True)), title]).rstrip())
 
 
 @app.command("show")

@@ -360,3 +360,9 @@ def test_scripts_read_what_was_decided(posted: Workspace) -> None:
     assert {x["account_id"] for x in found["after"]} == {5060, 1010}
     assert len(posted.script('queue_decisions(since="2025-02-10")', name="today")["result"]) == 2
     assert posted.script('queue_decisions(since="2025-02-11")', name="later")["result"] == []
+
+
+def test_a_long_list_looks_like_a_short_one(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = posted.ok("queue", "list").out
+    monkeypatch.setattr("cleared.cli.queue.LONG", 0)
+    assert posted.ok("queue", "list").out == short
