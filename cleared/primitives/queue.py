@@ -108,6 +108,7 @@ def queue_ask(
         return ctx.answers[asked.key]
     if ctx.stops_to_ask:
         raise Unanswered(asked)
+    # So does a rehearsal, also of a past run that was really answered otherwise: answers belong to that run alone.
     return default if default is not None else asked.choices[0]
 
 
