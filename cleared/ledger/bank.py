@@ -152,6 +152,12 @@ def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
     return out
 
 
+@lru_cache(maxsize=16)
+def known_lines(data: bytes | None, file: str) -> tuple[BankLine, ...]:
+    """As ``parse_lines``, but the same text is read once in a process."""
+    return tuple(parse_lines(data, file))
+
+
 def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal]]:
     """``(line_id, leg_id, amount)`` in order."""
     out = []

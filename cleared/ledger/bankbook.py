@@ -20,9 +20,9 @@ from cleared.ledger.bank import (
     BankLine,
     ImportRecord,
     append_rows,
+    known_lines,
     known_matches,
     parse_imports,
-    parse_lines,
     parse_outcomes,
 )
 from cleared.ledger.csvtext import record
@@ -73,7 +73,7 @@ class BankBook:
         key = (account, month)
         if key not in self._months:
             path = self.paths.bank_path(account, month)
-            lines = {line.line_id: line for line in parse_lines(self.source.read(path), path)}
+            lines = {line.line_id: line for line in known_lines(self.source.read(path), path)}
             self._months[key] = lines
             for line_id in lines:
                 self._account_of[line_id] = account

