@@ -32,7 +32,7 @@ class _Files:
         return []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InForce:
     """The configuration to work with; what in ``config.yaml`` waits for approval; why nothing may run, if so."""
 

@@ -32,7 +32,7 @@ _MAX_TEXT: Final = 4_000
 Kind = Literal["script", "config", "cases", "quarantine"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Record:
     """One act of approval. ``digest`` is of the file's bytes; of ``policy`` and ``cases`` only one kind has each."""
 

@@ -28,7 +28,7 @@ UNTRUSTED: Final = "with a key that is not trusted on this machine"
 State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Standing:
     """``record`` is the approval, or the quarantine, where there is one. ``why``: in words."""
 
@@ -41,7 +41,7 @@ class Standing:
         return self.state in ("approved", "starter")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Approvals:
     """The records of one commit (or working tree), judged by what this user trusts."""
 

@@ -24,7 +24,7 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Trust:
     """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more. ``barred``:
     ``path@digest`` of a version → when it was rolled back; approvals from before then count no more."""

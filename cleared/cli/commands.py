@@ -1,14 +1,14 @@
-"""The tree of commands. Each command's module is imported here; what they need, they import when they run."""
+"""The tree of commands. What a command needs is imported when it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cleared.cli import agent, gate, journal, period, queue, review, run_cmd, setup, tools
 from cleared.cli.light import lighten
 from cleared.cli.options import choose
 
@@ -48,28 +48,44 @@ def _empty() -> typer.Typer:
 
 
 _GROUPS = {
-    "agent": agent.app, "run": run_cmd.app, "journal": journal.app, "queue": queue.app, "period": period.app,
-    "test": gate.test_app,
+    "agent": ("agent", "app"), "run": ("run_cmd", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
+    "period": ("period", "app"), "test": ("gate", "test_app"),
 }  # fmt: skip
+"""Name of the group → its module here, and what it is called there."""
 
-app = _empty()
-setup.register(app)
-for _name, _group in _GROUPS.items():
-    app.add_typer(_group, name=_name)
-tools.register(app)
-app.command("trust")(gate.trust)
-app.command("why")(queue.why)
-app.command("review")(review.review)
+
+def _group(name: str) -> typer.Typer:
+    module, attribute = _GROUPS[name]
+    found = getattr(import_module(f"cleared.cli.{module}"), attribute)
+    assert isinstance(found, typer.Typer)
+    return found
+
+
+def tree() -> typer.Typer:
+    """All commands."""
+    from cleared.cli import gate, queue, review, setup, tools
+
+    app = _empty()
+    setup.register(app)
+    for name in _GROUPS:
+        app.add_typer(_group(name), name=name)
+    tools.register(app)
+    app.command("trust")(gate.trust)
+    app.command("why")(queue.why)
+    app.command("review")(review.review)
+    return app
 
 
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind it all.
 
-    For arguments that begin with a group's name it has only that group: to make all is a good part of a start.
+    For arguments that begin with a group's name it has only that group, and only its module is imported: to make all is
+    a good part of a start.
     """
     lighten()
-    chosen = app
     if argv and argv[0] in _GROUPS:
         chosen = _empty()
-        chosen.add_typer(_GROUPS[argv[0]], name=argv[0])
+        chosen.add_typer(_group(argv[0]), name=argv[0])
+    else:
+        chosen = tree()
     return typer.main.get_command(chosen)

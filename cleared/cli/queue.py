@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,8 @@ from cleared.cli.options import JsonOption, WorkspaceOption, host_of
 from cleared.cli.output import fields, out, out_json, say, table
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cleared.review.decisions import Done
 
 app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
@@ -130,6 +131,8 @@ def correct(
 
 def _line(text: str) -> tuple[int, Decimal]:
     account, _, amount = text.partition("=")
+    from decimal import Decimal, InvalidOperation
+
     try:
         return int(account), Decimal(amount)
     except (ValueError, InvalidOperation):
@@ -241,6 +244,8 @@ def why(
 
 def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
     entry, line, call = found["entry"], found["bank_line"], found.get("call")
+    from decimal import Decimal
+
     legs = "\n".join(f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}"
                      for x in entry["lines"])  # fmt: skip
     rows: list[tuple[str, object]] = [

@@ -74,7 +74,7 @@ class Unanswered(PrimitiveError):
         self.question = question
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Question:
     """``key`` names it within the run: which question it is, and what it asks."""
 

@@ -21,7 +21,7 @@ from cleared.runs import draft
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.scripts import Script, Scripts, refuse_unapproved
-from cleared.vcs import Repository, Snapshot, history
+from cleared.vcs import Repository, Snapshot
 
 FUTURES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
@@ -31,7 +31,7 @@ class Ended(PolicyError):
     """The run has gone on already."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Again:
     """A run that goes on: what it was when it asked first."""
 
@@ -130,6 +130,8 @@ def again(card: Card, answers: Mapping[str, str]) -> Again:
 
 def ended(host: Host, run: str) -> bool:
     """Whether a run made its commit."""
+    from cleared.vcs import history
+
     return any("Event" in c.trailers for c in history.find_by_trailer(host.root, "Run", run))
 
 

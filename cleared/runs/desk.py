@@ -20,7 +20,7 @@ ORIGINS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Desk:
     """What a decision is made on: the locked repository, its last commit, a context to stage in."""
 
@@ -30,7 +30,7 @@ class Desk:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Decided:
     """The commit's first line, and further files (None: removed) and trailers."""
 

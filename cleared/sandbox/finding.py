@@ -14,7 +14,7 @@ NOT_SWITCHED: Final = (
 """What no setting turns off, nor what begins with it and a dash."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
     """What a finding's ``rule`` names. Every module that finds things lists its rules in a ``RULES``."""
 
