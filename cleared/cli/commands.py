@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,13 +80,15 @@ def tree() -> typer.Typer:
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind it all.
 
-    For arguments that begin with a group's name it has only that group, and only its module is imported: to make all is
-    a good part of a start.
+    For arguments that begin with a group's name it has only that group, and of it only the command that is named: to
+    make all is a good part of a start.
     """
     lighten()
     if argv and argv[0] in _GROUPS:
-        chosen = _empty()
-        chosen.add_typer(_group(argv[0]), name=argv[0])
+        chosen, group = _empty(), copy(_group(argv[0]))
+        named = [c for c in group.registered_commands if argv[1:2] == [c.name]]
+        group.registered_commands = named or group.registered_commands
+        chosen.add_typer(group, name=argv[0])
     else:
         chosen = tree()
     return typer.main.get_command(chosen)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.primitives.queue import Question, Unanswered
-from cleared.runs import asking, draft, failure, log
-from cleared.runs.asking import Again, script_of
+from cleared.runs import draft, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
@@ -21,6 +20,9 @@ from cleared.runs.scripts import Scripts
 from cleared.runs.session import refuse_dirty
 from cleared.runs.trace import Traces
 from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
+
+if TYPE_CHECKING:
+    from cleared.runs.asking import Again
 
 
 def run_agent(
@@ -65,6 +67,8 @@ class _Run:
             refuse_dirty(host, self.snapshot)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
         if again is not None:
+            from cleared.runs.asking import script_of
+
             self.script, scripts = script_of(host, repo, scripts, again)
         else:
             self.script = scripts.agent(name)
@@ -127,6 +131,8 @@ class _Run:
     def _wait(self, result: RunResult, question: Question) -> None:
         """Discard the draft; ask, in one ``log:`` commit."""
         result.status = "waiting"
+        from cleared.runs import asking
+
         self.attempt.note_printed()
         result.commits, result.cards = asking.record(
             self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt")
