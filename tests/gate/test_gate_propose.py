@@ -34,7 +34,7 @@ def test_a_proposal_is_one_commit_and_leaves_the_live_script(ws: Workspace) -> N
     assert (found["id"], found["status"], found["message"]) == ("P1", "open", "ask more")
     assert found["behaviour"]["history"] == {
         "runs": 0, "changed": 0, "added": 0, "removed": 0, "entries": [], "not_comparable": [], "failed": [],
-        "before": {}, "after": {}, "new_primitives": [],
+        "before": {}, "after": {}, "new_primitives": [], "calls": {"before": {}, "after": {}},
     }  # fmt: skip
     refused(ws("agent", "run", "ingest"), 3, "agents/ingest.py", "cleared agent propose ingest")
 
