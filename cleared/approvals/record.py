@@ -122,6 +122,14 @@ def parse(data: bytes) -> Record:
     return record
 
 
+def parsed(data: bytes | None) -> Record | None:
+    """The record, or None for anything that is none."""
+    try:
+        return parse(data or b"")
+    except ValueError:
+        return None
+
+
 def digest_of(data: bytes) -> str:
     """``sha256:…`` of a file's bytes."""
     return "sha256:" + hashlib.sha256(data).hexdigest()

@@ -14,7 +14,7 @@ from cleared.approvals.record import (
     WORKSPACE,
     Record,
     digest_of,
-    parse,
+    parsed,
     quarantine_path,
     record_folder,
     record_path,
@@ -63,7 +63,7 @@ class Approvals:
         digest = digest_of(data)
         barred = self.source.read(quarantine_path(path, digest))
         if barred is not None:  # a signature is asked of approvals, not of what forbids
-            record = _parsed(barred)
+            record = parsed(barred)
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
             return Standing("quarantined", f"this version was rolled back{when}", record)
         taken_back = trust.version_of(path, digest) in self._trusted().barred
@@ -74,7 +74,7 @@ class Approvals:
         if found is None:
             again = "this version was rolled back, and nobody has approved it again"
             return Standing("unapproved", again if taken_back else "nobody has approved this version")
-        record = _parsed(found)
+        record = parsed(found)
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
             return Standing("unapproved", f"{where} is not its record of approval")
         why = self.doubt(record)
@@ -119,7 +119,7 @@ class Approvals:
     def read(self, path: str) -> Record | None:
         """The record in a file, if it counts."""
         if path not in self._judged:
-            record = _parsed(self.source.read(path) or b"")
+            record = parsed(self.source.read(path))
             counts = record is not None and record.where == path and not self.doubt(record)
             self._judged[path] = record if counts else None
         return self._judged[path]
@@ -169,10 +169,3 @@ def refuse(path: str, name: str, standing: Standing) -> PolicyError:
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
     }
     return PolicyError(f"{standing.why}; it was not run", place=Place(path), remedy=remedies[standing.state])
-
-
-def _parsed(data: bytes) -> Record | None:
-    try:
-        return parse(data)
-    except ValueError:
-        return None

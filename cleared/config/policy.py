@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from cleared.config.load import ConfigError, load, plain
@@ -27,7 +28,7 @@ def is_policy(dotted: str) -> bool:
 
 def policy_of(config: Config) -> dict[str, Any]:
     """``{dotted key: value}`` of the policy keys that are not as shipped; amounts are texts."""
-    shipped = dict(_leaves(plain(Config()), ""))
+    shipped = _shipped()
     return {
         key: value for key, value in _leaves(config.data or plain(config), "")
         if is_policy(key) and value != shipped.get(key)
@@ -61,13 +62,19 @@ def with_policy(config: Config, policy: Mapping[str, Any]) -> Config:
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """``(key, value before, value after)`` of every key that differs; as shipped, where a side does not have it."""
-    shipped = dict(_leaves(plain(Config()), ""))
+    shipped = _shipped()
     found = []
     for key in sorted({*before, *after}):
         old, new = before.get(key, shipped.get(key)), after.get(key, shipped.get(key))
         if old != new:
             found.append((key, old, new))
     return found
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    """Dotted key → value as shipped."""
+    return dict(_leaves(plain(Config()), ""))
 
 
 def _section(data: Any, names: list[str]) -> Any:

@@ -26,11 +26,11 @@ from cleared.clock import iso
 from cleared.config.policy import policy_of
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate import proposal as store
-from cleared.gate.candidate import Change, approved_case, candidate
+from cleared.gate.candidate import Change, approved, candidate
 from cleared.gate.check import Gate, Report
 from cleared.gate.occasions import Unpinned
 from cleared.gate.proposal import Proposal, find, must_be_open
-from cleared.gate.propose import Author, remember, settle, told, was_examined_here, write
+from cleared.gate.propose import Author, remember, settle, told, was_examined_here, writable, write
 from cleared.gate.surface import refuse_in_job
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.desk import Decided, Desk, decide
@@ -118,7 +118,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
         must_be_open(proposal)
         _unedited(host, desk.snapshot, proposal)
         with Gate(host, executor, desk.repo) as gate:
-            changes = _changes(gate, desk, proposal)
+            changes = _changes(gate, proposal)
             try:
                 report = _examine_again(host, gate, proposal, changes, known)
             except Stale as why:
@@ -155,7 +155,7 @@ def reject(host: Host, text: str, reason: str) -> Outcome:
         proposal = find(store.load(CommittedSource(desk.snapshot)), text)
         must_be_open(proposal)
         found.append(proposal)
-        said = " ".join(reason.encode("utf-8", "replace").decode("utf-8").split())
+        said = " ".join(writable(reason).split())
         message = f"agent: {proposal.id} rejected: {said}"[:200]
         return Decided(message, settle(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),))
 
@@ -196,18 +196,10 @@ def _unedited(host: Host, snapshot: Snapshot, proposal: Proposal) -> None:
             )  # fmt: skip
 
 
-def _changes(gate: Gate, desk: Desk, proposal: Proposal) -> list[Change]:
+def _changes(gate: Gate, proposal: Proposal) -> list[Change]:
     """The proposal's changes against what is approved now."""
-    olds = {}
-    for file in proposal.data["files"]:
-        path = str(file["path"])
-        if file["kind"] in ("agent", "script"):
-            olds[path] = gate.scripts.approvals.holding(path)[0]
-        elif file["kind"] == "case":
-            olds[path] = approved_case(gate.scripts, path)
-        else:
-            olds[path] = desk.snapshot.read(path)
-    return proposal.changes(olds)
+    files = proposal.data["files"]
+    return proposal.changes({str(f["path"]): approved(gate.scripts, str(f["path"]), f["kind"]) for f in files})
 
 
 def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change], known: list[Proposal]) -> Report:
@@ -285,13 +277,15 @@ def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report
     }  # fmt: skip
     for change in report.candidate.changes:
         signer.files[change.path] = change.new
-        if change.kind in ("agent", "script") and change.new is None:
+        if change.kind not in ("agent", "script"):
+            continue
+        if change.new is None:
             _bar(signer, approvals, change.path)
-        if change.kind in ("agent", "script") and change.new is not None:
+        else:
             _sign_script(signer, approvals, change.path, change.new, report.grants[change.path], about)
     for path, names in report.grants.items():
         held, record = approvals.holding(path)
-        reached = path not in proposal.paths and record is not None and held is not None
+        reached = path not in proposal.paths  # a shared script of it changes
         if reached and record is not None and held is not None and sorted(record.grants) != names:
             _sign_script(signer, approvals, path, held, names, about)
     if report.candidate.config is not None:
@@ -328,13 +322,14 @@ def _sign_script(
 
 
 def sign_cases(
-    signer: Signer, approvals: Approvals, changes: Mapping[str, bytes | None], about: Mapping[str, str]
+    signer: Signer, approvals: Approvals, changes: Mapping[str, bytes | None], about: Mapping[str, str] | None = None
 ) -> None:
-    """The list of cases, with these changes (None: removed)."""
+    """These cases (None: removed), and the list of all."""
+    signer.files |= changes
     record = approvals.read(CASES)
     listed = dict(record.cases) if record is not None else {}
     for path, data in changes.items():
         listed.pop(path, None)
         if data is not None:
             listed[path] = digest_of(data)
-    signer.sign(kind="cases", path=CASES, digest=canonical_digest(listed), cases=listed, **about)
+    signer.sign(kind="cases", path=CASES, digest=canonical_digest(listed), cases=listed, **(about or {}))

@@ -10,7 +10,6 @@ from cleared.approvals.policy import in_force
 from cleared.approvals.record import CASES, canonical_digest, digest_of
 from cleared.config.load import load
 from cleared.config.model import Config
-from cleared.config.policy import policy_of
 from cleared.errors import Place, UsageError
 from cleared.gate.cases import CASES_DIR
 from cleared.runs.host import Host
@@ -137,13 +136,17 @@ def _change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
     new = None
     if full.is_symlink() or full.exists():
         new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT * 8, shown=path)[0]
+    return Change(path, kind, approved(scripts, path, kind), new)
+
+
+def approved(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
+    """The file as it is approved now; None where it is not."""
     if kind in ("agent", "script"):
-        return Change(path, kind, scripts.approvals.holding(path)[0], new)
-    old = approved_case(scripts, path) if kind == "case" else scripts.snapshot.read(path)
-    return Change(path, kind, old, new)
+        return scripts.approvals.holding(path)[0]
+    return _approved_case(scripts, path) if kind == "case" else scripts.snapshot.read(path)
 
 
-def approved_case(scripts: Scripts, path: str) -> bytes | None:
+def _approved_case(scripts: Scripts, path: str) -> bytes | None:
     """A regression case as it was approved; empty where it was and that text is not the committed one any more."""
     data = scripts.snapshot.read(path)
     record = scripts.approvals.read(CASES)
@@ -175,7 +178,3 @@ def _unknown(host: Host, scripts: Scripts, target: str, path: str) -> UsageError
         names = ", ".join(sorted(p.stem for p in known)) or "none yet"
         return UsageError(f"there is no agent {target!r}", remedy=f"Known: {names}.")
     return UsageError("there is no such file", place=Place(path))
-
-
-def changes_policy(host: Host, found: Candidate) -> bool:
-    return found.config is not None and policy_of(found.config) != policy_of(host.config)

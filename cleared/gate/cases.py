@@ -31,6 +31,11 @@ _VERSION: Final = 1
 _MAX: Final = 32 << 20
 
 
+def case_path(name: str) -> str:
+    """Where a case lies."""
+    return f"{CASES_DIR}/{name}.json"
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """``expected`` are a rehearsal's effects; or, of a correction, only the legs of the entries it names
@@ -47,7 +52,7 @@ class Case:
 
     @property
     def path(self) -> str:
-        return f"{CASES_DIR}/{self.name}.json"
+        return case_path(self.name)
 
     def render(self) -> bytes:
         data = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from cleared.approvals.record import CASES, QUARANTINED, Record, digest_of, parse, record_folder, short
+from cleared.approvals.record import CASES, QUARANTINED, Record, digest_of, parsed, record_folder, short
 from cleared.errors import UsageError
 from cleared.gate import cases as case_store
 from cleared.gate import proposal as store
@@ -66,7 +66,7 @@ def _rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str)
         sources.append(CommittedSource(Snapshot(repo, commit.id)))
     for one in sources:
         for where in one.paths(record_folder(path)):
-            record = _parsed(one.read(where)) if where.endswith(QUARANTINED) else None
+            record = parsed(one.read(where)) if where.endswith(QUARANTINED) else None
             if record is not None and record.path == path:
                 found[record.id] = record
     return list(found.values())
@@ -78,13 +78,6 @@ def _event(at: str, event: str, proposal: str, by: str, digest: str, about: str)
 
 def _number(proposal: str) -> int:
     return int(proposal[1:]) if proposal else 1 << 30
-
-
-def _parsed(data: bytes | None) -> Record | None:
-    try:
-        return parse(data or b"")
-    except ValueError:
-        return None
 
 
 def one(host: Host, text: str) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def propose(
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
-    author = Author(_writable(name), author.human)
-    message = _writable(message)[:_MAX_MESSAGE]
+    author = Author(writable(name), author.human)
+    message = writable(message)[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
     def act(desk: Desk) -> Decided | None:
@@ -96,7 +96,7 @@ def propose(
     return made[0]
 
 
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
     """Without what is no text: bytes of an argument that are not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

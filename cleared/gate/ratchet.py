@@ -64,8 +64,7 @@ def add_case(
                 return None
             case = made[-1]
             signer = Signer(host, gate.scripts.approvals, desk)
-            signer.files[case.path] = case.render()
-            sign_cases(signer, gate.scripts.approvals, {case.path: case.render()}, {})
+            sign_cases(signer, gate.scripts.approvals, {case.path: case.render()})
         return Decided(f"test: {case.name} is a regression case", signer.files)
 
     commit = decide(host, f"test add {run}", act)
@@ -93,13 +92,23 @@ def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[C
     _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
     expected = plain(rehearsal.effects)
     del expected["error"], expected["violations"]
-    name = f"{agent}-{run_id.rsplit('-', 1)[-1]}"
-    return Case(name, agent, why, occasion.now, occasion.inputs, books.files, expected, run_id), occasion
+    return Case(
+        _name(agent, run_id), agent, why, occasion.now, occasion.inputs, books.files, expected, run_id
+    ), occasion
 
 
 def corrected(case: Case, legs: Mapping[str, Any]) -> Case:
     """The case of what the run should have done: only these lines' entries (line → legs) are held to anything."""
-    return replace(case, name=f"{case.name}-corrected", expected={"legs": dict(legs)})
+    return replace(case, name=corrected_name(case.agent, case.run), expected={"legs": dict(legs)})
+
+
+def corrected_name(agent: str, run: str) -> str:
+    """What the case of a run's corrections is called first."""
+    return f"{_name(agent, run)}-corrected"
+
+
+def _name(agent: str, run: str) -> str:
+    return f"{agent}-{run.rsplit('-', 1)[-1]}"
 
 
 def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from cleared.approvals import trust
 from cleared.approvals.keys import own_key
-from cleared.approvals.record import FOLDER, QUARANTINED, WORKSPACE, Record, parse
+from cleared.approvals.record import FOLDER, QUARANTINED, Record, parsed
+from cleared.approvals.standing import Approvals
 from cleared.errors import UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.runs.host import Host
@@ -30,7 +31,7 @@ def signatories(host: Host) -> list[Signatory]:
     """Everyone who approved something in this workspace, with genuine signatures, oldest first."""
     with host.reading() as repo:
         source = CommittedSource(Snapshot(repo, repo.head()))
-        workspace = _workspace(source)
+        workspace = Approvals(source, host.root, {}).workspace
         known = trust.load(workspace).keys
         own = own_key(host.root)
         found: dict[str, Signatory] = {}
@@ -54,23 +55,13 @@ def accept(host: Host, keys: list[str]) -> list[Signatory]:
         if key not in known:
             raise UsageError(f"{key} approved nothing here", remedy="cleared trust shows who did.")
     with host.reading() as repo:
-        workspace = _workspace(CommittedSource(Snapshot(repo, repo.head())))
+        workspace = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).workspace
     mine = trust.load(workspace)
     mine.keys |= {key: ", ".join(known[key].names) for key in keys}
     mine.save()
     return [known[key] for key in keys]
 
 
-def _workspace(source: CommittedSource) -> str:
-    return (source.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
-
-
 def _records(source: CommittedSource) -> list[Record]:
-    found = []
-    for path in source.paths(FOLDER):
-        if path.endswith(".json") and not path.endswith(QUARANTINED):
-            try:
-                found.append(parse(source.read(path) or b""))
-            except ValueError:
-                continue
-    return found
+    paths = [p for p in source.paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
+    return [record for record in (parsed(source.read(path)) for path in paths) if record is not None]

@@ -8,9 +8,9 @@ from typing import Any
 from cleared.approvals.record import CASES
 from cleared.errors import ClearedError
 from cleared.gate.approve import Signer, sign_cases
-from cleared.gate.cases import Case, parse
+from cleared.gate.cases import Case, case_path, parse
 from cleared.gate.check import Gate
-from cleared.gate.ratchet import corrected, record
+from cleared.gate.ratchet import corrected, corrected_name, record
 from cleared.ledger.entry import Leg
 from cleared.review.decisions import Done, Remember
 from cleared.review.why import made_by
@@ -59,18 +59,17 @@ def _files(
     if not texts:
         return {}
     signer = Signer(host, approvals, desk)
-    signer.files |= texts
-    sign_cases(signer, approvals, texts, {})
+    sign_cases(signer, approvals, texts)
     return signer.files
 
 
 def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> Case:
     """The run's case of corrections, with these among them."""
-    path = f"{agent}-{run.rsplit('-', 1)[-1]}-corrected"
-    known = desk.snapshot.read(f"tests/cases/{path}.json")
+    path = case_path(corrected_name(agent, run))
+    known = desk.snapshot.read(path)
     if known is not None:
         try:
-            old = parse(known, f"tests/cases/{path}.json")
+            old = parse(known, path)
         except ValueError:
             old = None
         if old is not None and "legs" in old.expected:

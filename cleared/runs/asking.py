@@ -20,7 +20,7 @@ from cleared.registry.wire import to_json
 from cleared.runs import draft
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
-from cleared.runs.scripts import Script, Scripts, refuse_unapproved
+from cleared.runs.scripts import Script, Scripts
 from cleared.vcs import Repository, Snapshot
 
 FUTURES: Final = 4
@@ -150,6 +150,6 @@ def script_of(host: Host, repo: Repository, scripts: Scripts, again: Again) -> t
         raise PolicyError(
             f"the version of {file} that asked is not in this clone", remedy="git fetch --unshallow"
         ) from None
-    refuse_unapproved(scripts, file, name, data)
+    scripts.must_run(file, name, data)
     pinned = Scripts(host, scripts.snapshot, texts={file: data})
     return pinned.agent(name), pinned

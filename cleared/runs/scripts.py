@@ -70,9 +70,7 @@ class Scripts:
                 remedy=f"Have it checked and approved: cleared agent propose {name}. "
                 f"Try it with cleared agent run {name} --dry-run.",
             )
-        standing = self.approvals.standing(file, committed)
-        if not standing.may_run:
-            raise refuse(file, name, standing)
+        standing = self.must_run(file, name, committed)
         if present != committed:
             state = "is missing" if present is None else "differs from the approved script"
             raise PolicyError(
@@ -96,10 +94,15 @@ class Scripts:
             raise UsageError(f"there is no script {file}", remedy="script_run takes the name of a file in scripts/.")
         if file in self.texts or self.working_copy:
             return self._tried(name, file, "script")
+        standing = self.must_run(file, file, data)
+        return self._approved(name, file, data, "script", standing)
+
+    def must_run(self, file: str, name: str, data: bytes) -> Standing:
+        """What lets these bytes run. Raises ``PolicyError`` where nothing does; ``name`` is what the commands take."""
         standing = self.approvals.standing(file, data)
         if not standing.may_run:
-            raise refuse(file, file, standing)
-        return self._approved(name, file, data, "script", standing)
+            raise refuse(file, name, standing)
+        return standing
 
     def _text(self, file: str) -> bytes | None:
         if file in self.texts:
@@ -141,13 +144,6 @@ class Scripts:
         known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))
         shown = [k for k in known if "/" not in k and not k.startswith(".")]
         return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
-
-
-def refuse_unapproved(scripts: Scripts, file: str, name: str, data: bytes) -> None:
-    """Raises ``PolicyError`` where these bytes may not run."""
-    standing = scripts.approvals.standing(file, data)
-    if not standing.may_run:
-        raise refuse(file, name, standing)
 
 
 class _Starters(Mapping[str, bytes]):
