@@ -28,6 +28,7 @@ from cleared.config.model import (
     Sandbox,
     SelfImprovement,
     Thresholds,
+    Triggers,
 )
 from cleared.schema import money
 
@@ -248,6 +249,11 @@ CHECKS: dict[tuple[type, str], Check] = {
     (AutoRevert, "review_queue_spike"): _at_least(0),
     (AutoRevert, "invariant_violations"): _at_least(0),
     (AutoRevert, "error_rate_increase"): _at_least(0),
+    (Triggers, "scan_seconds"): _between(1, 86_400),
+    (Triggers, "retries"): _between(0, 100),
+    (Triggers, "retry_seconds"): _between(0, 3_600),
+    (Triggers, "max_depth"): _between(1, 1_000),
+    (Triggers, "max_event_runs"): _at_least(1),
     (Notifications, "daily_digest_time"): _clock_time,
 }
 

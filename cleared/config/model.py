@@ -230,6 +230,26 @@ class SelfImprovement(Section):
 
 
 @section
+class Triggers(Section):
+    """What starts runs by itself, while ``cleared up`` runs. Headers of agents take precedence."""
+
+    polling: bool = False
+    """Look at watched folders every second instead of having the system tell: for network drives."""
+    scan_seconds: float = 60.0
+    """How often watched folders are looked at beside that, in case the system told nothing."""
+    catch_up: Literal["none", "latest", "all"] = "latest"
+    """Which of the times a schedule missed, while the service was down or the machine slept, are made up for."""
+    retries: int = 2
+    """How often a run that failed is tried again before its event is given up, its files set aside."""
+    retry_seconds: float = 10.0
+    """Before the first of them; doubled before each next one, up to an hour."""
+    max_depth: int = 8
+    """How many events deep a chain of runs may go that start one another."""
+    max_event_runs: int = 600
+    """How many runs of one agent events may start in an hour; more wait."""
+
+
+@section
 class Notifications(Section):
     method: str | None = None
     address: str | None = None
@@ -254,5 +274,6 @@ class Config(Section):
     agent: Agent = field(default_factory=Agent)
     llm: Llm = field(default_factory=Llm)
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
+    triggers: Triggers = field(default_factory=Triggers)
     notifications: Notifications = field(default_factory=Notifications)
     data: Mapping[str, Any] = field(default_factory=dict)

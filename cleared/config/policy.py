@@ -16,7 +16,8 @@ from cleared.config.model import Config
 from cleared.errors import WorkspaceError
 
 POLICY: Final = (
-    "gate", "sandbox", "thresholds", "limits", "self_improvement", "import.plugins", "git.auto_commit",
+    "gate", "sandbox", "thresholds", "limits", "self_improvement", "triggers", "notifications", "import.plugins",
+    "git.auto_commit",
 )  # fmt: skip
 """Sections and keys."""
 
