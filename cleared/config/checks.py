@@ -35,6 +35,8 @@ from cleared.schema import money
 Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
+_MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
+_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 _TAKEN = {".git", ".cleared", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts"}
 _REQUIRED = ("date", "description")
 COLUMNS = (
@@ -173,6 +175,15 @@ def _clock_time(value: str) -> str | None:
     return None if re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", value) else "must be a time, HH:MM"
 
 
+def _mail(value: str) -> str | None:
+    return None if _MAIL.fullmatch(value) else f"{value[:60]!r} is not a mail address such as me@example.com"
+
+
+def _host_name(value: str) -> str | None:
+    good = re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?", value)
+    return None if good else f"{value[:60]!r} is not a server's name such as mail.example.com"
+
+
 def _single(value: str) -> str | None:
     return None if len(value) == 1 and value not in '"\n' else "must be one character"
 
@@ -254,6 +265,12 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Triggers, "retry_seconds"): _between(0, 3_600),
     (Triggers, "max_depth"): _between(1, 1_000),
     (Triggers, "max_event_runs"): _at_least(1),
+    (Notifications, "address"): _mail,
+    (Notifications, "sender"): _mail,
+    (Notifications, "smtp_host"): _host_name,
+    (Notifications, "smtp_port"): _between(1, 65_535),
+    (Notifications, "smtp_user"): _one_line,
+    (Notifications, "smtp_password"): _one_line,
     (Notifications, "daily_digest_time"): _clock_time,
 }
 
@@ -273,7 +290,19 @@ def check_whole(config: Config) -> Iterator[tuple[str, str]]:
                 yield f"{here}.opening.balance", str(error)
     if config.limits.min_date > config.limits.max_date:
         yield "limits.min_date", f"is after limits.max_date, {config.limits.max_date}"
+    yield from _notifications(config.notifications)
     for name, profile in config.import_.profiles.items():
         here = f"import.profiles.{name}"
         if profile.thousands == profile.decimal:
             yield f"{here}.thousands", "is the decimal mark too"
+
+
+def _notifications(given: Notifications) -> Iterator[tuple[str, str]]:
+    wanted = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(given.method or "none", ())
+    missing = [f"notifications.{key}" for key in wanted if not getattr(given, key)]
+    if missing:
+        yield "notifications.method", f"{given.method} needs {' and '.join(missing)}"
+    if given.command and not given.command[0].strip():
+        yield "notifications.command", "names no program"
+    if given.smtp_user and given.smtp_security == "none" and given.smtp_host not in _THIS_MACHINE:
+        yield "notifications.smtp_security", "none would send the password for all to read; use starttls or tls"

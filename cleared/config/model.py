@@ -251,9 +251,29 @@ class Triggers(Section):
 
 @section
 class Notifications(Section):
-    method: str | None = None
+    """What ``cleared up`` tells you of, and how."""
+
+    method: Literal["none", "smtp", "exec"] | None = "none"
+    """``smtp``: by mail. ``exec``: by a command of yours."""
     address: str | None = None
-    daily_digest_time: str | None = None
+    """Who gets the mail."""
+    sender: str | None = None
+    """None: ``address``."""
+    smtp_host: str | None = None
+    smtp_port: int | None = None
+    """None: 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""
+    smtp_security: Literal["starttls", "tls", "none"] = "starttls"
+    """``none`` is for a server on this machine: it takes no password to any other."""
+    smtp_user: str | None = None
+    """None: the server asks for no password."""
+    smtp_password: str | None = None
+    """A secret: no script can read it. Stays out of git, and needs no approval."""
+    command: tuple[str, ...] = ()
+    """Program and arguments for ``exec``. Gets the message as JSON on its standard input."""
+    daily_digest_time: str | None = "08:00"
+    """HH:MM in ``business.timezone``; nothing is sent where nothing waits. None: no digest."""
+    on_failure: bool = True
+    """Tell of failed runs at once, several within 15 minutes in one message."""
 
 
 @section

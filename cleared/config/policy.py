@@ -20,11 +20,13 @@ POLICY: Final = (
     "git.auto_commit",
 )  # fmt: skip
 """Sections and keys."""
+_SECRETS: Final = ("notifications.smtp_password",)
+"""Not among them: what is approved is kept in the repository."""
 
 
 def is_policy(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return any(dotted == key or dotted.startswith(f"{key}.") for key in POLICY)
+    return dotted not in _SECRETS and any(dotted == key or dotted.startswith(f"{key}.") for key in POLICY)
 
 
 def policy_of(config: Config) -> dict[str, Any]:
@@ -45,11 +47,12 @@ def with_policy(config: Config, policy: Mapping[str, Any]) -> Config:
         return config
     data = copy.deepcopy(dict(config.data or plain(config)))
     shipped = plain(Config())
+    secrets = {key: value for key, value in _leaves(data, "") if key in _SECRETS}
     for key in POLICY:
         *sections, last = key.split(".")
         _section(data, sections)[last] = copy.deepcopy(_section(shipped, sections)[last])
-    for key, value in policy.items():
-        if is_policy(key):
+    for key, value in {**policy, **secrets}.items():
+        if is_policy(key) or key in secrets:
             *sections, last = key.split(".")
             _section(data, sections)[last] = value
     try:

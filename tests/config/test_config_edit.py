@@ -25,8 +25,8 @@ bank_accounts:
 llm:
 # nothing yet
 thresholds: {auto_confirm: 0.95, review: 0.7}
-notifications:
-  method: |
+agent:
+  schedule: |
     mail
 git:
   author_name:   # whoever
@@ -60,8 +60,8 @@ def changed_lines(before: str, after: str) -> list[str]:
                 "+ thresholds: {auto_confirm: 0.95, review: 0.7, high_confidence: 0.8}",
             ],
         ),
-        ("notifications.method", "push", ["-   method: |", "+   method: push", "-     mail"]),
-        ("notifications.address", "a@b.c", ["+   address: a@b.c"]),
+        ("agent.schedule", "push", ["-   schedule: |", "+   schedule: push", "-     mail"]),
+        ("agent.watch_dir", "in", ["+   watch_dir: in"]),
         ("git.author_name", "yes", ['-     "me"', '+     "yes"']),
         ("git.auto_commit", "false", ["+   auto_commit: false"]),
         ("lock.wait_seconds", "5", ["+ ", "+ lock:", "+   wait_seconds: 5"]),
@@ -82,7 +82,7 @@ def test_only_the_lines_of_the_key_change(key: str, value: str, expected: list[s
 def test_line_ends_of_the_file_are_kept() -> None:
     after = set_value(TEXT.replace("\n", "\r\n"), "git.auto_commit", "false")
     after = set_value(after, "lock.wait_seconds", "5")
-    after = set_value(after, "notifications.method", "push")
+    after = set_value(after, "agent.schedule", "push")
     assert after.count("\n") == after.count("\r\n")
 
 
