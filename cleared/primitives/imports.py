@@ -37,10 +37,12 @@ class ImportSession:
 
     def __init__(
         self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool],
-        folder: Path | None = None,
+        folder: Path | None = None, only: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
         self.layout = layout
         self.folder = folder or layout.root / layout.import_dir
+        self.only = only
+        """Names that a scan finds, where a run is about certain files: others may be half written."""
         self.config = config
         self.bank = bank
         self.places = places
@@ -57,6 +59,8 @@ class ImportSession:
         """Every file that can be read, by name. One that cannot gets a card and stays where it is."""
         found = []
         for name in self._names():
+            if self.only is not None and name not in self.only:
+                continue
             if name in self.files and self.files[name].processed_as:
                 continue
             try:

@@ -18,7 +18,7 @@ from cleared.primitives.journal import show_json
 from cleared.primitives.queue import Question
 from cleared.registry.wire import to_json
 from cleared.runs import draft
-from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.attempt import Attempt, Event, MakeExecutor, event_of
 from cleared.runs.host import Host
 from cleared.runs.scripts import Script, Scripts
 from cleared.vcs import Repository, Snapshot
@@ -56,13 +56,12 @@ def record(
     identity = card_id("question", attempt.run_id, question.key, *("again" for _ in same))
     fresh.log = [*attempt.context.log]
     fresh.note("run", f"waits for an answer: {question.text}"[:2_000])
-    event = attempt.event
     details = {
         "question": question.text, "choices": list(question.choices), "default": question.default,
         "on_timeout": question.on_timeout, "due": iso(attempt.now + timedelta(seconds=question.seconds)),
         "key": question.key, "run": attempt.run_id, "clock": iso(attempt.now),
         "script": f"{attempt.script.file}@{attempt.script.blob}", "answers": dict(attempt.context.answers),
-        "event": {"id": event["id"], "kind": event["kind"], "name": event["name"], "payload": event["payload"]},
+        "event": dict(attempt.event),
         "futures": _futures(host, repo, snapshot, attempt, question, executor),
     }  # fmt: skip
     if instead := _instead(earlier, question):
@@ -88,7 +87,7 @@ def _futures(
     """What would happen for each choice: rehearsed, never sealed."""
     if len(question.choices) > FUTURES:
         return {}
-    event = Event(attempt.event["kind"], attempt.event["name"], attempt.event["payload"], attempt.event["id"])
+    event = event_of(attempt.event)
     found: dict[str, Any] = {}
     for choice in question.choices:
         answers = {**attempt.context.answers, question.key: choice}
@@ -118,10 +117,8 @@ def again(card: Card, answers: Mapping[str, str]) -> Again:
     """How the run of a question goes on. Raises ``WorkspaceError`` for a card that does not say."""
     try:
         data = card.details
-        event = data["event"]
         return Again(
-            str(data["run"]), datetime.fromisoformat(data["clock"]), str(data["script"]),
-            Event(str(event["kind"]), str(event["name"]), event["payload"], str(event["id"])),
+            str(data["run"]), datetime.fromisoformat(data["clock"]), str(data["script"]), event_of(data["event"]),
             {**{str(k): str(v) for k, v in data["answers"].items()}, **answers},
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):

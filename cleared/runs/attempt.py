@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -45,12 +45,33 @@ MakeExecutor = Callable[[], contextlib.AbstractContextManager[Executor]]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Why a run happens. ``key`` makes it idempotent; a run's commit consumes it."""
+    """Why a run happens. ``key`` makes it idempotent; a run's commit consumes it, for this agent."""
 
     kind: str = "on_demand"
     name: str = ""
     payload: Any = None
     key: str | None = None
+    depth: int = 0
+    """How many events led to it, one run emitting the next one's."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Path and SHA-256 of the files it is about; of those in ``import/`` the run sees no others."""
+
+    def data(self) -> dict[str, Any]:
+        """As it is recorded; the inverse of ``event_of``."""
+        found: dict[str, Any] = {"id": self.key, "kind": self.kind, "name": self.name, "payload": self.payload}
+        if self.depth:
+            found["depth"] = self.depth
+        if self.files:
+            found["files"] = [list(file) for file in self.files]
+        return found
+
+
+def event_of(data: Mapping[str, Any]) -> Event:
+    """An event as it was recorded. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
+    files = tuple((str(path), str(digest)) for path, digest in data.get("files") or ())
+    return Event(
+        str(data["kind"]), str(data["name"]), data["payload"], str(data["id"]), int(data.get("depth") or 0), files
+    )
 
 
 class Attempt:
@@ -75,10 +96,7 @@ class Attempt:
         """For the trace: the first of them; ``counts`` has all."""
         self.counts: Counter[str] = Counter()
         self.printed: list[str] = []
-        self.event: dict[str, Any] = {
-            "id": event.key or f"{event.kind}:{self.run_id}", "kind": event.kind, "name": event.name,
-            "payload": event.payload,
-        }  # fmt: skip
+        self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").data()
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
         self.context.answers, self.context.stops_to_ask = answers or {}, stops_to_ask
@@ -97,8 +115,14 @@ class Attempt:
         return make_context(
             self.host, self.repo, self.snapshot, agent=name, now=self.now, run_id=self.run_id, event=self.event,
             dry_run=self.dry_run, on_log=lambda text: self.say(f"{name}: {text}"), run_script=self.run_script,
-            drop_folder=self.drop_folder,
+            drop_folder=self.drop_folder, only=self._only(),
         )  # fmt: skip
+
+    def _only(self) -> frozenset[str] | None:
+        """Names in ``import/`` that the run is about; None: all that lie there."""
+        folder = f"{self.host.layout.import_dir}/"
+        names = frozenset(path[len(folder) :] for path, _ in self.event.get("files", ()) if path.startswith(folder))
+        return names or None
 
     def execute(self, executor: MakeExecutor) -> object:
         """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cleared.clock import iso
 from cleared.primitives.context import Context
-from cleared.runs import log
+from cleared.runs import emitted, log
 from cleared.runs.host import Host
 from cleared.runs.session import check
 from cleared.vcs import LocalMove, Repository, Snapshot, maybe_gc, seal
@@ -43,15 +41,12 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             changes.update(_keep_from_git(host, snapshot))
     if context.events:
         before = snapshot.read(host.layout.events) or b""
-        lines = [
-            json.dumps(
-                {"id": f"{context.run_id}/{i}", "run": context.run_id, "agent": context.agent, "at": iso(context.now),
-                 "name": e["name"], "payload": e["payload"]},
-                ensure_ascii=False, separators=(",", ":"), default=str,
-            )
+        changes[host.layout.events] = before + "".join(
+            emitted.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
             for i, e in enumerate(context.events)
-        ]  # fmt: skip
-        changes[host.layout.events] = before + ("\n".join(lines) + "\n").encode("utf-8")
+        ).encode("utf-8")
+    if taken := emitted.taken(host, context):
+        changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), taken)
     return Draft(changes, tuple(moves))
 
 
@@ -80,7 +75,7 @@ def commit(
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
     moves = (*draft.moves, *((log.taken(host, waiting),) if waiting else ()))
     done = seal(
-        repo, snapshot.commit, draft.changes, message, trailers, host.author, context.now,
+        repo, snapshot.commit, draft.changes, message, [*trailers, *emitted.trailers(repo, context)], host.author, context.now,
         verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=moves,
     )  # fmt: skip
     maybe_gc(repo)

@@ -14,6 +14,7 @@ from cleared.errors import ClearedError, Interrupted
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import draft, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.consumed import ASKS, FAILED, AlreadyRun, consumed
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import Scripts
@@ -31,8 +32,8 @@ def run_agent(
 ) -> RunResult:  # fmt: skip
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on.
 
-    Raises ``ClearedError`` for what is refused before the run starts; a run that started is a ``RunResult``, failed
-    ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
+    Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
+    run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
     """
     event = event or Event()
     host.layout.agent_path(name)
@@ -71,6 +72,8 @@ class _Run:
 
             self.script, scripts = script_of(host, repo, scripts, again)
         else:
+            if event.key is not None and not dry_run and consumed(host, repo, self.snapshot, name, event.key):
+                raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
             self.script = scripts.agent(name)
         self.attempt = Attempt(
             host, repo, self.snapshot, self.script, again.event if again else event, dry_run=dry_run, scripts=scripts,
@@ -135,7 +138,7 @@ class _Run:
 
         self.attempt.note_printed()
         result.commits, result.cards = asking.record(
-            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt")
+            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt", ASKS)
         )
 
     def _finish(self, result: RunResult) -> None:
@@ -170,11 +173,12 @@ class _Run:
     def _message(self) -> str:
         return "; ".join(self.context.messages)[:500] or f"agent: {self.script.name}"
 
-    def _trailers(self, event: str) -> list[tuple[str, str]]:
+    def _trailers(self, event: str, outcome: str = "") -> list[tuple[str, str]]:
         return [
             ("Run", self.run_id),
             ("Agent", self.script.name),
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
+            *((("Outcome", outcome),) if outcome else ()),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", iso(self.attempt.now)),
             ("Seed", self.run_id),
@@ -190,7 +194,7 @@ class _Run:
         try:
             result.commits, result.cards = failure.record(
                 self.host, self.repo, self.snapshot, self.context, self.attempt.fresh_context(), result.error,
-                self.script, self._trailers("Attempt"),
+                self.script, self._trailers("Attempt", FAILED),
             )  # fmt: skip
         except Unfinished as e:
             result.commits = [e.commit]

@@ -64,12 +64,20 @@ def make_context(
     on_log: Callable[[str], None],
     run_script: Callable[[str, Mapping[str, Any]], Any],
     drop_folder: Path | None = None,
+    only: frozenset[str] | None = None,
 ) -> Context:
-    """A fresh context: nothing staged, reading from ``snapshot``, files from ``drop_folder`` (``import/``)."""
+    """A fresh context: nothing staged, reading from ``snapshot``, files from ``drop_folder`` (``import/``), of which
+    only those named are seen."""
     source = CommittedSource(snapshot)
     books, bank = open_books(host, source)
     imports = ImportSession(
-        host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None, drop_folder
+        host.layout,
+        host.config,
+        bank,
+        host.places,
+        lambda path: snapshot.oid_of(path) is not None,
+        drop_folder,
+        only,
     )
     context = Context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,

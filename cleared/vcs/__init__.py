@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cleared.vcs.housekeeping import maybe_gc
 from cleared.vcs.objects import Author, blob_id
+from cleared.vcs.origin import origin
 from cleared.vcs.recovery import recover
 from cleared.vcs.refs import HeadMoved
 from cleared.vcs.repository import Repository, TreeEntry
@@ -28,6 +29,7 @@ __all__ = [
     "blob_id",
     "differences",
     "maybe_gc",
+    "origin",
     "recover",
     "seal",
 ]

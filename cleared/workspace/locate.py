@@ -68,6 +68,7 @@ class Layout:
     logs_dir = "logs"
     log = "logs/agent-log.csv"
     events = "logs/events.jsonl"
+    taken_files = "logs/files.csv"
     state = ".cleared"
 
     @property

@@ -1,0 +1,150 @@
+"""Which events have had their run. The commits' trailers say; ``.cleared/consumed.db`` is an index of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from typing import Final
+
+from cleared.errors import PolicyError, WorkspaceError
+from cleared.runs.host import Host
+from cleared.vcs import Repository, Snapshot
+from cleared.vcs.objects import parse_trailers
+from cleared.workspace.lock import ensure_state_dir
+
+ASKS: Final = "asks"
+FAILED: Final = "failed"
+"""``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
+_NEAR: Final = 200
+"""Commits that are read one by one, before git is asked for all of them."""
+_VERSION: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS consumed (agent TEXT, key TEXT, PRIMARY KEY (agent, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failed (agent TEXT, key TEXT, times INTEGER, PRIMARY KEY (agent, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS latest (agent TEXT, kind TEXT, key TEXT, PRIMARY KEY (agent, kind)) WITHOUT ROWID;
+"""
+
+
+class AlreadyRun(PolicyError):
+    """The event's key is consumed: a run of this agent for it has made its commit, or waits for an answer."""
+
+
+def consumed(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
+    """Whether a run of ``agent`` for this event is in the history of the snapshot's commit."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        found = db.execute("SELECT 1 FROM consumed WHERE agent=? AND key=?", (agent, key)).fetchone()
+    return found is not None
+
+
+def failures(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> int:
+    """How many runs of ``agent`` for this event have failed."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        found = db.execute("SELECT times FROM failed WHERE agent=? AND key=?", (agent, key)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def latest(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
+    """Agent → the greatest key among its events of this kind that had a run, failed ones too."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        return dict(db.execute("SELECT agent, key FROM latest WHERE kind=?", (kind,)).fetchall())
+
+
+def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connection:
+    """The index, up to the snapshot's commit."""
+    db = _ready(host)
+    try:
+        row = db.execute("SELECT commit_id FROM head").fetchone()
+        head, commit = row[0] if row else None, snapshot.commit or ""
+        if head == commit:
+            return db
+        with db:
+            new: Iterable[Mapping[str, str]] | None = _since(repo, commit, head) if head else None
+            if new is None:
+                for table in ("consumed", "failed", "latest"):
+                    db.execute(f"DELETE FROM {table}")
+                new = _whole(host, commit)
+            _add(db, new)
+            db.execute("DELETE FROM head")
+            db.execute("INSERT INTO head VALUES (?)", (commit,))
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _since(repo: Repository, commit: str, head: str) -> list[Mapping[str, str]] | None:
+    """Trailers of the commits after ``head``; None where it is not near, or not in this history at all."""
+    found: list[Mapping[str, str]] = []
+    seen: set[str] = set()
+    todo = [commit]
+    while todo:
+        at = todo.pop()
+        if at == head or at in seen:
+            continue
+        seen.add(at)
+        if len(seen) > _NEAR:
+            return None
+        try:
+            text = repo.object(at)[1]
+        except WorkspaceError:  # a shallow clone ends here
+            return None
+        fields, _, message = text.partition(b"\n\n")
+        parents = [f[7:].decode("ascii") for f in fields.split(b"\n") if f.startswith(b"parent ")]
+        if len(parents) != 1:  # a merge, or the first commit: git knows better what is new
+            return None
+        found.append(parse_trailers(message.decode("utf-8", "replace")))
+        todo += parents
+    return found
+
+
+def _whole(host: Host, commit: str) -> Iterator[Mapping[str, str]]:
+    from cleared.vcs import history
+
+    return (c.trailers for c in history.log(host.root, None, grep="Agent: ", rev=commit)) if commit else iter(())
+
+
+def _add(db: sqlite3.Connection, commits: Iterable[Mapping[str, str]]) -> None:
+    for trailers in commits:
+        agent, happened = trailers.get("Agent"), trailers.get("Event") or trailers.get("Attempt")
+        if agent is None or happened is None:
+            continue
+        kind, _, key = happened.partition(" ")
+        if "Event" in trailers or trailers.get("Outcome") == ASKS:
+            db.execute("INSERT OR IGNORE INTO consumed VALUES (?,?)", (agent, key))
+        else:
+            db.execute(
+                "INSERT INTO failed VALUES (?,?,1) ON CONFLICT (agent, key) DO UPDATE SET times=times+1", (agent, key)
+            )
+        db.execute(
+            "INSERT INTO latest VALUES (?,?,?) ON CONFLICT (agent, kind) DO UPDATE SET key=max(key, excluded.key)",
+            (agent, kind, key),
+        )
+
+
+def _ready(host: Host) -> sqlite3.Connection:
+    ensure_state_dir(host.layout.state_dir)
+    path = host.layout.state_dir / "consumed.db"
+    try:
+        return _connect(str(path))
+    except sqlite3.DatabaseError:  # an index only: begun anew from the history
+        with suppress(OSError):
+            path.unlink()
+        return _connect(str(path))
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=10)
+    try:
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            db.execute("PRAGMA synchronous=OFF")
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+            db.execute(f"PRAGMA user_version={_VERSION}")
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("SELECT 1 FROM head")
+    except sqlite3.DatabaseError:
+        db.close()
+        raise
+    return db

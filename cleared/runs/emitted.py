@@ -1,0 +1,65 @@
+"""What a commit tells those who listen: the events it emits, the files it was about, and marks of the rest of it.
+
+``logs/events.jsonl`` has a line for each emitted event. What the program itself can tell of a commit (a run ended, a
+card was resolved …) has no line: it is read off the commit's trailers, where somebody listens.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+from cleared.clock import iso
+from cleared.ledger.csvtext import record
+from cleared.primitives.context import Context
+from cleared.runs.host import Host
+from cleared.vcs import Repository, origin
+
+ORIGIN: Final = "Origin"
+"""The clone that made the commit; others deliver none of its events."""
+EMITS: Final = "Emits"
+IMPORTS: Final = "Imports"
+RESOLVES: Final = "Resolves"
+DEPTH: Final = "Depth"
+_TAKEN: Final = ("sha256", "agent", "file", "run")
+
+
+def line(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
+    """One emitted event as it is kept."""
+    data = {"id": f"{run}/{number}", "run": run, "agent": agent, "at": iso(now), "name": name, "payload": payload}
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
+    """What the commit of this context has to say of itself."""
+    counts = (
+        (EMITS, len(context.events)), (IMPORTS, len(context.imports.moves())), (RESOLVES, len(context.cards.resolved)),
+        (DEPTH, context.event.get("depth", 0)),
+    )  # fmt: skip
+    found = [(key, str(count)) for key, count in counts if count]
+    return [*found, (ORIGIN, origin(repo, make=True) or "")]
+
+
+def taken(host: Host, context: Context) -> list[tuple[str, str, str, str]]:
+    """Rows for the files the run was about that stay where they are, outside of ``import/``."""
+    folder = f"{host.layout.import_dir}/"
+    return [
+        (digest, context.agent, path, context.run_id)
+        for path, digest in context.event.get("files", ())
+        if not path.startswith(folder)
+    ]
+
+
+def with_taken(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
+    """``logs/files.csv`` with these rows at its end."""
+    before = data if data is not None else record(_TAKEN).encode()
+    return before + "".join(record(row) for row in rows).encode("utf-8")
+
+
+def taken_by(data: bytes | None, agent: str) -> dict[str, str]:
+    """SHA-256 → file, of what the agent has had a run for."""
+    import csv
+
+    rows = csv.reader((data or b"").decode("utf-8", "replace").splitlines())
+    return {row[0]: row[2] for row in rows if len(row) == len(_TAKEN) and row[1] == agent}
