@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import Final
 
-from cleared.errors import PolicyError, WorkspaceError
+from cleared.errors import PolicyError
 from cleared.runs.host import Host
-from cleared.vcs import Repository, Snapshot
-from cleared.vcs.objects import parse_trailers
+from cleared.vcs import Repository, Snapshot, recent
 from cleared.workspace.lock import ensure_state_dir
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
 """``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
-_NEAR: Final = 200
-"""Commits that are read one by one, before git is asked for all of them."""
 _VERSION: Final = 1
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
@@ -60,8 +57,9 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connec
         if head == commit:
             return db
         with db:
-            new: Iterable[Mapping[str, str]] | None = _since(repo, commit, head) if head else None
-            if new is None:
+            near = recent(repo, commit, head) if head else None
+            new: Iterable[Mapping[str, str]] = (c.trailers for c in near or ())
+            if near is None:
                 for table in ("consumed", "failed", "latest"):
                     db.execute(f"DELETE FROM {table}")
                 new = _whole(host, commit)
@@ -72,31 +70,6 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connec
         db.close()
         raise
     return db
-
-
-def _since(repo: Repository, commit: str, head: str) -> list[Mapping[str, str]] | None:
-    """Trailers of the commits after ``head``; None where it is not near, or not in this history at all."""
-    found: list[Mapping[str, str]] = []
-    seen: set[str] = set()
-    todo = [commit]
-    while todo:
-        at = todo.pop()
-        if at == head or at in seen:
-            continue
-        seen.add(at)
-        if len(seen) > _NEAR:
-            return None
-        try:
-            text = repo.object(at)[1]
-        except WorkspaceError:  # a shallow clone ends here
-            return None
-        fields, _, message = text.partition(b"\n\n")
-        parents = [f[7:].decode("ascii") for f in fields.split(b"\n") if f.startswith(b"parent ")]
-        if len(parents) != 1:  # a merge, or the first commit: git knows better what is new
-            return None
-        found.append(parse_trailers(message.decode("utf-8", "replace")))
-        todo += parents
-    return found
 
 
 def _whole(host: Host, commit: str) -> Iterator[Mapping[str, str]]:

@@ -14,7 +14,7 @@ from cleared.primitives.context import Context
 from cleared.runs import draft
 from cleared.runs.host import Host
 from cleared.runs.session import make_context, new_run_id, refuse_dirty
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import LocalMove, Repository, Snapshot
 
 ORIGINS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
@@ -32,11 +32,12 @@ class Desk:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Decided:
-    """The commit's first line, and further files (None: removed) and trailers."""
+    """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold."""
 
     message: str
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     trailers: tuple[tuple[str, str], ...] = ()
+    moves: tuple[LocalMove, ...] = ()
 
 
 def actor() -> str:
@@ -72,7 +73,7 @@ def decide(
             return None
         context.note("decision", f"{decided.message} (by {who})")
         marks = [(mark, decision), ("By", who), ("Clock", iso(now)), *decided.trailers]
-        return draft.commit(host, repo, snapshot, context, decided.message, marks, decided.files)
+        return draft.commit(host, repo, snapshot, context, decided.message, marks, decided.files, decided.moves)
 
 
 def _no_scripts(name: str, args: object) -> None:

@@ -61,8 +61,9 @@ def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
 def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
+    local: Sequence[LocalMove] = (),
 ) -> str:  # fmt: skip
-    """Check the draft and seal it, with further ``files``: one commit; its id.
+    """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
 
     Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
@@ -73,10 +74,10 @@ def commit(
     waiting = log.waiting(host)
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
-    moves = (*draft.moves, *((log.taken(host, waiting),) if waiting else ()))
+    moves = (*draft.moves, *local, *((log.taken(host, waiting),) if waiting else ()))
     done = seal(
-        repo, snapshot.commit, draft.changes, message, [*trailers, *emitted.trailers(repo, context)], host.author, context.now,
-        verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=moves,
+        repo, snapshot.commit, draft.changes, message, [*trailers, *emitted.trailers(repo, context)],
+        host.author, context.now, verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=moves,
     )  # fmt: skip
     maybe_gc(repo)
     return done

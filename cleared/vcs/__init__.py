@@ -9,6 +9,7 @@ from __future__ import annotations
 from cleared.vcs.housekeeping import maybe_gc
 from cleared.vcs.objects import Author, blob_id
 from cleared.vcs.origin import origin
+from cleared.vcs.recent import Recent, recent
 from cleared.vcs.recovery import recover
 from cleared.vcs.refs import HeadMoved
 from cleared.vcs.repository import Repository, TreeEntry
@@ -22,6 +23,7 @@ __all__ = [
     "Difference",
     "HeadMoved",
     "LocalMove",
+    "Recent",
     "Repository",
     "Snapshot",
     "TreeEntry",
@@ -30,6 +32,7 @@ __all__ = [
     "differences",
     "maybe_gc",
     "origin",
+    "recent",
     "recover",
     "seal",
 ]
