@@ -11,9 +11,9 @@ from datetime import datetime
 from cleared.clock import iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank import parse_imports
-from cleared.primitives.imports import TEMPORARY
 from cleared.runs.host import Host
 from cleared.vcs import Repository, Snapshot, history
+from cleared.workspace.dropped import counts
 from cleared.workspace.files import read_stable
 
 
@@ -79,7 +79,7 @@ def waiting_files(host: Host) -> dict[str, bytes]:
     found = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if name.startswith(("processed/", "failed/")) or path.name.startswith(".") or name.endswith(TEMPORARY):
+        if name.startswith(("processed/", "failed/")) or not counts(path.name):
             continue
         try:
             if path.is_file():

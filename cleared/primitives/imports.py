@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from cleared.config.model import BankAccount, Config
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
@@ -23,13 +21,10 @@ from cleared.primitives.import_cards import Report
 from cleared.primitives.import_file import OpenFile, in_time
 from cleared.schema import money
 from cleared.schema.bank import ParsedFile
+from cleared.workspace.dropped import MAX_FILES, SET_ASIDE, counts, escaped, unspeakable
 from cleared.workspace.files import read_stable
 from cleared.workspace.locate import Layout
 from cleared.workspace.names import inside
-
-TEMPORARY: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
-MAX_FILES: Final = 20_000
-_UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class ImportSession:
@@ -72,16 +67,15 @@ class ImportSession:
 
     def _names(self) -> Iterable[str]:
         root = self.folder
-        processed = self.layout.root / self.layout.processed_dir
         names: list[str] = []
         for folder, folders, files in os.walk(root, followlinks=False):
             here = Path(folder)
             folders[:] = sorted(
                 d for d in folders
-                if not d.startswith(".") and here / d != processed and not (here / d).is_symlink() and d != "failed"
+                if not (d.startswith(".") or (here == root and d in SET_ASIDE) or (here / d).is_symlink())
             )  # fmt: skip
             for file in files:
-                if not file.startswith(".") and not file.lower().endswith(TEMPORARY):
+                if counts(file):
                     names.append((here / file).relative_to(root).as_posix())
             if len(names) > MAX_FILES:
                 break
@@ -92,7 +86,7 @@ class ImportSession:
             return
         self.refused[name] = error
         path = self.folder / name
-        name = _shown(name)
+        name = escaped(name)
         try:
             stat = path.lstat()
             identity = f"{stat.st_size}:{stat.st_mtime_ns}"
@@ -262,14 +256,9 @@ class ImportSession:
                 )
 
 
-def _shown(name: str) -> str:
-    """The name as text for people: what is no character, or controls a terminal, is escaped."""
-    return _UNSPEAKABLE.sub(lambda found: ascii(found[0])[1:-1], name)
-
-
 def _refuse_unspeakable(name: str) -> None:
     """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
-    if _UNSPEAKABLE.search(name):
+    if unspeakable(name):
         raise PolicyError(
             "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
         )
