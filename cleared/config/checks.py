@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ from cleared.config.model import (
     Match,
     Notifications,
     Paths,
+    Review,
+    Reviewer,
     Sandbox,
     SelfImprovement,
     Thresholds,
@@ -175,12 +178,18 @@ def _clock_time(value: str) -> str | None:
     return None if re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", value) else "must be a time, HH:MM"
 
 
+def _password(value: str) -> str | None:
+    if len(value.strip()) < 6:  # as short as a word, it could not be told from one in what is shown
+        return "must have at least 6 characters"
+    return _one_line(value)
+
+
 def _mail(value: str) -> str | None:
     return None if _MAIL.fullmatch(value) else f"{value[:60]!r} is not a mail address such as me@example.com"
 
 
 def _host_name(value: str) -> str | None:
-    good = re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?", value)
+    good = re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", value)
     return None if good else f"{value[:60]!r} is not a server's name such as mail.example.com"
 
 
@@ -206,6 +215,19 @@ def _at_least(low: float, *, above: bool = False) -> Check:
         return f"must be {'more than' if above else 'at least'} {low:g}"
 
     return check
+
+
+def _public_key(value: str) -> str | None:
+    kind, _, text = value.partition(":")
+    try:
+        good = kind == "ed25519" and len(base64.b64decode(text, validate=True)) == 32
+    except ValueError:
+        good = False
+    return None if good else f"{value[:60]!r} is not a public key such as cleared queue reviewers shows"
+
+
+def _duration(value: str) -> str | None:
+    return None if re.fullmatch(r"[1-9][0-9]{0,4}[mhdw]", value) else f"{value[:20]!r} is no time such as 12h, 3d or 2w"
 
 
 def _rules(value: Mapping[str, str]) -> str | None:
@@ -242,6 +264,10 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Thresholds, "high_confidence"): _between(0, 1),
     (Thresholds, "review"): _between(0, 1),
     (Thresholds, "anomaly_stddev"): _at_least(0, above=True),
+    (Thresholds, "two_person"): _at_least(0, above=True),
+    (Reviewer, "name"): _author,
+    (Reviewer, "key"): _public_key,
+    (Review, "remind_after"): _duration,
     (Limits, "max_amount"): _at_least(0, above=True),
     (Limits, "max_text_bytes"): _at_least(1),
     (Gate, "history_runs"): _between(0, 1_000),
@@ -270,7 +296,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "smtp_host"): _host_name,
     (Notifications, "smtp_port"): _between(1, 65_535),
     (Notifications, "smtp_user"): _one_line,
-    (Notifications, "smtp_password"): _one_line,
+    (Notifications, "smtp_password"): _password,
     (Notifications, "daily_digest_time"): _clock_time,
 }
 
@@ -288,6 +314,12 @@ def check_whole(config: Config) -> Iterator[tuple[str, str]]:
                 money.decode(account.opening.balance, money.exponent(account.currency or config.business.currency))
             except ValueError as error:
                 yield f"{here}.opening.balance", str(error)
+    keys = [reviewer.key for reviewer in config.reviewers]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            yield f"reviewers[{number}].key", f"is the key of reviewers[{keys.index(key)}] already"
+    if config.thresholds.two_person is not None and len(set(keys)) < 2:
+        yield "thresholds.two_person", "needs two people who may decide; name them as reviewers"
     if config.limits.min_date > config.limits.max_date:
         yield "limits.min_date", f"is after limits.max_date, {config.limits.max_date}"
     yield from _notifications(config.notifications)

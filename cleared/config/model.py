@@ -145,6 +145,23 @@ class Thresholds(Section):
     high_confidence: float = 0.90
     review: float = 0.70
     anomaly_stddev: float = 2.0
+    two_person: Decimal | None = None
+    """From this amount on (base currency), two different reviewers must have agreed to what is decided of an entry."""
+
+
+@section
+class Reviewer(Section):
+    """Somebody who may decide."""
+
+    name: str
+    key: str
+    """Public key, as ``cleared queue reviewers`` shows it to them."""
+
+
+@section
+class Review(Section):
+    remind_after: str = "3d"
+    """How long a card waits before one is reminded of it: 12h, 3d, 2w. None ever expires for it."""
 
 
 @section
@@ -286,6 +303,9 @@ class Config(Section):
     bank_accounts: tuple[BankAccount, ...] = ()
     import_: Import = field(default_factory=Import)
     thresholds: Thresholds = field(default_factory=Thresholds)
+    reviewers: tuple[Reviewer, ...] = ()
+    """Who may decide; as long as nobody is named, whoever sits at the keyboard."""
+    review: Review = field(default_factory=Review)
     limits: Limits = field(default_factory=Limits)
     sandbox: Sandbox = field(default_factory=Sandbox)
     gate: Gate = field(default_factory=Gate)

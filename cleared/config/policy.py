@@ -16,8 +16,8 @@ from cleared.config.model import Config
 from cleared.errors import WorkspaceError
 
 POLICY: Final = (
-    "gate", "sandbox", "thresholds", "limits", "self_improvement", "triggers", "notifications", "import.plugins",
-    "git.auto_commit",
+    "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
+    "import.plugins", "git.auto_commit",
 )  # fmt: skip
 """Sections and keys."""
 _SECRETS: Final = ("notifications.smtp_password",)
