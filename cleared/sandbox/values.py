@@ -11,10 +11,26 @@ from difflib import get_close_matches
 
 Reader = Callable[[str], object]
 
-_ALIASES = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+CRON = "Write minute hour day month weekday, e.g. `0 6 * * *`, or an alias such as @daily."
+"""What to write where a schedule is refused."""
+
+_ALIASES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?", re.ASCII)
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
+# What croniter takes and this does not: a time it draws or hashes itself, a weekday near a day (only newer ones know
+# it), and a range of one value, which it takes for the whole field.
+_DRAWN = re.compile(r"[rh](?:[(/].*)?", re.ASCII | re.IGNORECASE)
+_NEAR = re.compile(r"[0-9]+w|w[0-9]+", re.ASCII | re.IGNORECASE)
+_ONE = re.compile(r"(\w+)-\1(?:/\w*)?", re.ASCII | re.IGNORECASE)
 _CRON_PART = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?", re.ASCII)
 # Minute, hour, a day that every month has, month, weekday.
 _PLAIN_CRON = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
@@ -106,28 +122,65 @@ def _one_of(word: str, allowed: tuple[str, ...], rule: str) -> str:
 
 def cron(value: str) -> str:
     """5 or 6 fields (the sixth are seconds) or an alias; refused where it can never happen."""
-    remedy = "Write minute hour day month weekday, e.g. `0 6 * * *`, or an alias such as @daily."
-    if value.startswith("@"):
-        if value not in _ALIASES:
-            known = ", ".join(_ALIASES)
-            raise Bad("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
-        return value
-    fields = value.split()
-    if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
-        raise Bad("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", remedy)
-    if _is_plain(fields):
+    fields = cron_fields(value)
+    if value.startswith("@") or _is_plain(fields):
         return value
 
     import croniter
 
     try:
-        start = datetime(2024, 1, 1, tzinfo=UTC)  # a leap year, so that 29 February counts
-        croniter.croniter(value, start, max_years_between_matches=8).get_next(datetime)
-    except croniter.CroniterBadDateError:
-        raise Bad("cron", f"{value!r} never happens", remedy) from None
+        croniter.croniter.expand(" ".join(fields))
+        if not any(_happens(days) for days in _either(fields)):
+            raise Bad("cron", f"{value!r} never happens", CRON)
     except (croniter.CroniterError, ValueError, KeyError, TypeError, OverflowError, IndexError) as error:
-        raise Bad("cron", f"{value[:60]!r} is not a cron expression: {error}", remedy) from None
+        raise Bad("cron", f"{value[:60]!r} is not a cron expression: {error}", CRON) from None
     return value
+
+
+def cron_fields(value: str) -> list[str]:
+    """The 5 or 6 fields of a schedule, an alias written out. That each of them is one is not looked at here, but that
+    it means the same whenever and wherever it is read."""
+    if value.startswith("@"):
+        if value not in _ALIASES:
+            known = ", ".join(_ALIASES)
+            raise Bad("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
+        return _ALIASES[value].split()
+    fields = value.split()
+    if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
+        raise Bad("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", CRON)
+    for field in fields:
+        if _DRAWN.fullmatch(field):
+            message = f"{field[:60]!r} would be another time whenever it is read"
+            raise Bad("cron", message, "Write the time; `jitter: 5m` spreads the runs of several agents.")
+        for part in field.split(","):
+            if _NEAR.fullmatch(part):
+                message = f"{part[:60]!r}, the weekday nearest a day, is not known here"
+                raise Bad("cron", message, "Name the days, e.g. `15`, or `L` for the last of the month.")
+            if one := _ONE.fullmatch(part):
+                raise Bad("cron", f"{part[:60]!r} is a range of one", f"Write {one[1]}.")
+    return fields
+
+
+def _either(fields: list[str]) -> list[list[str]]:
+    """The schedule, or the two of which it is either, where it gives both a day of the month and a weekday."""
+    minute, hour, day, month, weekday, *second = fields
+    if day.startswith(("*", "?")) or weekday.startswith(("*", "?")):
+        return [fields]
+    return [[minute, hour, day, month, "*", *second], [minute, hour, "*", month, weekday, *second]]
+
+
+def _happens(fields: list[str]) -> bool:
+    """Raises what croniter raises where they are no expression."""
+    import croniter
+
+    start = datetime(2024, 1, 1, tzinfo=UTC)  # a leap year, so that 29 February counts
+    try:
+        # What it calls a bug is cron's rule: both days must match where one of them begins with a star.
+        search = croniter.croniter(" ".join(fields), start, max_years_between_matches=8, implement_cron_bug=True)
+        search.get_next(datetime)
+    except croniter.CroniterBadDateError:
+        return False
+    return True
 
 
 def _is_plain(fields: list[str]) -> bool:
