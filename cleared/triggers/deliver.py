@@ -1,0 +1,247 @@
+"""Handing one message over: to a mail server, or to a command of the user's.
+
+What a message says comes from outside (bank texts, names of agents): it is made harmless before it leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import unicodedata
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.clock import Clock
+
+if TYPE_CHECKING:
+    import smtplib
+    from email.message import EmailMessage
+
+    from cleared.config.model import Notifications
+
+NETWORK_SECONDS: Final = 10.0
+COMMAND_SECONDS: Final = 30.0
+_KEEP: Final = 8_192
+"""Bytes of a command's standard error that are kept: its end."""
+_PAUSE: Final = 0.02
+_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "TZ")
+_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+_UNSEEN: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_MAX_LINE: Final = 400
+
+
+class Undelivered(Exception):
+    """The message was not taken; the text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent, the same whichever way. ``key`` names it for ever: who gets it twice can tell."""
+
+    key: str
+    kind: str
+    """digest | failure."""
+    subject: str
+    lines: tuple[str, ...]
+    at: str
+    """When it was written; UTC, ISO 8601."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The same as plain data, for a command."""
+
+
+def harmless(text: object, limit: int = _MAX_LINE) -> str:
+    """The text on one line and not too long: control, direction and other unseen characters as escapes."""
+    string = str(text)
+    if len(string) > limit:
+        string = f"{string[: limit - 1]}…"
+    if string.isascii() and string.isprintable():
+        return string
+    return "".join(c if c == " " or unicodedata.category(c) not in _UNSEEN else _escape(c) for c in string)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def send(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
+    """Hand it over as ``notifications.method`` says. Raises ``Undelivered``."""
+    if settings.method == "smtp":
+        _mail(message, settings)
+    elif settings.method == "exec":
+        _command(message, settings.command, root, clock)
+    else:
+        raise Undelivered("notifications.method is none")
+
+
+# --- mail -------------------------------------------------------------------------------------------------------------
+
+
+def mail(message: Message, settings: Notifications) -> EmailMessage:
+    """The message as a mail; whatever its texts hold, no header is made of it."""
+    from email.headerregistry import Address
+    from email.message import EmailMessage
+    from email.policy import SMTP
+    from email.utils import format_datetime
+
+    to = settings.address or ""
+    sender = settings.sender or to
+    made = EmailMessage(policy=SMTP)
+    made["From"] = Address("cleared", addr_spec=sender)
+    made["To"] = Address(addr_spec=to)
+    made["Subject"] = harmless(message.subject)
+    made["Date"] = format_datetime(datetime.fromisoformat(message.at))
+    made["Message-ID"] = f"<{harmless(message.key)}@{sender.rpartition('@')[2]}>"
+    made["X-Cleared-Key"] = harmless(message.key)
+    made["Auto-Submitted"] = "auto-generated"
+    made.set_content("".join(f"{harmless(line)}\n" for line in message.lines), cte="quoted-printable")
+    return made
+
+
+def _mail(message: Message, settings: Notifications) -> None:
+    import smtplib
+    import ssl
+    from email.errors import MessageError
+
+    host, kind = settings.smtp_host or "", settings.smtp_security
+    port = settings.smtp_port or _PORTS[kind]
+    if settings.smtp_user and not settings.smtp_password:
+        raise Undelivered("notifications.smtp_user is set, but no notifications.smtp_password")
+    try:
+        made = mail(message, settings)
+        # The name that is said in greeting: to look this machine's up may take longer than all the rest.
+        options: dict[str, Any] = {"timeout": NETWORK_SECONDS, "local_hostname": "[127.0.0.1]"}
+        if kind == "tls":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, context=ssl.create_default_context(), **options)
+        else:
+            server = smtplib.SMTP(host, port, **options)
+        try:
+            if kind == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            if settings.smtp_user:
+                server.login(settings.smtp_user, settings.smtp_password or "")
+            server.send_message(made)
+            with suppress(OSError, smtplib.SMTPException):  # it is taken: how they part says nothing of that
+                server.quit()
+        finally:
+            server.close()
+    except (OSError, smtplib.SMTPException, MessageError, ValueError) as error:
+        raise Undelivered(harmless(f"{host}:{port}: {_said(error)}")) from None
+
+
+def _said(error: Exception) -> str:
+    """What the server or the system said, in words."""
+    import smtplib
+
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return "; ".join(f"{who} was refused: {_text(code, said)}" for who, (code, said) in error.recipients.items())
+    if isinstance(error, smtplib.SMTPResponseException):
+        return _text(error.smtp_code, error.smtp_error)
+    if isinstance(error, TimeoutError):
+        return f"no answer within {NETWORK_SECONDS:g} seconds"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def _text(code: int, said: bytes | str) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return " ".join(f"{code} {text}".split())
+
+
+# --- a command --------------------------------------------------------------------------------------------------------
+
+
+def _command(message: Message, argv: Sequence[str], root: Path, clock: Clock) -> None:
+    import tempfile
+
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    program = _program(argv, root, environment)
+    text = json.dumps(payload(message), ensure_ascii=True) + "\n"
+    try:
+        with tempfile.TemporaryFile() as given:
+            given.write(text.encode("ascii"))
+            given.seek(0)
+            process = subprocess.Popen(
+                list(argv), executable=program, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                cwd=root, env=environment, close_fds=True, start_new_session=True,
+            )  # fmt: skip
+        with process:
+            said = _watch(process, clock)
+    except (OSError, ValueError) as error:
+        raise Undelivered(harmless(f"{argv[0]}: {_said(error)}")) from None
+    name = Path(argv[0]).name
+    if said is None:
+        raise Undelivered(harmless(f"{name} was ended after {COMMAND_SECONDS:g} seconds"))
+    if process.returncode:
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+        how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+        raise Undelivered(harmless(f"{name}: {how}: {last.strip()}"))
+
+
+def payload(message: Message) -> dict[str, Any]:
+    """What a command gets on its standard input."""
+    return {
+        "key": message.key, "kind": message.kind, "at": message.at, "subject": message.subject,
+        "text": "\n".join(message.lines), **message.data,
+    }  # fmt: skip
+
+
+def _program(argv: Sequence[str], root: Path, environment: Mapping[str, str]) -> str:
+    """The program's absolute path. Raises ``Undelivered`` where it, or a file it is given, lies in the workspace:
+    what is approved are these words, and such a file changes without anybody's approval."""
+    import shutil
+
+    inside = root.resolve()
+    for word in argv:
+        named = root / word
+        with suppress(OSError, ValueError):
+            if word and named.is_file() and named.resolve().is_relative_to(inside):
+                raise Undelivered(
+                    harmless(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
+                )
+    if "/" in argv[0]:
+        return str(root / argv[0])
+    absolute = [
+        folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if Path(folder).is_absolute()
+    ]
+    found = shutil.which(argv[0], path=os.pathsep.join(absolute))
+    if found is None or Path(found).resolve().is_relative_to(inside):
+        raise Undelivered(harmless(f"{argv[0]}: there is no such program on the PATH"))
+    return found
+
+
+def _watch(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
+    """The end of what it said on standard error; None where it had to be ended, with all that it had started."""
+    import selectors
+
+    pipe = process.stderr
+    assert pipe is not None
+    os.set_blocking(pipe.fileno(), False)
+    said = b""
+    end = clock.monotonic() + COMMAND_SECONDS
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, selectors.EVENT_READ)
+        while True:
+            over = process.poll() is not None
+            for _ in range(32):  # so that one who never stops talking is ended, too
+                if not ready.get_map() or not ready.select(0.0 if over else _PAUSE):
+                    break
+                part = os.read(pipe.fileno(), _KEEP)
+                said = (said + part)[-_KEEP:]
+                if not part:
+                    ready.unregister(pipe)
+            if over:  # something that it left behind may hold the pipe open: nobody waits for that
+                return said.decode("utf-8", "replace")
+            if clock.monotonic() > end:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                return None
+            if not ready.get_map():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_PAUSE)
