@@ -19,6 +19,8 @@ KINDS: Final = {
     "near_match": "A row looks like one that came before under another text.",
     "revision": "The bank changed the amount of a line it had reported.",
     "balance_gap": "The running balance jumps: rows are missing.",
+    "damage": "A check found something wrong with the books.",
+    "agreement": "Somebody has decided something that takes two; the other does the same, or it is withdrawn.",
 }
 
 
@@ -40,6 +42,8 @@ class Card:
     resolved_at: str | None = None
     resolved_by: str | None = None
     resolution: str | None = None
+    agreed: tuple[Mapping[str, Any], ...] = ()
+    """What the first of two has decided, where it takes two; as ``approvals.authority`` reads it."""
 
 
 def card_id(kind: str, *key: str) -> str:

@@ -2,6 +2,8 @@
 
     {"event": "open", "id": …, "kind": …, "title": …, "created_at": …, …}
     {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}
+    {"event": "agree", "id": …, "at": …, "by": …, "decision": …, …}
+    {"event": "disagree", "id": …, "at": …, "by": …, "decision": …}
 
 Lines may come in any order and twice (two clones merged): an id is one card, and it is resolved once it was resolved.
 """
@@ -9,7 +11,7 @@ Lines may come in any order and twice (two clones merged): an id is one card, an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -40,6 +42,14 @@ def render_resolve(card_id: str, at: str, by: str, resolution: str) -> str:
     return _line({"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution})
 
 
+def render_agree(card_id: str, data: Mapping[str, Any]) -> str:
+    return _line({"event": "agree", "id": card_id, **data})
+
+
+def render_disagree(card_id: str, at: str, by: str, decision: str) -> str:
+    return _line({"event": "disagree", "id": card_id, "at": at, "by": by, "decision": decision})
+
+
 def _line(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
@@ -48,6 +58,8 @@ def load(source: Source, queue: str) -> dict[str, Card]:
     """All cards by id, oldest first. Raises ``WorkspaceError`` for a damaged line."""
     opened: dict[str, Card] = {}
     resolved: dict[str, tuple[str, str, str]] = {}
+    agreed: dict[str, dict[str, Mapping[str, Any]]] = {}
+    withdrawn: set[tuple[str, str]] = set()
     for path in source.paths(queue):
         if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
             continue
@@ -57,6 +69,10 @@ def load(source: Source, queue: str) -> dict[str, Card]:
                 data = line if isinstance(line, dict) else json.loads(line)
                 if data["event"] == "open":
                     opened.setdefault(data["id"], _card(data))
+                elif data["event"] == "agree":
+                    agreed.setdefault(data["id"], {})[str(data["decision"])] = _agreed(data)
+                elif data["event"] == "disagree":
+                    withdrawn.add((data["id"], str(data["decision"])))
                 else:
                     resolved.setdefault(data["id"], (data["at"], data["by"], data["resolution"]))
             except (ValueError, KeyError, TypeError):
@@ -65,6 +81,10 @@ def load(source: Source, queue: str) -> dict[str, Card]:
                     place=Place(path, number),
                     remedy=f"Restore it: git checkout -- {path}",
                 ) from None
+    for card_id, decisions in agreed.items():
+        if card_id in opened:
+            standing = tuple(each for name, each in decisions.items() if (card_id, name) not in withdrawn)
+            opened[card_id] = replace(opened[card_id], agreed=standing)
     for card_id, (at, by, resolution) in resolved.items():
         if card_id in opened:
             opened[card_id] = replace(
@@ -91,14 +111,21 @@ def _card(data: dict[str, Any]) -> Card:
     )  # fmt: skip
 
 
+def _agreed(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {k: v for k, v in data.items() if k not in ("event", "id")}
+
+
 class CardDraft:
-    """Open cards + those a run adds or resolves."""
+    """Open cards + those a run adds or resolves, and what the first of two agrees to."""
 
     def __init__(self, source: Source, queue: str) -> None:
         self.source = source
         self.queue = queue
         self.added: dict[str, Card] = {}
         self.resolved: dict[str, tuple[str, str, str]] = {}
+        self.agreed: dict[str, Mapping[str, Any]] = {}
+        self.withdrawn: list[tuple[str, str, str, str]] = []
+        """Card, time, by whom, the decision that agreed to it."""
         self._known: dict[str, Card] | None = None
 
     @property
@@ -121,6 +148,14 @@ class CardDraft:
             if known is not None and known.status == "open":
                 self.resolved[card_id] = (at, by, resolution)
 
+    def agree(self, card_id: str, data: Mapping[str, Any]) -> None:
+        """Stage what the first of two has agreed to; ``at`` and ``decision`` are among it."""
+        self.agreed[card_id] = data
+
+    def disagree(self, card_id: str, at: str, by: str, decision: str) -> None:
+        """Stage that what a decision agreed to is taken back."""
+        self.withdrawn.append((card_id, at, by, decision))
+
     def open_cards(self) -> list[Card]:
         committed = [c for c in self.known.values() if c.status == "open" and c.id not in self.resolved]
         return [*committed, *self.added.values()]
@@ -132,6 +167,10 @@ class CardDraft:
             lines.setdefault(shard(self.queue, card.created_at), []).append(render_open(card))
         for card_id, (at, by, resolution) in self.resolved.items():
             lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution))
+        for card_id, data in self.agreed.items():
+            lines.setdefault(shard(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
+        for card_id, at, by, decision in self.withdrawn:
+            lines.setdefault(shard(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
         for path, new in lines.items():
             out[path] = (self.source.read(path) or b"") + "".join(new).encode("utf-8")
         return out

@@ -1,0 +1,27 @@
+"""How long cards have waited: which of them somebody should be reminded of. None expires for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from cleared.cards.model import Card
+
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def overdue(cards: Iterable[Card], now: datetime, remind_after: str) -> list[Card]:
+    """The open cards that have waited for ``remind_after`` (``review.remind_after``, such as 12h, 3d, 2w) or longer,
+    oldest first."""
+    after = timedelta(**{_UNITS[remind_after[-1]]: int(remind_after[:-1])})
+    found = [c for c in cards if c.status == "open" and (w := waited(c, now)) is not None and w >= after]
+    return sorted(found, key=lambda card: card.created_at)
+
+
+def waited(card: Card, now: datetime) -> timedelta | None:
+    """How long the card has been open by ``now``; None where its time is not readable (one made by hand)."""
+    try:
+        return now - datetime.fromisoformat(card.created_at)
+    except (ValueError, TypeError):
+        return None
