@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cleared.clock import iso
 from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.runs import draft
+from cleared.runs.authority import ASKS, Authority, SecondNeeded, authority
 from cleared.runs.host import Host
 from cleared.runs.session import make_context, new_run_id, refuse_dirty
 from cleared.vcs import LocalMove, Repository, Snapshot
@@ -28,16 +29,27 @@ class Desk:
     snapshot: Snapshot
     context: Context
     by: str
+    authority: Authority
+    fresh: Callable[[], Context]
+    """Makes another context on the same commit, to try something in."""
+
+    def trial(self) -> Desk:
+        """The same desk with nothing staged yet; what is staged on it comes to nothing."""
+        return replace(self, context=self.fresh())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Decided:
-    """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold."""
+    """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold.
+
+    ``subject``: what it is about, for two people to agree to as a whole (default: the command).
+    """
 
     message: str
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     trailers: tuple[tuple[str, str], ...] = ()
     moves: tuple[LocalMove, ...] = ()
+    subject: tuple[str, ...] = ()
 
 
 def actor() -> str:
@@ -54,26 +66,58 @@ def decide(
 ) -> str | None:
     """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
 
-    ``by``: who decides (default: who sits at the keyboard). ``mark``: the trailer that names the decision. Raises what
-    ``act`` raises, with nothing changed, and ``WorkspaceError`` where managed files differ from the last commit.
+    ``by``: what decides, where no person does (a timeout, a check, a proposal's author); default: who sits at the
+    keyboard, and has the right to. ``mark``: the trailer that names the decision. Raises what ``act`` raises, with
+    nothing changed, ``WorkspaceError`` where managed files differ from the last commit, ``PolicyError`` where it is
+    not for them to decide, and ``SecondNeeded`` where it takes two, and this was the first.
     """
     with host.writing(what) as repo:
         snapshot = Snapshot(repo, repo.head())
         refuse_dirty(host, snapshot)
         now = host.clock.now().replace(microsecond=0)
         decision = new_run_id(now)
-        context = make_context(
-            host, repo, snapshot, agent="user", now=now, run_id=decision,
-            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
-            on_log=host.say, run_script=_no_scripts,
-        )  # fmt: skip
-        who = by or actor()
-        decided = act(Desk(repo, snapshot, context, who))
+
+        def fresh() -> Context:
+            return make_context(
+                host, repo, snapshot, agent="user", now=now, run_id=decision,
+                event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
+                on_log=host.say, run_script=_no_scripts,
+            )  # fmt: skip
+
+        right = authority(host, snapshot, decision, by or actor(), person=by is None)
+        desk = Desk(repo, snapshot, fresh(), right.by, right, fresh)
+        decided = act(desk)
         if decided is None:
             return None
-        context.note("decision", f"{decided.message} (by {who})")
-        marks = [(mark, decision), ("By", who), ("Clock", iso(now)), *decided.trailers]
-        return draft.commit(host, repo, snapshot, context, decided.message, marks, decided.files, decided.moves)
+        right.must_allow(desk.context, decided.files)
+        marks = [(mark, decision), ("By", desk.by), ("Clock", iso(now))]
+        first = _first_of_two(desk, decided, what)
+        if first is not None:
+            desk, decided = first
+        desk.context.note("decision", f"{decided.message} (by {desk.by})")
+        signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
+        commit = draft.commit(
+            host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
+            decided.moves, right.sign if signs else None,
+        )  # fmt: skip
+        if first is not None:
+            raise SecondNeeded(dict(decided.trailers)[ASKS], commit)
+        return commit
+
+
+def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decided] | None:
+    """Where the whole takes two and this is the first: what is committed instead. None: it may be done."""
+    right, context = desk.authority, desk.context
+    effects = right.effects(context, decided.files) if right.rules.two_person is not None else []
+    if not right.lone(effects):
+        return None
+    card = right.whole(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
+    if right.agreed(card, effects):
+        context.cards.resolve(card.id, iso(context.now), desk.by, "agreed")
+        return None
+    instead = desk.trial()
+    right.agree(instead.context, card, effects, decided.message, {})
+    return instead, Decided(f"agree: {decided.message}"[:200], trailers=((ASKS, card.id),))
 
 
 def _no_scripts(name: str, args: object) -> None:

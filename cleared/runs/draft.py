@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleared.primitives.context import Context
@@ -11,6 +11,8 @@ from cleared.runs import emitted, log
 from cleared.runs.host import Host
 from cleared.runs.session import check
 from cleared.vcs import LocalMove, Repository, Snapshot, maybe_gc, seal
+
+Sign = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,11 @@ def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
 def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
-    local: Sequence[LocalMove] = (),
+    local: Sequence[LocalMove] = (), sign: Sign | None = None,
 ) -> str:  # fmt: skip
     """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
 
+    ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
     Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check(context.books, context.bank)
@@ -75,9 +78,12 @@ def commit(
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
     moves = (*draft.moves, *local, *((log.taken(host, waiting),) if waiting else ()))
+    marks = [*trailers, *emitted.trailers(repo, context)]
+    marks += sign(draft.changes, message, marks) if sign is not None else []
     done = seal(
-        repo, snapshot.commit, draft.changes, message, [*trailers, *emitted.trailers(repo, context)],
-        host.author, context.now, verify=context.imports.verify, on_step=host.on_step, state_dir=host.layout.state_dir, moves=moves,
+        repo, snapshot.commit, draft.changes, message, marks,
+        host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
+        state_dir=host.layout.state_dir, moves=moves,
     )  # fmt: skip
     maybe_gc(repo)
     return done
