@@ -37,7 +37,10 @@ _END = (date(9000, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
 # No clock was ever set by more than a day (islands that changed sides of the date line), so what was longer ago
 # than two has no part in what is due now.
 _LOOK_BACK = 2 * _DAY
-_BLOCK = 400 * _DAY
+# zoneinfo does not tell when clocks are set, so it is looked for in steps; no zone since 1970 had two changes within
+# six days. What was found is kept in blocks.
+_STEP = 5 * _DAY
+_BLOCK = 20 * _STEP
 
 
 class Schedule:
@@ -296,7 +299,10 @@ class _Zone:
         return offset // timedelta(seconds=1)
 
     def changes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """When clocks are set after ``start`` and before ``end``, and the offset from then on; oldest first."""
+        """When clocks are set after ``start`` and before ``end``, and the offset from then on; oldest first.
+
+        With the ends of blocks among them, where nothing changes, so that who has what it wants looks no further.
+        """
         for number in range(start // _BLOCK, (end - 1) // _BLOCK + 1):
             block = self._blocks.get(number)
             if block is None:
@@ -304,17 +310,17 @@ class _Zone:
             yield from (change for change in block if start < change[0] < end)
 
     def _search(self, start: int) -> Iterator[tuple[int, int]]:
-        """A look a day: zoneinfo does not tell its table, and no zone since 1970 had two changes within six days."""
         before = self.offset(start)
-        for low in range(start, start + _BLOCK, _DAY):
-            after = self.offset(low + _DAY)
+        for low in range(start, start + _BLOCK, _STEP):
+            after = self.offset(low + _STEP)
             if after != before:
-                old, new = low, low + _DAY
+                old, new = low, low + _STEP
                 while new - old > 1:
                     middle = (old + new) // 2
                     old, new = (middle, new) if self.offset(middle) == before else (old, middle)
                 yield new, after
             before = after
+        yield start + _BLOCK, before
 
 
 class _Field(NamedTuple):
