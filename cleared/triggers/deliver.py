@@ -142,7 +142,7 @@ def _said(error: Exception) -> str:
         return "; ".join(f"{who} was refused: {_text(code, said)}" for who, (code, said) in error.recipients.items())
     if isinstance(error, smtplib.SMTPResponseException):
         return _text(error.smtp_code, error.smtp_error)
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return f"no answer within {NETWORK_SECONDS:g} seconds"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
