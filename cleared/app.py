@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
@@ -50,6 +51,69 @@ def open_workspace(
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
     """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
+
+
+def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
+    """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``triggers.fleet.up``)."""
+    from cleared.triggers.fleet import up
+
+    with ExitStack() as stack:
+        desks = {root: stack.enter_context(_Served(root, clock, say)) for root in roots}
+        up(
+            [desk.root for desk in desks.values()], {desk.root: desk for desk in desks.values()}.__getitem__,
+            clock or SystemClock(), say or (lambda _: None),
+            facts=lambda: {"confinement": next(iter(desks.values())).level()},
+        )  # fmt: skip
+
+
+class _Served:
+    """What a service has done for it. The sandbox stays from run to run; each script has a fresh session of it."""
+
+    def __init__(self, root: Path, clock: Clock | None, say: Callable[[str], None] | None) -> None:
+        self._clock, self._say = clock, say
+        self.root = self.open(root).root
+        self._standing: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
+
+    def open(self, root: Path | None = None) -> Host:
+        return open_workspace(root or self.root, clock=self._clock, say=self._say)
+
+    def run(self, host: Host, agent: str, event: Event) -> RunResult:
+        return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)
+
+    def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
+        from cleared.review.resume import due, next_due
+
+        settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now())
+        for result in settled.runs:
+            what = "went on" if result.error is None else f"went on and failed: {result.error}"
+            log(f"run.{result.status}", f"{result.agent} {what}", agent=result.agent, run=result.run_id)
+        for text in settled.said:
+            log("question.trouble", text, level="warning")
+        return next_due(host)
+
+    def level(self) -> str:
+        """The confinement that scripts run under."""
+        executor = self._executor(self.open())
+        return str(getattr(executor, "level", "as the bridge reaches"))
+
+    def _executor(self, host: Host) -> Executor:
+        wanted = (host.config.sandbox.transport, host.config.sandbox.confine)
+        if self._standing is None or self._standing[0] != wanted:
+            self._close()
+            manager = executor(host)
+            self._standing = (wanted, manager, manager.__enter__())
+        return self._standing[2]
+
+    def _close(self) -> None:
+        standing, self._standing = self._standing, None
+        if standing is not None:
+            standing[1].__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
 
 def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
@@ -97,6 +161,14 @@ def correct(host: Host, ids: list[str], correction: Correction) -> Done:
     from cleared.review.lessons import remember
 
     return correct_entries(host, ids, correction, remember(host, lambda: executor(host)))
+
+
+def agree(host: Host, ids: list[str]) -> Done:
+    """Decide the same as the first of two has (see ``review.decisions``)."""
+    from cleared.review.decisions import agree as do
+    from cleared.review.lessons import remember
+
+    return do(host, ids, remember(host, lambda: executor(host)))
 
 
 def answer(host: Host, card: str, choice: str) -> tuple[Done, RunResult | None]:

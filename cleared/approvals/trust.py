@@ -95,5 +95,10 @@ def version_of(path: str, digest: str) -> str:
     return f"{path}@{digest}"
 
 
+def folder() -> Path:
+    """Where the files of all workspaces lie; it is written to whenever one of them changes."""
+    return home() / "workspaces"
+
+
 def _path(workspace: str) -> Path:
-    return home() / "workspaces" / f"{workspace}.json"
+    return folder() / f"{workspace}.json"

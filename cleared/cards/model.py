@@ -16,6 +16,8 @@ KINDS: Final = {
     "failed_run": "A run failed; nothing of it was done.",
     "bad_file": "A file in import/ could not be read; it stays where it is.",
     "duplicate_file": "A file, or rows of it, came before.",
+    "set_aside": "A file made its agent fail again and again; it lies in import/failed/.",
+    "event_cycle": "Agents start one another by events; the chain was stopped.",
     "near_match": "A row looks like one that came before under another text.",
     "revision": "The bank changed the amount of a line it had reported.",
     "balance_gap": "The running balance jumps: rows are missing.",

@@ -50,7 +50,7 @@ def _empty() -> typer.Typer:
 
 _GROUPS = {
     "agent": ("agent", "app"), "run": ("run_cmd", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
-    "period": ("period", "app"), "test": ("gate", "test_app"),
+    "period": ("period", "app"), "test": ("gate", "test_app"), "event": ("up", "event_app"),
 }  # fmt: skip
 """Name of the group → its module here, and what it is called there."""
 
@@ -64,10 +64,11 @@ def _group(name: str) -> typer.Typer:
 
 def tree() -> typer.Typer:
     """All commands."""
-    from cleared.cli import gate, queue, review, setup, tools
+    from cleared.cli import gate, queue, review, setup, tools, up
 
     app = _empty()
     setup.register(app)
+    up.register(app)
     for name in _GROUPS:
         app.add_typer(_group(name), name=name)
     tools.register(app)

@@ -31,6 +31,11 @@ def ctx_dry_run(ctx: Context) -> bool:
 @primitive(effect=Effect.OUTBOX, grant="ctx.emit")
 def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
     """Emit an event for other agents; it becomes part of the run's commit and is delivered afterwards."""
+    emit_checked(ctx, event_name, payload)
+
+
+def emit_checked(ctx: Context, event_name: str, payload: Json) -> None:
+    """Stage an event. Raises ``PrimitiveError`` where its name is not one, or its payload too large."""
     if not _EVENT_NAME.fullmatch(event_name) or len(event_name) > 100:
         raise PrimitiveError(
             f"{event_name[:60]!r} is not an event name",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -100,6 +101,16 @@ def due(host: Host, executor: MakeExecutor, now: datetime) -> Due:
         if result is not None:
             done.runs.append(result)
     return done
+
+
+def next_due(host: Host) -> datetime | None:
+    """When the next open question comes due that is not due yet."""
+    now, found = host.clock.now(), []
+    for card in _cards(host).values():
+        if card.kind == "question" and card.status == "open" and not _late([card], now):
+            with suppress(ValueError, TypeError):
+                found.append(datetime.fromisoformat(str(card.details.get("due"))))
+    return min(found, default=None)
 
 
 def _expire(host: Host, desk: Desk, now: datetime, done: Due) -> Decided | None:

@@ -265,6 +265,10 @@ class Repository:
             raise WorkspaceError(f"{commit} is a {kind}, not a commit")
         return content[5 : content.index(b"\n")].decode("ascii")
 
+    def forget(self) -> None:
+        """Drop what is remembered of trees; a process that lives long reads ever new ones."""
+        self._trees.clear()
+
     # --- closing -----------------------------------------------------------------------------------
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -105,16 +105,18 @@ def writer_lock(
     *,
     clock: Clock | None = None,
     on_wait: Callable[[Holder | None], None] | None = None,
+    name: str = "lock",
 ) -> Iterator[None]:
     """Hold the workspace's writer lock for the length of a ``with`` block.
 
-    If another process (or thread) has it, ``on_wait`` is told once by whom, and then it is waited for.
-    Raises ``BusyError`` when ``wait_seconds`` have passed, ``WorkspaceError`` where the lock file cannot be
-    made, ``RuntimeError`` where this very thread holds it already (a fault of the program).
+    If another process (or thread) has it, ``on_wait`` is told once by whom, and then it is waited for, and others can
+    see that (``waiters``). ``name``: of another lock of the workspace, with the same rules. Raises ``BusyError`` when
+    ``wait_seconds`` have passed, ``WorkspaceError`` where the lock file cannot be made, ``RuntimeError`` where this
+    very thread holds it already (a fault of the program).
     """
     clock = clock or SystemClock()
     ensure_state_dir(state_dir)
-    path = state_dir / "lock"
+    path = state_dir / name
     key = os.path.realpath(path)
     me = (os.getpid(), threading.get_ident())
     with _guard:
@@ -125,7 +127,8 @@ def writer_lock(
         _describe(descriptor, Holder(os.getpid(), what, iso(clock.now())))
         with _guard:
             _held[key] = me
-        sweep_temporaries(state_dir)
+        if name == "lock":
+            sweep_temporaries(state_dir)
         yield
     finally:
         with _guard:
@@ -138,9 +141,9 @@ def writer_lock(
             os.close(descriptor)
 
 
-def holder(state_dir: Path) -> Holder | None:
+def holder(state_dir: Path, name: str = "lock") -> Holder | None:
     """Who holds the writer lock now, or None. A guess by the time it is read: for messages only."""
-    path = state_dir / "lock"
+    path = state_dir / name
     found = _read(path)
     if found is None:
         return None  # free: whoever lets go wipes the text, so the lock need not be touched
@@ -157,10 +160,27 @@ def holder(state_dir: Path) -> Holder | None:
         os.close(descriptor)
 
 
+def waiters(state_dir: Path) -> int:
+    """How many other processes wait for the writer lock now. Files of those that are gone are removed."""
+    found = 0
+    for path in state_dir.glob("waiting-*"):
+        try:
+            pid = int(path.name.removeprefix("waiting-"))
+            if pid != os.getpid():
+                os.kill(pid, 0)
+                found += 1
+        except (ValueError, ProcessLookupError):
+            path.unlink(missing_ok=True)
+        except OSError:
+            found += 1  # another user's
+    return found
+
+
 def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[Holder | None], None] | None) -> int:
     start = clock.monotonic()
     pause = 0.001
     told = False
+    queue = path.with_name(f"waiting-{os.getpid()}")
     while True:
         descriptor = _open(path)
         try:
@@ -175,6 +195,8 @@ def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[H
                     )
                 if not told and waited > 0.02:  # who just took it may not have written its name yet
                     told = True
+                    with suppress(OSError):
+                        queue.touch(mode=0o600)
                     if on_wait:
                         on_wait(_read(path))
                 time.sleep(min(pause, max(0.0, wait_seconds - waited)))
@@ -184,6 +206,9 @@ def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[H
         except BaseException:
             os.close(descriptor)
             raise
+        finally:
+            if told:
+                queue.unlink(missing_ok=True)
         os.close(descriptor)  # .cleared/ was deleted meanwhile: what was locked is not what others see
 
 

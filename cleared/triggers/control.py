@@ -1,0 +1,134 @@
+"""The service as a process: at most one for a workspace, found by a lock that a kill lets go of."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.clock import Clock, SystemClock, iso
+from cleared.errors import BusyError, WorkspaceError
+from cleared.workspace.files import write_atomic
+from cleared.workspace.lock import Holder, holder, writer_lock
+
+LOCK: Final = "service.lock"
+STATE: Final = "service.json"
+START_SECONDS: Final = 30.0
+
+
+@contextmanager
+def serving(state_dir: Path, clock: Clock) -> Iterator[None]:
+    """Be the one service of this workspace. Raises ``BusyError`` where there is one."""
+    try:
+        with writer_lock(state_dir, 0.0, "up", clock=clock, name=LOCK):
+            try:
+                yield
+            finally:
+                (state_dir / STATE).unlink(missing_ok=True)
+    except BusyError:
+        other = running(state_dir)
+        if other is None:
+            raise
+        raise BusyError(
+            f"the service is up already: process {other.pid}, since {other.since}",
+            remedy="See: cleared status. Stop it with: cleared down.",
+        ) from None
+
+
+def running(state_dir: Path) -> Holder | None:
+    """The service of this workspace, if one is up."""
+    return holder(state_dir, LOCK)
+
+
+class Board:
+    """What a service says of itself to whoever asks: ``service.json``, written when something changes."""
+
+    def __init__(self, state_dir: Path, clock: Clock) -> None:
+        self._path, self._clock = state_dir / STATE, clock
+        self._data: dict[str, Any] = {"pid": os.getpid(), "since": iso(clock.now()), "ready": False}
+
+    def say(self, **fields: Any) -> None:
+        """Set these fields."""
+        if all(self._data.get(key) == value for key, value in fields.items()):
+            return
+        self._data |= fields
+        with suppress(WorkspaceError):  # a full disk: the service goes on, only its status is older
+            write_atomic(self._path, json.dumps(self._data, default=str).encode(), fsync=False)
+
+
+def board(state_dir: Path) -> Mapping[str, Any]:
+    """What the running service says of itself; empty where none is up, or it has said nothing yet."""
+    other = running(state_dir)
+    if other is None:
+        return {}
+    try:
+        data = json.loads((state_dir / STATE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) and data.get("pid") == other.pid else {}
+
+
+def stop(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> Holder | None:
+    """Have the service end after the run that is on (``now``: break that off), and wait until it has; who it was.
+
+    None where none was up. Raises ``BusyError`` where it still runs after ``wait`` seconds.
+    """
+    clock = clock or SystemClock()
+    found = running(state_dir)
+    if found is None:
+        return None
+    end = clock.monotonic() + wait
+    _tell(found.pid)
+    told_again = not now
+    while (still := running(state_dir)) is not None and still.pid == found.pid:
+        if not told_again and clock.monotonic() > end - wait + 0.1:
+            told_again = True
+            _tell(found.pid)
+        if clock.monotonic() >= end:
+            raise BusyError(
+                f"the service (process {found.pid}) has not ended within {wait:g} seconds: its run goes on",
+                remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
+            )
+        time.sleep(0.02)
+    return found
+
+
+def _tell(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
+    """Start the service of this workspace in the background, and wait until it is ready.
+
+    Raises ``BusyError`` where one is up, ``WorkspaceError`` where it does not come up, with what it said.
+    """
+    clock = clock or SystemClock()
+    if (other := running(state_dir)) is not None:
+        raise BusyError(
+            f"the service is up already: process {other.pid}, since {other.since}", remedy="See: cleared status."
+        )
+    said = state_dir / "service.out"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cleared", "-C", str(root), "up"], stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, start_new_session=True, cwd=root,
+        )  # fmt: skip
+    end = clock.monotonic() + START_SECONDS
+    while clock.monotonic() < end:
+        found = running(state_dir)
+        if found is not None and found.pid == process.pid and board(state_dir).get("ready"):
+            return found
+        if process.poll() is not None:
+            text = said.read_text("utf-8", "replace").strip().removeprefix("cleared: ")
+            raise WorkspaceError(f"the service did not come up: {text or f'it ended with {process.returncode}'}")
+        time.sleep(0.02)
+    process.terminate()
+    raise WorkspaceError("the service did not come up in time", remedy=f"See what it said: {said}.")

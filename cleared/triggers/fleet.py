@@ -1,0 +1,142 @@
+"""The service process: the services of one or several workspaces, their watcher, their log, and how they end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.clock import Clock, iso
+from cleared.errors import ClearedError
+from cleared.triggers.control import Board, serving
+from cleared.triggers.inbox import Delivery
+from cleared.triggers.logbook import Logbook
+from cleared.triggers.loop import Loop, Pipe, signals
+from cleared.triggers.notify import Notifier
+from cleared.triggers.service import Actions, Service
+from cleared.triggers.watch import Watcher
+
+_HEAD: Final = "head"
+
+
+class Member:
+    """One workspace of the process."""
+
+    def __init__(
+        self, root: Path, actions: Actions, watcher: Watcher, clock: Clock, say: Callable[[str], None]
+    ) -> None:  # fmt: skip
+        self.root, self._watcher = root, watcher
+        self.state_dir = root / ".cleared"
+        self.log = Logbook(self.state_dir, clock, say)
+        self.board = Board(self.state_dir, clock)
+        self._folders: list[Path] = []
+        self._said: set[str] = set()
+        self.service = Service(root, actions, self.log, self._watch)
+        self.notifier = Notifier(self.service.host)
+        self._notify_at: datetime | None = clock.now()
+        self._notifying: threading.Thread | None = None
+        self.service.handler.on_run = self._running
+        self.service.handler.on_failed = self._failed
+
+    def _watch(self, folders: list[Path]) -> None:
+        self._folders = folders
+        self.rewatch()
+
+    def rewatch(self) -> None:
+        """Watch what is to be watched; also what was deleted and made again meanwhile."""
+        for problem in self._watcher.watch(str(self.root), self._folders):
+            if problem not in self._said:
+                self._said.add(problem)
+                self.log("watch.problem", problem, level="warning")
+
+    def _running(self, delivery: Delivery | None) -> None:
+        on = None
+        if delivery is not None:
+            on = {"agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key,
+                  "since": iso(self.service.now)}  # fmt: skip
+        self.board.say(running=on)
+
+    def _failed(self, run: str, agent: str, cause: str, at: datetime) -> None:
+        self.notifier.failed(run, agent, cause, at)
+        self._notify_at = at
+
+    def idle(self) -> float | None:
+        """Send what is to be sent, beside the loop; tell how things are. Seconds until this is wanted again."""
+        now = self.service.now
+        self.board.say(problem=self.service.problem, notifications=self.notifier.state())
+        if self._notifying is not None and not self._notifying.is_alive():
+            self._notifying = None
+        if self._notify_at is None:
+            return None
+        if now < self._notify_at:
+            return (self._notify_at - now).total_seconds()
+        if self._notifying is None:
+            self._notifying = threading.Thread(target=self._notify, name="notify", daemon=True)
+            self._notify_at = now + timedelta(seconds=60)
+            self._notifying.start()
+        return 1.0
+
+    def _notify(self) -> None:
+        at = self.notifier.tick(self.service.now)
+        if at is not None or self._notify_at is None:
+            self._notify_at = at
+
+
+def up(
+    roots: Sequence[Path], actions: Callable[[Path], Actions], clock: Clock, say: Callable[[str], None], *,
+    facts: Callable[[], dict[str, Any]],
+) -> None:  # fmt: skip
+    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` makes what a service has done for it; ``facts`` is
+    what the status is to say of the process.
+
+    Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.
+    """
+    with ExitStack() as stack:
+        for root in roots:
+            stack.enter_context(serving(root / ".cleared", clock))
+        waker = Pipe()
+        stack.callback(waker.close)
+        members: list[Member] = []
+
+        def hint(tag: str) -> None:
+            for member in members:
+                if tag == str(member.root):
+                    member.service.hint()
+            waker.wake()
+
+        polling = any(actions(root).open().config.triggers.polling for root in roots)
+        watcher = Watcher(hint, polling=polling)
+        stack.callback(watcher.close)
+        for root in roots:
+            prefix = f"{root.name}: " if len(roots) > 1 else ""
+            member = Member(root, actions(root), watcher, clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
+            members.append(member)
+            stack.callback(member.service.close)
+            watcher.watch(f"{_HEAD} {root}", member.service.head_folders)
+        watcher.start()
+        loop = Loop([m.service for m in members], waker, lambda: _soonest(members))
+        with signals(loop):
+            known = facts()
+            for member in members:
+                member.board.say(ready=True, roots=[str(root) for root in roots], **known)
+                agents = len(member.service.roster.listeners)
+                member.log("service.up", "up; Ctrl-C ends it after the run that is on", agents=agents, **known)
+            try:
+                loop.run()
+            finally:
+                for member in members:
+                    member.log("service.down", "down")
+
+
+def _soonest(members: Sequence[Member]) -> float | None:
+    times = []
+    for member in members:
+        try:
+            member.rewatch()
+            times.append(member.idle())
+        except ClearedError as error:
+            member.log("service.trouble", str(error), level="error")
+    return min((t for t in times if t is not None), default=None)

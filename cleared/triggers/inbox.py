@@ -1,0 +1,255 @@
+"""What waits to be run, on this machine: ``.cleared/inbox.db``.
+
+Losing it loses no event: schedules go on from the history's trailers, files are found where they lie, emitted events
+are read off the commits again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cleared.runs.attempt import Event, event_of
+from cleared.workspace.lock import ensure_state_dir
+
+State = Literal["waiting", "held"]
+_VERSION: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS marks (agent TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS deliveries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, key TEXT NOT NULL, event TEXT NOT NULL,
+  created REAL NOT NULL, not_before REAL NOT NULL, failures INTEGER NOT NULL DEFAULT 0,
+  starts INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'waiting', why TEXT NOT NULL DEFAULT '',
+  UNIQUE (agent, key));
+CREATE INDEX IF NOT EXISTS deliveries_of ON deliveries (agent, id);
+CREATE TABLE IF NOT EXISTS done (agent TEXT, key TEXT, at REAL NOT NULL, PRIMARY KEY (agent, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (
+  agent TEXT, sha256 TEXT, path TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (agent, sha256)) WITHOUT ROWID;
+"""
+KEEP_DONE: Final = 14 * 86_400
+"""Seconds for which it is remembered that an event was dealt with, beside what the history says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event for one agent."""
+
+    id: int
+    agent: str
+    event: Event
+    created: datetime
+    not_before: datetime
+    failures: int
+    """Runs for it that failed."""
+    starts: int
+    """Runs for it that were begun, also those of which no end is known: the process was killed."""
+    state: State
+    why: str
+    """Of one that is held: what it waits for. Of one that failed: of what."""
+
+
+class Inbox:
+    """The deliveries of one workspace, in the order they came. One process uses it at a time, from one thread."""
+
+    def __init__(self, state_dir: Path) -> None:
+        ensure_state_dir(state_dir)
+        self.path = state_dir / "inbox.db"
+        self._db = self._ready()
+
+    def _ready(self) -> sqlite3.Connection:
+        try:
+            return _connect(self.path)
+        except sqlite3.DatabaseError:
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    Path(f"{self.path}{suffix}").replace(f"{self.path}.damaged{suffix}")
+            return _connect(self.path)
+
+    def close(self) -> None:
+        self._db.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the file is still where others would look for it: ``.cleared/`` may be deleted at any time."""
+        return self.path.exists()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All that is done within is done at once, or not at all."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    # --- cursors -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> str | None:
+        found = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return str(found[0]) if found else None
+
+    def put(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
+
+    def marks(self) -> dict[str, datetime]:
+        """Agent → the time up to which its schedule is decided."""
+        return {agent: _time(at) for agent, at in self._db.execute("SELECT agent, at FROM marks")}
+
+    def mark(self, marks: Iterable[tuple[str, datetime]]) -> None:
+        self._db.executemany(
+            "INSERT OR REPLACE INTO marks VALUES (?,?)", [(agent, at.timestamp()) for agent, at in marks]
+        )
+
+    # --- deliveries --------------------------------------------------------------------------------------------
+
+    def add(self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
+            why: str = "") -> bool:  # fmt: skip
+        """Take an event in for an agent; False where it waits already, or was dealt with."""
+        assert event.key is not None
+        if self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, event.key)).fetchone():
+            return False
+        done = self._db.execute(
+            "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why)"
+            " VALUES (?,?,?,?,?,?,?)",
+            (agent, event.key, json.dumps(event.data(), default=str), now.timestamp(),
+             (not_before or now).timestamp(), failures, why),
+        )  # fmt: skip
+        return done.rowcount == 1
+
+    def next(self, now: datetime) -> Delivery | None:
+        """The delivery whose turn it is: the oldest of those that are the first of their agent, and due."""
+        rows = self._db.execute(
+            "SELECT * FROM deliveries WHERE id IN (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
+            " AND not_before<=? ORDER BY id LIMIT 1",
+            (now.timestamp(),),
+        ).fetchall()
+        return _delivery(rows[0]) if rows else None
+
+    def due_at(self) -> datetime | None:
+        """When the next delivery's turn comes."""
+        found = self._db.execute(
+            "SELECT min(not_before) FROM deliveries WHERE id IN"
+            " (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
+        ).fetchone()
+        return _time(found[0]) if found[0] is not None else None
+
+    def of(self, agent: str) -> list[Delivery]:
+        """All that waits for an agent, oldest first."""
+        rows = self._db.execute("SELECT * FROM deliveries WHERE agent=? ORDER BY id", (agent,))
+        return [_delivery(row) for row in rows.fetchall()]
+
+    def waits(self, agent: str) -> bool:
+        """Whether anything waits for the agent."""
+        return self._db.execute("SELECT 1 FROM deliveries WHERE agent=? LIMIT 1", (agent,)).fetchone() is not None
+
+    def begin(self, delivery: Delivery) -> None:
+        """A run for it begins; if the process dies, this tells."""
+        self._db.execute("UPDATE deliveries SET starts=starts+1 WHERE id=?", (delivery.id,))
+
+    def finish(self, delivery: Delivery, now: datetime) -> None:
+        """It is dealt with."""
+        assert delivery.event.key is not None
+        with self.together():
+            self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
+            self._db.execute(
+                "INSERT OR REPLACE INTO done VALUES (?,?,?)", (delivery.agent, delivery.event.key, now.timestamp())
+            )
+
+    def again(self, delivery: Delivery, at: datetime, why: str, *, failed: bool) -> None:
+        """Try it again at ``at``; ``failed``: the run counts as one that failed."""
+        self._db.execute(
+            "UPDATE deliveries SET not_before=?, why=?, failures=failures+?, starts=0, state='waiting' WHERE id=?",
+            (at.timestamp(), why[:1_000], int(failed), delivery.id),
+        )
+
+    def hold(self, delivery: Delivery, why: str) -> None:
+        """Keep it until ``release``: it cannot be run as things are."""
+        self._db.execute("UPDATE deliveries SET state='held', why=?, starts=0 WHERE id=?", (why[:1_000], delivery.id))
+
+    def release(self, now: datetime, agent: str | None = None) -> int:
+        """Things have changed: what is held is tried again. How many."""
+        of = "" if agent is None else " AND agent=?"
+        values: list[Any] = [now.timestamp(), *([] if agent is None else [agent])]
+        return self._db.execute(
+            f"UPDATE deliveries SET state='waiting', not_before=? WHERE state='held'{of}", values
+        ).rowcount
+
+    def drop(self, delivery: Delivery) -> None:
+        """Forget it."""
+        self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
+
+    # --- files -------------------------------------------------------------------------------------------------
+
+    def files(self, agent: str) -> dict[str, tuple[str, str]]:
+        """SHA-256 → (path, version of the agent and its settings) of the files that were dealt with and are still
+        there."""
+        rows = self._db.execute("SELECT sha256, path, version FROM files WHERE agent=?", (agent,))
+        return {sha: (path, version) for sha, path, version in rows.fetchall()}
+
+    def keep_files(self, agent: str, files: Iterable[tuple[str, str]], version: str) -> None:
+        """These (path, SHA-256) are dealt with."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO files VALUES (?,?,?,?)", [(agent, sha, path, version) for path, sha in files]
+        )
+
+    def forget_files(self, agent: str, digests: Iterable[str]) -> None:
+        """These are gone: the same content is new when it comes again."""
+        self._db.executemany("DELETE FROM files WHERE agent=? AND sha256=?", [(agent, sha) for sha in digests])
+
+    def prune(self, now: datetime, agents: Mapping[str, Any]) -> None:
+        """Forget what is of no use any more: old ends, and what belongs to agents that are gone."""
+        with self.together():
+            self._db.execute("DELETE FROM done WHERE at<?", (now.timestamp() - KEEP_DONE,))
+            for table in ("marks", "files"):
+                gone = [a for (a,) in self._db.execute(f"SELECT DISTINCT agent FROM {table}") if a not in agents]
+                self._db.executemany(f"DELETE FROM {table} WHERE agent=?", [(a,) for a in gone])
+
+
+def peek(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
+    """How many deliveries wait and are held, and the first of them, for whoever asks beside the service."""
+    path = state_dir / "inbox.db"
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+        try:
+            counts = dict(db.execute("SELECT state, count(*) FROM deliveries GROUP BY state").fetchall())
+            rows = db.execute("SELECT * FROM deliveries ORDER BY id LIMIT 1000").fetchall()
+        finally:
+            db.close()
+    except sqlite3.Error:
+        return {}, []
+    return counts, [_delivery(row) for row in rows]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=10, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            db.executescript(_SCHEMA)
+            db.execute(f"PRAGMA user_version={_VERSION}")
+        db.execute("SELECT 1 FROM deliveries LIMIT 1")
+    except sqlite3.DatabaseError:
+        db.close()
+        raise
+    return db
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _delivery(row: tuple[Any, ...]) -> Delivery:
+    identity, agent, _, event, created, not_before, failures, starts, state, why = row
+    return Delivery(
+        identity, agent, event_of(json.loads(event)), _time(created), _time(not_before), failures, starts, state, why
+    )

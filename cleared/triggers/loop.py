@@ -1,0 +1,107 @@
+"""Driving services: one after the other, one thing at a time, and asleep in between."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final, Protocol
+
+from cleared.triggers.service import Service
+
+LONGEST: Final = 30.0
+"""Seconds after which the clock is looked at again: it may have been set, or the machine have slept."""
+
+
+class Waker(Protocol):
+    """What a loop sleeps on."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, until somebody calls ``wake``."""
+
+    def wake(self) -> None:
+        """End a sleep, or the next one. From any thread, and from a signal's handler."""
+
+
+class Pipe:
+    """A waker made of a pipe: waking is one write, which is allowed anywhere."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        for end in (self._read, self._write):
+            os.set_blocking(end, False)
+
+    def wait(self, seconds: float) -> None:
+        select.select([self._read], [], [], max(0.0, seconds))
+        with suppress(BlockingIOError):
+            while os.read(self._read, 4096):
+                pass
+
+    def wake(self) -> None:
+        with suppress(OSError):  # full: it is awake anyway
+            os.write(self._write, b".")
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+class Loop:
+    """Runs until told to stop. The services take turns, so that none waits for another's backlog."""
+
+    def __init__(self, services: Sequence[Service], waker: Waker, on_idle: Callable[[], float | None]) -> None:
+        self.services, self.waker = services, waker
+        self._on_idle = on_idle
+        self.stopping = False
+
+    def stop(self) -> None:
+        """End after the run that is on, if one is."""
+        self.stopping = True
+        self.waker.wake()
+
+    def run(self) -> None:
+        """Raises ``Interrupted`` where a run was interrupted, with nothing of it done."""
+        while not self.stopping:
+            if not self.turn():
+                self.waker.wait(self._sleep())
+
+    def turn(self) -> bool:
+        """A step of each service; whether any had something to do."""
+        worked = False
+        for service in self.services:
+            if self.stopping:
+                break
+            worked |= service.step()
+        return worked
+
+    def _sleep(self) -> float:
+        """Seconds until there is something to do, as far as is known."""
+        times = [LONGEST]
+        own = self._on_idle()
+        if own is not None:
+            times.append(own)
+        for service in self.services:
+            at = service.wake_at()
+            if at is not None:
+                times.append((at - service.now).total_seconds())
+        return max(0.0, min(times))
+
+
+@contextmanager
+def signals(loop: Loop) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done."""
+
+    def told(number: int, frame: FrameType | None) -> None:
+        if loop.stopping:
+            raise KeyboardInterrupt
+        loop.stop()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,127 @@
+"""What is up, what comes next, and what went wrong: the service as data, read beside it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from cleared.cards import store
+from cleared.clock import iso
+from cleared.runs.host import Host
+from cleared.runs.scripts import Scripts
+from cleared.runs.source import CommittedSource
+from cleared.runs.trace import Traces
+from cleared.triggers.control import board, running
+from cleared.triggers.inbox import peek
+from cleared.triggers.roster import Roster
+from cleared.vcs import Snapshot
+from cleared.workspace.lock import holder
+
+_RUNS: Final = 1_000
+
+
+def status(host: Host) -> dict[str, Any]:
+    """All that ``cleared status`` shows. ``trouble``: what a person should look at; empty is healthy."""
+    state_dir, now = host.layout.state_dir, host.clock.now()
+    service, said, lock = running(state_dir), board(state_dir), holder(state_dir)
+    counts, deliveries = peek(state_dir)
+    agents = _agents(host, now)
+    for agent in agents:
+        mine = [d for d in deliveries if d.agent == agent["name"]]
+        agent["waiting"] = len(mine)
+        agent["held"] = next((d.why for d in mine if d.state == "held"), None)
+    with host.reading() as repo:
+        cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
+        waiting = sum(card.status == "open" for card in cards)
+    trouble = [] if service else ["the service is not up (cleared up)"]
+    if said.get("problem"):
+        trouble.append(f"nothing is run: {said['problem']}")
+    if host.policy is not None and host.policy.problem is not None:
+        trouble.append(str(host.policy.problem))
+    notifications = said.get("notifications") or {}
+    if notifications.get("last_error"):
+        trouble.append(f"notifications are not sent: {notifications['last_error']}")
+    for agent in agents:
+        last = agent["last_run"]
+        if last and last["status"] in ("failed", "killed"):
+            trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
+        if agent["held"]:
+            trouble.append(f"{agent['name']} is held: {agent['held']}")
+    return {
+        "workspace": str(host.root),
+        "up": service is not None,
+        "ready": bool(said.get("ready")),
+        "pid": service.pid if service else None,
+        "since": service.since if service else None,
+        "confinement": said.get("confinement"),
+        "running": said.get("running"),
+        "lock": {"pid": lock.pid, "what": lock.what, "since": lock.since} if lock else None,
+        "cards": waiting,
+        "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
+        "notifications": notifications,
+        "agents": agents,
+        "trouble": trouble,
+    }
+
+
+def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
+    last: dict[str, dict[str, Any]] = {}
+    for run in Traces(host.layout.state_dir).runs(_RUNS):
+        if not run["dry_run"]:
+            last.setdefault(run["agent"], run)
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        roster = Roster()
+        roster.load(host, snapshot)
+        approvals = Scripts(host, snapshot).approvals
+        found = []
+        for name, listener in sorted(roster.listeners.items()):
+            file = host.layout.agent_path(name)
+            data = snapshot.read(file) or b""
+            standing = approvals.standing(file, data)
+            path = host.root / file
+            same = path.is_file() and not path.is_symlink() and path.read_bytes() == data
+            due = listener.schedule.next(now) if listener.schedule and standing.may_run and same else None
+            latest = last.get(name)
+            error = latest["error"] if latest else None
+            found.append(
+                {
+                    "name": name, "trigger": list(listener.header.triggers),
+                    "on": [x for x in (listener.header.schedule, *listener.header.watch, *listener.header.event) if x],
+                    "state": standing.state if same or not standing.may_run else "changed",
+                    "next_due": iso(due) if due else None,
+                    "last_run": {
+                        "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
+                        "error": error["message"] if isinstance(error, dict) else error,
+                    } if latest else None,
+                }
+            )  # fmt: skip
+    return found
+
+
+def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
+    """When agents come due in the coming days, soonest first; at most ``limit`` times of each and in all.
+
+    ``local`` is in the schedule's own time zone, with its offset.
+    """
+    now = host.clock.now()
+    found = []
+    with host.reading() as repo:
+        roster = Roster()
+        roster.load(host, Snapshot(repo, repo.head()))
+    for name, listener in roster.listeners.items():
+        at, end = now, now + timedelta(days=days)
+        if listener.schedule is None or agent not in (None, name):
+            continue
+        zone = ZoneInfo(listener.schedule.timezone)
+        for _ in range(limit):
+            due = listener.schedule.next(at)
+            if due is None or due > end:
+                break
+            at = due
+            found.append(
+                {"agent": name, "utc": iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
+                 "timezone": listener.schedule.timezone, "schedule": listener.schedule.expression}
+            )  # fmt: skip
+    return sorted(found, key=lambda row: (row["utc"], row["agent"]))[:limit]

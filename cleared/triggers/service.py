@@ -1,0 +1,403 @@
+"""What a workspace waits for: schedules, files, events, answers. It takes them in, and has them run one by one.
+
+It knows no signals and no threads: ``loop`` calls ``step`` and sleeps. Runs go the way of ``cleared agent run``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from cleared.approvals.record import CONFIG
+from cleared.approvals.trust import folder as trusted
+from cleared.clock import iso
+from cleared.errors import ClearedError, Interrupted
+from cleared.runs.attempt import Event
+from cleared.runs.consumed import latest
+from cleared.runs.emitted import taken_by
+from cleared.runs.host import Host
+from cleared.runs.outcome import RunResult
+from cleared.triggers import notices
+from cleared.triggers.folder import Folder, Found
+from cleared.triggers.handling import Handler
+from cleared.triggers.inbox import Inbox
+from cleared.triggers.logbook import Logbook
+from cleared.triggers.roster import Listener, Roster
+from cleared.triggers.schedule import corrected, due, jitter
+from cleared.triggers.stream import LOOK_BACK, Told, told_since
+from cleared.vcs import Repository, Snapshot
+
+GRACE: Final = timedelta(seconds=60)
+"""A schedule that is seen to be due later than this, though nothing was running, was missed: the machine slept."""
+_CURSOR: Final = "cursor"
+_RETRY: Final = timedelta(seconds=30)
+
+
+class Actions(Protocol):
+    """What the service has done for it by the layers above."""
+
+    def open(self) -> Host:
+        """The workspace with its configuration as it is now."""
+
+    def run(self, host: Host, agent: str, event: Event) -> RunResult:
+        """Run an agent for an event."""
+
+    def chore(self, host: Host, log: Logbook) -> datetime | None:
+        """Settle questions whose time has come, go on with those that were answered; when the next comes due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A listener's folders."""
+
+    listener: Listener
+    folder: Folder
+
+
+class Service:
+    """One workspace. ``step`` does one thing; False where there is nothing to do before ``wake_at``."""
+
+    def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
+        self.root, self.actions, self.log = root, actions, log
+        self._on_folders = on_folders
+        self.host = actions.open()
+        self.log.redactor = self.host.redactor
+        self.problem: str | None = None
+        """Why nothing is run, where the workspace cannot be used as it is."""
+        self.roster = Roster()
+        self._repo = Repository.open(root, for_writing=False)
+        self.inbox = Inbox(self.host.layout.state_dir)
+        self._fresh = self.inbox.get(_CURSOR) is None
+        self.handler = Handler(actions, log, self._version)
+        self._stats: object = self._settings()
+        self._head = ""
+        self._due: list[tuple[datetime, str]] = []
+        self._folders: dict[str, Watched] = {}
+        self._look_at = self.now
+        self._hinted = False
+        self._look_after = 0.0
+        self._chore_at: datetime | None = self.now
+        self._queue: object = None
+        self._try_at: datetime | None = None
+        self._started = self._last = self.now
+        self._worked = False
+        self._pruned: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        return self.host.clock.now()
+
+    def close(self) -> None:
+        self.inbox.close()
+        self._repo.close()
+
+    def hint(self) -> None:
+        """Something may have changed in a watched folder. Called from another thread."""
+        self._hinted = True
+
+    @property
+    def head_folders(self) -> list[Path]:
+        """Where a new commit, or another branch, can be seen: folders of the repository itself."""
+        return [self._repo.git_dir, self._repo.common_dir / "refs" / "heads"]
+
+    # --- the loop's side ---------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Take in what has come; then do one thing of what waits. Whether anything was done."""
+        now = self.now
+        # While a run is on, nothing is looked at: what comes due meanwhile is late, not missed.
+        alive_from = self._last if self._worked else max(self._started, now - GRACE)
+        self._last, self._worked = now, False
+        if self._try_at is not None and now < self._try_at:
+            return False
+        try:
+            self._refresh(now)
+            self._take_schedules(now, alive_from)
+            self._take_files(now)
+            self._chores(now)
+            self._worked = self.handler.one(self.host, self.inbox, self.roster)
+        except Interrupted:
+            raise
+        except ClearedError as error:
+            self._trouble(error, now)
+            return False
+        if self.problem is not None:
+            self.log("workspace.usable", "the workspace can be used again")
+        self.problem, self._try_at = None, None
+        if self._worked:
+            self._take_events(self.now)
+        return self._worked
+
+    def wake_at(self) -> datetime | None:
+        """When there may be something to do, if nobody says so before."""
+        if self._try_at is not None:
+            return self._try_at
+        hinted = None
+        if self._hinted:
+            hinted = self.now + timedelta(seconds=max(0.0, self._look_after - self.host.clock.monotonic()))
+        times = [self._look_at, hinted, self._chore_at, self._due[0][0] if self._due else None, self.inbox.due_at()]
+        return min((t for t in times if t is not None), default=None)
+
+    def next_due(self, name: str) -> datetime | None:
+        return next((at for at, agent in self._due if agent == name), None)
+
+    def _trouble(self, error: ClearedError, now: datetime) -> None:
+        """Something is wrong with the workspace itself: nothing is lost by waiting until it is right again."""
+        if self.problem != str(error):
+            self.log("workspace.trouble", f"nothing is run until this is put right: {error}", level="error")
+        self.problem, self._try_at = str(error), now + _RETRY
+        self._stats = None  # read the settings again, too
+
+    # --- the workspace -----------------------------------------------------------------------------------------
+
+    def _refresh(self, now: datetime) -> None:
+        """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
+        settings = self._settings()
+        if settings != self._stats:
+            self.host, self._stats = self.actions.open(), settings
+            self.log.redactor = self.host.redactor
+            self._head = ""
+            self.inbox.release(now)
+        if not self.inbox.alive:
+            self.log("inbox.lost", "what was known of the past was deleted; it is read off the history again")
+            self.inbox.close()
+            self.inbox, self._fresh, self._head = Inbox(self.host.layout.state_dir), True, ""
+        if self._repo.current_branch() != self._repo.branch:
+            self._repo.close()
+            self._repo = Repository.open(self.root, for_writing=False)
+        head = self._repo.head()
+        if head == self._head:
+            return
+        self._repo.forget()
+        snapshot = Snapshot(self._repo, head)
+        if self.roster.load(self.host, snapshot) or not self._head:
+            self._listen(now, snapshot)
+        self._head = head
+        self._take_events(now)
+        self.inbox.release(now)
+        queue = snapshot.entry(self.host.layout.queue_dir)
+        if queue != self._queue:
+            self._queue, self._chore_at = queue, now
+        if self._pruned is None or now - self._pruned > timedelta(days=1):
+            self._pruned = now
+            self.inbox.prune(now, self.roster.listeners)
+
+    def _settings(self) -> object:
+        """What tells that the settings, their approval or what is trusted were written anew."""
+        return [_written(self.root / self.host.layout.config_file), _written(self.root / CONFIG), _written(trusted())]
+
+    def _listen(self, now: datetime, snapshot: Snapshot) -> None:
+        """The agents are others than before: reckon anew what comes due, and which folders are watched."""
+        marks = self.inbox.marks()
+        past = latest(self.host, self._repo, snapshot, "schedule") if self._fresh else {}
+        new = []
+        self._due = []
+        for listener in self.roster.listeners.values():
+            if listener.schedule is None:
+                continue
+            mark = marks.get(listener.name)
+            if mark is None:
+                mark = _instant(past.get(listener.name)) or now
+                new.append((listener.name, mark))
+            at = listener.schedule.next(corrected(mark, now))
+            if at is not None:
+                self._due.append((at, listener.name))
+        heapq.heapify(self._due)
+        with self.inbox.together():
+            self.inbox.mark(new)
+        limits = self.host.config.import_
+        before = self._folders
+        self._folders = {}
+        for listener in self.roster.listeners.values():
+            if not listener.watch:
+                continue
+            known = before.get(listener.name)
+            folder = known.folder if known and known.listener.watch == listener.watch else Folder(
+                self.root, listener.watch, limits.settle_seconds, self.host.clock, max_bytes=limits.max_bytes
+            )  # fmt: skip
+            self._folders[listener.name] = Watched(listener, folder)
+        self._on_folders(sorted({d for watched in self._folders.values() for d in watched.folder.directories}))
+        self._look_at = now
+        for name, why in self.roster.unreadable.items():
+            self.log("agent.unreadable", f"{name} is not started by itself: {why}", level="warning", agent=name)
+
+    # --- taking in ---------------------------------------------------------------------------------------------
+
+    def _take_schedules(self, now: datetime, alive_from: datetime) -> None:
+        marks: dict[str, datetime] | None = None
+        while self._due and self._due[0][0] <= now:
+            marks = self.inbox.marks() if marks is None else marks
+            _, name = heapq.heappop(self._due)
+            listener = self.roster.listeners.get(name)
+            if listener is None or listener.schedule is None:
+                continue
+            header = listener.header
+            mark = corrected(marks.get(name, now), now)
+            found = due(listener.schedule, mark, now, alive_from, header.catch_up or self.host.config.triggers.catch_up)
+            with self.inbox.together():
+                self._schedule(listener, list(found.times), now, alive_from)
+                self.inbox.mark([(name, found.mark)])
+            if found.missed:
+                self.log("schedule.missed", f"{name}: {found.missed} times were missed and are not made up for",
+                         agent=name, missed=found.missed)  # fmt: skip
+            at = listener.schedule.next(found.mark)
+            if at is not None:
+                heapq.heappush(self._due, (at, name))
+
+    def _schedule(self, listener: Listener, times: list[datetime], now: datetime, alive_from: datetime) -> None:
+        name, header = listener.name, listener.header
+        waits = self.inbox.waits(name)
+        for at in times:
+            late = at < alive_from
+            if not late and header.overlap != "queue" and (waits or self.handler.was_running(name, at)):
+                self.log(
+                    "schedule.skipped", f"{name}: skipped {iso(at)}, it was running still", agent=name, due=iso(at)
+                )
+                continue
+            event = Event("schedule", header.schedule or "", {"due": iso(at)}, iso(at))
+            delay = timedelta(seconds=jitter(name, at, header.jitter) if header.jitter else 0)
+            self.inbox.add(name, event, now, not_before=max(now, at + delay))
+            waits = waits or not late
+
+    def _take_events(self, now: datetime) -> None:
+        """What this clone's commits told since the last look; the cursor moves with what is taken in."""
+        head = self._repo.head()
+        cursor = self.inbox.get(_CURSOR)
+        if head == cursor:
+            return
+        found = told_since(self.host, self._repo, head, cursor, lambda name: bool(self.roster.of_event(name)), now)
+        past = latest(self.host, self._repo, Snapshot(self._repo, head), "event") if self._fresh and found else {}
+        most = self.host.config.triggers.max_depth
+        for told in found:
+            if told.event.depth > most:  # said before the cursor moves on: a kill in between says it again
+                self._stop_chain(told)
+        with self.inbox.together():
+            for told in found:
+                if told.event.depth > most:
+                    continue
+                for listener in self.roster.of_event(told.event.name):
+                    if self._fresh and not self._is_news(told, listener, past, now):
+                        continue
+                    if listener.header.overlap == "skip" and self.inbox.waits(listener.name):
+                        self.log("event.skipped", f"{listener.name}: skipped {told.event.name}, it is busy still",
+                                 agent=listener.name, key=told.event.key)  # fmt: skip
+                        continue
+                    self.inbox.add(listener.name, told.event, now)
+            self.inbox.put(_CURSOR, head)
+        self._fresh = False
+
+    def _stop_chain(self, told: Told) -> None:
+        names = [listener.name for listener in self.roster.of_event(told.event.name)]
+        self.log("event.cycle", f"{', '.join(names)}: not started for {told.event.name}, the chain of events that "
+                 "leads to it is too long", level="warning", key=told.event.key)  # fmt: skip
+        notices.cycle(self.host, names, told)
+
+    def _is_news(self, told: Told, listener: Listener, past: dict[str, str], now: datetime) -> bool:
+        """Whether an event is to be delivered, when nothing is known of what was: it is newer than the last that the
+        agent had a run for, else than the agent's script."""
+        last = past.get(listener.name)
+        if last is not None:
+            return str(told.event.key) > last
+        from cleared.vcs import history
+
+        changed = history.log(self.root, 1, [self.host.layout.agent_path(listener.name)])
+        when = history.log(self.root, 1, rev=told.commit)[0].when
+        return not changed or when >= max(changed[0].when, now - LOOK_BACK)
+
+    def _take_files(self, now: datetime) -> None:
+        clock = self.host.clock
+        if self._hinted and clock.monotonic() >= self._look_after:
+            self._look_at = now
+        if now < self._look_at:
+            return
+        self._hinted = False
+        began = clock.monotonic()
+        again: list[float] = []
+        for watched in self._folders.values():
+            look = watched.folder.look()
+            for problem in look.problems:
+                self.log("folder.problem", problem, level="warning", agent=watched.listener.name)
+            if look.again_in is not None:
+                again.append(look.again_in)
+            self._drop(watched.listener, list(look.ready), now)
+        self.inbox.release(now)  # what is held may wait for a working copy, which nobody tells of
+        self._look_at = now + timedelta(seconds=min([self.host.config.triggers.scan_seconds, *again]))
+        # Thousands of files being written give thousands of hints: looking must not be all that is done.
+        ended = clock.monotonic()
+        self._look_after = ended + max(0.02, 4 * (ended - began))
+
+    def _drop(self, listener: Listener, ready: list[Found], now: datetime) -> None:
+        """Files are there, complete: have the agent run for those that are new."""
+        name, version = listener.name, self._version(listener.name)
+        known = self.inbox.files(name)
+        there = {file.sha256 for file in ready}
+        gone = [s for s, (path, _) in known.items() if s not in there and not (self.root / path).exists()]
+        taken = taken_by(Snapshot(self._repo, self._head).read(self.host.layout.taken_files), name)
+        if not ready and not gone:
+            return
+        waiting = self.inbox.of(name)
+        pending = {sha for d in waiting for _, sha in d.event.files}
+        new: list[tuple[str, str]] = []
+        moved: list[tuple[str, str]] = []
+        again: list[tuple[str, str, str]] = []
+        for file in ready:
+            before = known.get(file.sha256)
+            if file.sha256 in pending or (before is not None and before == (file.path, version)):
+                continue
+            if not file.path.startswith(f"{self.host.layout.import_dir}/") and file.sha256 in taken:
+                moved.append((file.path, file.sha256))
+                if before is None and (taken[file.sha256] != file.path or not self._fresh):
+                    again.append((file.path, file.sha256, taken[file.sha256]))
+            elif before is not None and before[1] == version:
+                moved.append((file.path, file.sha256))  # renamed, which is nothing new
+            else:
+                new.append((file.path, file.sha256))
+        for path, digest, earlier in again:
+            self.log("file.again", f"{path} has the content of {earlier}, which {name} had a run for", agent=name)
+            notices.same_file(self.host, name, path, digest, earlier)
+        with self.inbox.together():
+            self.inbox.forget_files(name, gone)
+            self.inbox.keep_files(name, moved, version)
+            if new:
+                last = waiting[-1] if waiting else None
+                if last and last.event.files and last.state == "waiting" and not (last.failures or last.starts):
+                    self.inbox.drop(last)  # not begun yet: one run for all
+                    new = sorted({*new, *last.event.files})
+                self.inbox.add(name, dropped(listener, new, now), now)
+
+    def _version(self, agent: str) -> str:
+        """Changes where a file that an agent could do nothing with may be worth another try."""
+        listener = self.roster.listeners.get(agent)
+        return hashlib.sha256(f"{listener.blob if listener else ''} {self._stats}".encode()).hexdigest()[:16]
+
+    def _chores(self, now: datetime) -> None:
+        if self._chore_at is not None and now >= self._chore_at:
+            self._chore_at = self.actions.chore(self.host, self.log)
+
+
+def dropped(listener: Listener, files: list[tuple[str, str]], now: datetime) -> Event:
+    """The event of files that were dropped: (path, SHA-256). The same content dropped later is another event."""
+    digest = hashlib.sha256("\n".join(sorted(sha for _, sha in files)).encode()).hexdigest()[:16]
+    payload = {"files": [path for path, _ in files]}
+    key = f"{now:%Y%m%dT%H%M%S.%f}-{digest}"
+    return Event("file_watch", " ".join(listener.watch), payload, key, files=tuple(files))
+
+
+def _written(path: Path) -> tuple[int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
