@@ -1,0 +1,290 @@
+"""``cleared service …``: having the system keep ``cleared up`` running for a workspace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of
+from cleared.cli.output import out, out_json, say
+from cleared.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from cleared.triggers.unit import Service, Unit
+
+app = typer.Typer(
+    help="Have the system keep cleared up running (systemd, launchd).", no_args_is_help=True, rich_markup_mode=None
+)
+
+_CALL_SECONDS: Final = 30
+_FOLDERS: Final = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
+"""Where a service's programs are looked for if nothing is said."""
+
+
+class _Unreachable(Exception):
+    """The service manager did not do it; the text says why."""
+
+
+class _Systemd:
+    def __init__(self, service: Service) -> None:
+        from cleared.triggers.unit import systemd
+
+        given = Path(os.environ.get("XDG_CONFIG_HOME") or "")
+        self.unit = systemd(service, given if given.is_absolute() else Path.home() / ".config")
+        self.wait = service.stop_seconds + _CALL_SECONDS
+        name = self.unit.name
+        self.by_hand = f"systemctl --user daemon-reload && systemctl --user enable --now {name}"
+        self.off_by_hand = f"systemctl --user stop {name}; systemctl --user daemon-reload"
+        self.more = "It runs while you are logged in. To have it run always: loginctl enable-linger"
+
+    def start(self, *, replaced: bool) -> None:
+        self._systemctl("daemon-reload")
+        self._systemctl("enable", "--now", self.unit.name)
+        if replaced:  # what runs was started by the file before
+            self._systemctl("restart", self.unit.name)
+
+    def stop(self) -> None:
+        self._systemctl("disable", "--now", self.unit.name)
+
+    def removed(self) -> None:
+        # What ``disable`` takes away; where systemd cannot be reached, nobody has.
+        (self.unit.path.parent / "default.target.wants" / self.unit.name).unlink(missing_ok=True)
+        self._systemctl("daemon-reload")
+
+    def look(self) -> tuple[bool, str, int | None]:
+        said = self._systemctl("show", "--property=ActiveState,SubState,MainPID", self.unit.name)
+        facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        pid = facts.get("MainPID", "0")
+        running = facts.get("ActiveState") in ("active", "reloading", "deactivating")
+        state = f"{facts.get('ActiveState', 'unknown')} ({facts.get('SubState', 'unknown')})"
+        return running, state, int(pid) if pid.isdecimal() and pid != "0" else None
+
+    def _systemctl(self, *argv: str) -> str:
+        return _call(["systemctl", "--user", *argv], self.wait)
+
+
+class _Launchd:
+    def __init__(self, service: Service) -> None:
+        from cleared.triggers.unit import launchd
+
+        self.unit = launchd(service, Path.home())
+        self.wait = service.stop_seconds
+        self.domain = f"gui/{os.getuid()}"
+        self.target = f"{self.domain}/{self.unit.name}"
+        self.by_hand = f"launchctl bootstrap {self.domain} {self.unit.path}"
+        self.off_by_hand = f"launchctl bootout {self.target}"
+        self.more = "It runs while you are logged in."
+
+    def start(self, *, replaced: bool) -> None:
+        _call(["launchctl", "enable", self.target])
+        if self._loaded():
+            if not replaced:
+                return
+            self.stop()
+        _call(["launchctl", "bootstrap", self.domain, str(self.unit.path)])
+
+    def stop(self) -> None:
+        import time
+
+        if not self._loaded():
+            return
+        _call(["launchctl", "bootout", self.target])
+        for _ in range(self.wait * 2):  # it goes when its run has ended, and cannot come back before
+            if not self._loaded():
+                return
+            time.sleep(0.5)
+        raise _Unreachable(f"it did not end within {self.wait} seconds")
+
+    def removed(self) -> None:
+        """There is nothing to be told."""
+
+    def look(self) -> tuple[bool, str, int | None]:
+        try:
+            said = _call(["launchctl", "print", self.target])
+        except _Missing:
+            raise
+        except _Unreachable:
+            return False, "not loaded", None
+        facts = dict(line.strip().split(" = ", 1) for line in said.splitlines() if " = " in line)
+        pid, state = facts.get("pid", ""), facts.get("state", "unknown")
+        return state == "running", state, int(pid) if pid.isdecimal() else None
+
+    def _loaded(self) -> bool:
+        return self.look()[1] != "not loaded"
+
+
+class _Missing(_Unreachable):
+    """There is no such program."""
+
+
+def _call(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
+    """What the manager's program prints. Raises ``_Unreachable`` where it fails."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False, text=True,
+            errors="replace",
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise _Missing(f"{argv[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise _Unreachable(f"{' '.join(argv)} did not end within {seconds:g} seconds") from None
+    except OSError as error:
+        raise _Unreachable(f"{argv[0]}: {error.strerror}") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise _Unreachable(lines[-1].strip() if lines else f"{' '.join(argv)} failed ({done.returncode})")
+    return done.stdout
+
+
+def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
+    import platform
+
+    from cleared.triggers.unit import Service
+
+    system = platform.system()
+    if system not in ("Linux", "Darwin"):
+        raise WorkspaceError(
+            f"there is no service manager here that cleared knows ({system or 'an unknown system'})",
+            remedy="Have cleared up started by whatever starts programs there.",
+        )
+    python = Path(os.path.abspath(sys.executable))  # noqa: PTH100  (links are not followed: they lead out of a venv)
+    service = Service(root, python, _environment(), stop_seconds)
+    return _Systemd(service) if system == "Linux" else _Launchd(service)
+
+
+def _environment() -> dict[str, str]:
+    """What the service must have from here: where the key is, and git where it is in no usual place."""
+    import shutil
+
+    from cleared.approvals.keys import home
+
+    found: dict[str, str] = {}
+    if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
+        found["CLEARED_HOME"] = str(home().absolute())
+    git = shutil.which("git")
+    folder = str(Path(git).absolute().parent) if git else _FOLDERS[0]
+    if folder not in _FOLDERS:
+        found["PATH"] = os.pathsep.join((folder, *_FOLDERS))
+    return found
+
+
+def _of(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:
+    """The manager, and the file as it is; of a workspace whose settings may be broken, too."""
+    from math import ceil
+
+    from cleared.config.load import load_file
+    from cleared.triggers.unit import STOP_SECONDS
+    from cleared.workspace.locate import CONFIG, find
+
+    root = find(chosen(workspace))
+    try:
+        timeout = load_file(root / CONFIG).sandbox.timeout
+    except WorkspaceError:
+        timeout = 0.0
+    manager = _manager(root, max(STOP_SECONDS, ceil(timeout) + _CALL_SECONDS))
+    return manager, _read(manager.unit)
+
+
+def _read(unit: Unit) -> bytes | None:
+    try:
+        return unit.path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+@app.command("install")
+def install(
+    only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Start cleared up now and at each login, and again when it fails."""
+    from cleared.workspace.files import write_atomic
+
+    host_of(workspace)  # what cannot be opened cannot be served
+    manager, before = _of(workspace)
+    unit, text = manager.unit, manager.unit.text.encode()
+    if only_print:
+        if sys.stdout.isatty():
+            out(unit.text.rstrip("\n"))
+        else:
+            sys.stdout.write(unit.text)
+        return
+    changed = before != text
+    if changed:
+        write_atomic(unit.path, text)
+    try:
+        manager.start(replaced=changed and before is not None)
+    except _Unreachable as error:
+        raise WorkspaceError(
+            f"{unit.path} is written, but the service could not be started: {error}",
+            remedy=f"In a session of yours run: {manager.by_hand}",
+        ) from None
+    if json:
+        out_json({"name": unit.name, "file": str(unit.path), "written": changed})
+        return
+    out(f"{unit.name} runs{'' if changed else '; its file was as it should be'} ({unit.path}).")
+    say(manager.more)
+
+
+@app.command("uninstall")
+def uninstall(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Stop the service, after the run that is under way, and remove its file."""
+    manager, before = _of(workspace)
+    unit = manager.unit
+    problem = None
+    if before is not None:
+        try:
+            manager.stop()
+        except _Unreachable as error:
+            problem = str(error)
+        unit.path.unlink(missing_ok=True)
+        try:
+            manager.removed()
+        except _Unreachable as error:
+            problem = problem or str(error)
+    if problem is not None:
+        raise WorkspaceError(
+            f"{unit.path} is removed, but the service could not be stopped: {problem}",
+            remedy=f"If it runs, stop it in a session of yours: {manager.off_by_hand}",
+        )
+    if json:
+        out_json({"name": unit.name, "file": str(unit.path), "removed": before is not None})
+    else:
+        out(f"{unit.name} is {'stopped and removed' if before is not None else 'not installed'}.")
+
+
+@app.command("status")
+def status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Say whether the service is installed, and whether it runs."""
+    manager, before = _of(workspace)
+    unit = manager.unit
+    running: bool | None = False
+    state = pid = problem = None
+    if before is not None:
+        try:
+            running, state, pid = manager.look()
+        except _Unreachable as error:
+            running, problem = None, str(error)
+    current = before == unit.text.encode()
+    if json:
+        out_json(
+            {"name": unit.name, "file": str(unit.path), "installed": before is not None, "current": current,
+             "running": running, "state": state, "pid": pid, "problem": problem}
+        )  # fmt: skip
+        return
+    if before is None:
+        out(f"{unit.name} is not installed.")
+        return
+    out(f"{unit.name} is installed ({unit.path}).")
+    if running is None:
+        out(f"Whether it runs could not be asked: {problem}")
+    else:
+        out(f"It {'runs' if running else 'does not run'}: {state}{f', process {pid}' if pid else ''}.")
+    if not current:
+        say("Its file is not what this version of cleared, from here, would write: cleared service install")
