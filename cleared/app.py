@@ -58,7 +58,7 @@ def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str]
     from cleared.triggers.fleet import up
 
     with ExitStack() as stack:
-        desks = {root: stack.enter_context(_Served(root, clock, say)) for root in roots}
+        desks = {root: stack.enter_context(Served(root, clock, say)) for root in roots}
         up(
             [desk.root for desk in desks.values()], {desk.root: desk for desk in desks.values()}.__getitem__,
             clock or SystemClock(), say or (lambda _: None),
@@ -66,7 +66,7 @@ def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str]
         )  # fmt: skip
 
 
-class _Served:
+class Served:
     """What a service has done for it. The sandbox stays from run to run; each script has a fresh session of it."""
 
     def __init__(self, root: Path, clock: Clock | None, say: Callable[[str], None] | None) -> None:

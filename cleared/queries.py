@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cleared.approvals.standing import Approvals
 from cleared.cards import store
+from cleared.cards.age import overdue
 from cleared.clock import iso
 from cleared.errors import UsageError
 from cleared.ledger.bankbook import BankBook
@@ -176,10 +177,11 @@ def run(host: Host, run_id: str) -> dict[str, Any]:
 
 
 def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
-    """The queue, oldest first. ``status``: open, resolved or all."""
+    """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``."""
     with committed(host) as (_, snapshot, _books, _bank):
         found = store.load(CommittedSource(snapshot), host.layout.queue_dir).values()
-        return [card_data(c) for c in found if status in ("all", c.status)]
+        late = {c.id for c in overdue(found, host.clock.now(), host.config.review.remind_after)}
+        return [card_data(c) | {"overdue": c.id in late} for c in found if status in ("all", c.status)]
 
 
 def card(host: Host, text: str) -> dict[str, Any]:
@@ -189,7 +191,8 @@ def card(host: Host, text: str) -> dict[str, Any]:
         found = list(store.find(everything, text)) if text else []
         found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
         if len(found) == 1:
-            return card_data(found[0])
+            late = overdue(found, host.clock.now(), host.config.review.remind_after)
+            return card_data(found[0]) | {"overdue": bool(late)}
     if found:
         raise UsageError(f"{text!r} is the beginning of {len(found)} cards", remedy="Write more of the id.")
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
@@ -272,22 +275,13 @@ def check(host: Host) -> list[dict[str, Any]]:
 
 
 def _check(host: Host) -> list[Violation]:
-    from cleared.errors import Place, WorkspaceError
-    from cleared.vcs import history
+    from cleared.errors import Place
 
-    with committed(host) as (_, snapshot, head_books, _head_bank):
+    with committed(host) as (repo, snapshot, head_books, _head_bank):
         books, bank = open_books(host, WorkingSource(host))
         months = sorted({*books.months(), *head_books.months()})
-        found: list[Violation] = []
-        checks: list[Callable[[], list[Violation]]] = [
-            lambda: check_books(books, bank),
-            lambda: check_against(books, CommittedSource(snapshot), months),
-        ]
-        for one in checks:
-            try:
-                found += one()
-            except WorkspaceError as e:  # a file that cannot be read at all is a finding, too
-                found.append(Violation("format", e.message, e.remedy or "Restore the file.", e.place))
+        found = _readable(lambda: check_books(books, bank))
+        found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
         named = {v.place.file for v in found if v.place}
         for d in dirty(host, snapshot):
             if d.path not in named and (d.kind != "untracked" or host.layout.is_managed_file(d.path)):
@@ -297,21 +291,46 @@ def _check(host: Host) -> list[Violation]:
                         f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
                     )
                 )  # fmt: skip
-        roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
-        commits = history.commits_touching(host.root, roots)
-        accepted = {c for commit in commits for c in commit.trailers.get("Accepts", "").split("\n")}
-        for commit in commits:
-            if commit.id not in accepted and not any(mark in commit.trailers for mark in ORIGINS):
-                found.append(
-                    Violation(
-                        "provenance",
-                        f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)}) "
-                        "changed the books without a run or a decision",
-                        f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say "
-                        f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
-                    )
-                )  # fmt: skip
-        return found
+        return found + _of_history(host, repo)
+
+
+def check_committed(host: Host) -> list[Violation]:
+    """Every violation in the books of the last commit, whatever lies in the working tree: what a card can be about."""
+    with committed(host) as (repo, _, books, bank):
+        return _readable(lambda: check_books(books, bank)) + _of_history(host, repo)
+
+
+def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
+    """What a check finds; a file that cannot be read at all is a finding, too."""
+    from cleared.errors import WorkspaceError
+
+    try:
+        return look()
+    except WorkspaceError as e:
+        return [Violation("format", e.message, e.remedy or "Restore the file.", e.place)]
+
+
+def _of_history(host: Host, repo: Repository) -> list[Violation]:
+    """Commits of unknown origin that changed the books; what was decided by those who may not."""
+    from cleared.runs.signatures import ACCEPTS, unauthorised
+    from cleared.vcs import history
+
+    found = []
+    roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
+    commits = history.commits_touching(host.root, roots)
+    accepted = {c for commit in commits for c in commit.trailers.get(ACCEPTS, "").split("\n")}
+    for commit in commits:
+        if commit.id not in accepted and not any(mark in commit.trailers for mark in ORIGINS):
+            found.append(
+                Violation(
+                    "provenance",
+                    f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)}) "
+                    "changed the books without a run or a decision",
+                    f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say "
+                    f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
+                )
+            )  # fmt: skip
+    return found + unauthorised(host, repo)
 
 
 def _violation(v: Violation) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from cleared.approvals.keys import Key, verify
 from cleared.approvals.record import canonical_digest, digest_of
-from cleared.config.model import Config
 
 KEY: Final = "Key"
 SIGNATURE: Final = "Signature"
@@ -42,11 +41,6 @@ class Rules:
 
 
 OPEN: Final = Rules()
-
-
-def rules_of(config: Config) -> Rules:
-    """The rules that a configuration sets."""
-    return Rules({r.key: r.name for r in config.reviewers}, config.thresholds.two_person)
 
 
 def rules_in(policy: Mapping[str, Any]) -> Rules:

@@ -53,11 +53,17 @@ def show_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
 
 
 @app.command("check")
-def check(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def check(
+    card: Annotated[
+        bool, typer.Option("--card", help="Also make a card of each thing that is wrong; settle those that are gone.")
+    ] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
     """Check every invariant over all books, and compare them with the last commit.
 
-    Finds what was damaged by hand, and names commits that touched the books without a run or a decision. Exits 1
-    where anything is wrong.
+    Finds what was damaged by hand, and names commits that touched the books without a run or a decision, or that
+    decided what was not theirs to decide. Exits 1 where anything is wrong.
     """
     from cleared.queries import check as check_books
 
@@ -73,6 +79,12 @@ def check(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
         where = f"{v['place']}: " if v["place"] else ""
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
         out(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
+    if card:
+        from cleared.review.damage import card_damage
+
+        done = card_damage(host)
+        if done.commit:
+            say(f"{len(done.opened)} cards made, {len(done.settled)} settled ({done.commit[:10]})")
     if found:
         say(f"cleared: {len(found)} violation{'s' if len(found) > 1 else ''}")
         sys.stdout.flush()

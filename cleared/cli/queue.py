@@ -39,18 +39,27 @@ def list_(
     """List the cards, oldest first."""
     from cleared.queries import cards
 
-    found = cards(host_of(workspace), status.value)
+    host = host_of(workspace)
+    found = cards(host, status.value)
     if json:
         out_json(found)
         return
+    late = sum(c["overdue"] for c in found)
+    if late:
+        say(f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer.")
     columns = ["card", "kind", "entry", "since", "title"]
-    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], c["title"]) for c in found]
+    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], _title(c)) for c in found]
     if len(rows) <= LONG:
         table(columns, rows, empty="Nothing waits for you.")
         return
     widths = [max(len(row[n]) for row in (columns, *rows)) for n in range(4)]
     for *first, title in (columns, *rows):  # only titles hold what is not plain, and nothing stands right of them
         out("  ".join([*(f"{cell:<{width}}" for cell, width in zip(first, widths, strict=True)), title]).rstrip())
+
+
+def _title(card: dict[str, Any]) -> str:
+    first = f" (the first of two: {card['agreed'][-1]['by']})" if card["agreed"] and card["status"] == "open" else ""
+    return f"{card['title']}{first}"
 
 
 @app.command("show")
@@ -66,7 +75,10 @@ def show(
     if json:
         out_json(found)
         return
-    fields((k, v) for k, v in found.items() if k != "details" and v is not None)
+    fields((k, v) for k, v in found.items() if k not in ("details", "agreed", "overdue") and v is not None)
+    for first in found["agreed"][-1:] if found["status"] == "open" else ():
+        fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
+        fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
     for key, value in found["details"].items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             out(f"{key}:")
@@ -176,6 +188,33 @@ def answer(
         show_run(result, json=json, quiet=json)
 
 
+@app.command("agree")
+def agree(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Decide the same as another reviewer has, where it takes two (thresholds.two_person)."""
+    from cleared.app import agree as do
+
+    _tell(do(host_of(workspace), ids), json, "Agreed")
+
+
+@app.command("reviewers")
+def reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show who may decide, and your own public key, which is made where there is none yet."""
+    from cleared.review.people import people
+
+    found = people(host_of(workspace))
+    if json:
+        out_json(found)
+        return
+    if not found["reviewers"]:
+        out("Nobody is named: whoever sits at the keyboard may decide.")
+    else:
+        table(["name", "key", ""], [(r["name"], r["key"], "you" if r["you"] else "") for r in found["reviewers"]],
+              empty="")  # fmt: skip
+    if found["two_person"]:
+        out(f"From {found['two_person']} on it takes two of them.")
+    out(f"Your key: {found['key']}")
+
+
 @app.command("undo")
 def undo(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Take back the last decision that was not pushed yet. Can be repeated."""
@@ -213,7 +252,7 @@ def expire(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
 
 def _data(done: Done) -> dict[str, Any]:
     return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
-            "siblings": done.siblings, "case": done.case}  # fmt: skip
+            "siblings": done.siblings, "case": done.case, "agreed": done.agreed}  # fmt: skip
 
 
 def _tell(done: Done, json: bool, what: str) -> None:
@@ -222,7 +261,10 @@ def _tell(done: Done, json: bool, what: str) -> None:
         return
     about = done.entries or done.cards
     posted = f", posted {', '.join(done.posted)}" if done.posted else ""
-    out(f"{what}: {', '.join(about)}{posted} ({done.commit[:10]})")
+    if about or not done.agreed:
+        out(f"{what}: {', '.join(about)}{posted} ({done.commit[:10]})")
+    if done.agreed:
+        out(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
     for line in done.said:
         say(line)
 

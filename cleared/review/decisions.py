@@ -5,21 +5,24 @@ The terminal, the page and the command line call these; nothing else settles a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from cleared.cards.model import Card
+from cleared.approvals.authority import agreements
+from cleared.cards.model import Card, card_id
 from cleared.cards.store import find
 from cleared.clock import iso
-from cleared.errors import Place, PolicyError, UsageError
+from cleared.errors import PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.ledger.corrections import leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
-from cleared.review.entries import Correction, correct, line_of, lines_of, others, standing, withdraw
+from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
+from cleared.review.matters import Matter, matters
 from cleared.review.resume import unfinished
+from cleared.runs.authority import AGREES
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.schema import money
@@ -34,6 +37,8 @@ ANSWERS: Final = {
     "duplicate_file": {"seen": "Seen."},
     "bad_file": {"seen": "Seen; the file stays where it is."},
     "failed_run": {"seen": "Seen; it is not tried again."},
+    "damage": {"seen": "Seen; it is not asked again."},
+    "agreement": {"withdraw": "Nothing comes of it."},
 }
 """What can be answered to each kind of card."""
 UNDOABLE: Final = "Cards"
@@ -50,77 +55,24 @@ class Done:
     """Entries that were decided about."""
     posted: list[str] = field(default_factory=list)
     siblings: list[str] = field(default_factory=list)
+    agreed: list[str] = field(default_factory=list)
+    """Open cards of which this was the first of two decisions: nothing else has come of it yet."""
     asked_by_run: bool = False
     """Whether a run waited for this answer."""
     case: str | None = None
     """The regression case that remembers a correction."""
     said: list[str] = field(default_factory=list)
+    lessons: dict[str, tuple[Leg, ...]] = field(default_factory=dict)
+    """Entries of which an agent should have known better, and the legs they should have had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matter:
-    """What one id means: a card, an entry, or an entry with its card."""
-
-    card: Card | None
-    entry: Entry | None
-
-    @property
-    def name(self) -> str:
-        return self.entry.entry_id if self.entry else self.card.id if self.card else ""
-
-
-def matters(desk: Desk, ids: Sequence[str]) -> list[Matter]:
-    """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
-    for a card that somebody has settled already."""
-    if not ids:
-        raise UsageError("name at least one card", remedy="cleared queue list shows them.")
-    found: list[Matter] = []
-    for text in ids:
-        matter = _matter(desk, text)
-        if matter.name not in [m.name for m in found]:
-            found.append(matter)
-    return found
-
-
-def _matter(desk: Desk, text: str) -> Matter:
-    context = desk.context
-    known = context.cards.known.values()
-    cards = [c for c in find(known, text) if c.id == text] or list(find(known, text)) if text else []
-    open_ = [c for c in cards if c.status == "open"]
-    if len(open_) > 1:
-        raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
-    if open_:
-        card = open_[0]
-        return Matter(card, context.books.entry(card.entry_id) if card.entry_id else None)
-    entry = context.books.entry(text)
-    if cards and (entry is None or cards[-1].kind != "entry"):
-        card = cards[-1]
-        raise PolicyError(
-            f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",
-            place=Place(field="card"), remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
-        )  # fmt: skip
-    if entry is None:
-        raise UsageError(f"there is no card or entry {text!r}", remedy="cleared queue list shows them.")
-    return Matter(None, entry)
+Wish = Mapping[str, Any]
+"""A decision as plain data, so that a second person can decide just the same: ``verb``, and what it takes."""
 
 
 def confirm(host: Host, ids: Sequence[str]) -> Done:
     """The entries are right: ``user-confirmed``."""
-
-    def act(desk: Desk, done: Done) -> str:
-        names = []
-        for matter in matters(desk, ids):
-            entry = _entry(matter)
-            entry = standing(desk.context, entry.entry_id)
-            if entry.status in ("user-confirmed", "user-corrected"):
-                raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
-            desk.context.books.set_status(entry.entry_id, "user-confirmed")
-            desk.context.note("confirm", entry.description[:200], entry.entry_id)
-            _settle(desk, matter, "confirmed", done)
-            names.append(f"{entry.entry_id} {entry.description}")
-        return f"confirm: {names[0]}" if len(names) == 1 else f"confirm: {len(names)} entries"
-
-    return _decide(host, "queue approve", act)
+    return _decide(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
 
 
 Remember = Callable[[Desk, dict[str, tuple[Leg, ...]], Done], dict[str, bytes | None]]
@@ -129,29 +81,7 @@ Remember = Callable[[Desk, dict[str, tuple[Leg, ...]], Done], dict[str, bytes | 
 
 def correct_entries(host: Host, ids: Sequence[str], correction: Correction, remember: Remember | None = None) -> Done:
     """The entries should have been otherwise; a held bank line is posted as said."""
-
-    def act(desk: Desk, done: Done) -> tuple[str, dict[str, bytes | None]]:
-        lessons: dict[str, tuple[Leg, ...]] = {}
-        names = []
-        found = matters(desk, ids)
-        for matter in found:
-            if matter.entry is None:
-                names.append(_post_line(desk, matter, correction, done))
-                continue
-            entry = matter.entry
-            made = correct(desk.context, entry.entry_id, correction, desk.by)
-            done.posted += [e.entry_id for e in made.posted]
-            desk.context.note("correct", entry.description[:200], entry.entry_id)
-            _settle(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
-            if entry.reference and made.reclassified:
-                lessons[entry.entry_id] = made.legs
-            names.append(f"{entry.entry_id} {entry.description}")
-        done.siblings = _siblings(desk, found)
-        files = remember(desk, lessons, done) if remember is not None and lessons else {}
-        said = f"correct: {names[0]}" if len(names) == 1 else f"correct: {len(names)} entries"
-        return said, files
-
-    return _decide(host, "queue correct", act)
+    return _decide(host, "queue correct", ids, lambda *_: {"verb": "correct", **written(correction)}, remember)
 
 
 def reject(host: Host, ids: Sequence[str], reason: str, outcome: str | None = None, of: str | None = None) -> Done:
@@ -162,21 +92,86 @@ def reject(host: Host, ids: Sequence[str], reason: str, outcome: str | None = No
     if outcome is not None and outcome not in OUTCOMES:
         raise UsageError(f"{outcome!r} is no outcome", remedy=f"One of {', '.join(OUTCOMES)}.")
     said = " ".join(reason.split())[:500]
+    wish = {"verb": "reject", "reason": said, "outcome": outcome, "of": of}
+    return _decide(host, "queue reject", ids, lambda *_: wish)
 
-    def act(desk: Desk, done: Done) -> str:
-        names = []
-        for matter in matters(desk, ids):
-            if matter.card is not None and matter.card.kind == "question":  # its run does not go on
-                desk.context.note("reject", f"{matter.card.id} {said}")
-                _settle(desk, matter, f"rejected: {said}"[:300], done)
-                names.append(f"{matter.card.title}: {said}")
-                continue
-            entry = _entry(matter)
-            _reject_one(desk, matter, standing(desk.context, entry.entry_id), said, outcome, of, done)
-            names.append(f"{entry.entry_id}: {said}")
-        return f"void: {names[0]}" if len(names) == 1 else f"void: {len(names)} entries: {said}"
 
-    return _decide(host, "queue reject", act)
+def agree(host: Host, ids: Sequence[str], remember: Remember | None = None) -> Done:
+    """Decide the same as another reviewer has, where it takes two. Raises ``UsageError`` where nobody has."""
+
+    def same(desk: Desk, matter: Matter) -> Wish:
+        found = agreements(matter.card.id, matter.card.agreed) if matter.card is not None else []
+        first = found[-1] if found else None
+        if first is None or first.wish.get("verb") not in _VERBS or not first.genuine:
+            raise UsageError(
+                f"nobody has decided about {matter.name} as the first of two", remedy="Decide it: cleared queue show."
+            )
+        if first.key == desk.authority.key.public:
+            raise PolicyError(f"you are the first of two for {matter.name} yourself", remedy="It takes another one.")
+        return first.wish
+
+    return _decide(host, "queue agree", ids, same, remember)
+
+
+def answer(host: Host, text: str, choice: str) -> Done:
+    """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
+
+    def stopped(desk: Desk) -> Card | None:
+        return _stopped(host, desk, text, choice)
+
+    return _decide(host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped)
+
+
+# -- one card or entry ------------------------------------------------------------------------------------------------
+
+
+def _confirm_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+    entry = standing(desk.context, _entry(matter).entry_id)
+    if entry.status in ("user-confirmed", "user-corrected"):
+        raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
+    desk.context.books.set_status(entry.entry_id, "user-confirmed")
+    desk.context.note("confirm", entry.description[:200], entry.entry_id)
+    _settle(desk, matter, "confirmed", done)
+    return f"{entry.entry_id} {entry.description}"
+
+
+def _correct_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+    correction = read(wish)
+    if matter.entry is None:
+        return _post_line(desk, matter, correction, done)
+    entry = matter.entry
+    made = correct(desk.context, entry.entry_id, correction, desk.by)
+    done.posted += [e.entry_id for e in made.posted]
+    desk.context.note("correct", entry.description[:200], entry.entry_id)
+    _settle(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
+    if entry.reference and made.reclassified:
+        done.lessons[entry.entry_id] = made.legs
+    return f"{entry.entry_id} {entry.description}"
+
+
+def _reject_matter(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+    said = str(wish["reason"])
+    if matter.card is not None and matter.card.kind == "question":  # its run does not go on
+        desk.context.note("reject", f"{matter.card.id} {said}")
+        _settle(desk, matter, f"rejected: {said}"[:300], done)
+        return f"{matter.card.title}: {said}"
+    entry = _entry(matter)
+    _reject_one(desk, matter, standing(desk.context, entry.entry_id), said, wish.get("outcome"), wish.get("of"), done)
+    return f"{entry.entry_id}: {said}"
+
+
+def _answer_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+    card, choice = matter.card, str(wish["choice"])
+    choices = choices_of(card) if card is not None else {}
+    if card is None or choice not in choices:
+        known = ", ".join(choices) or "approve, correct or reject"
+        raise UsageError(f"{choice!r} is no answer to {matter.name}", remedy=f"It takes: {known}.")
+    if card.kind == "line":
+        desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
+    done.asked_by_run = card.kind == "question"
+    desk.context.note("answer", f"{card.id} {choice}")
+    _settle(desk, matter, choice, done)
+    return f"{card.title}: {choice}"
 
 
 def _reject_one(
@@ -216,29 +211,6 @@ def choices_of(card: Card) -> dict[str, str]:
     if card.kind == "question":
         return {str(c): "" for c in card.details.get("choices", ())}
     return dict(ANSWERS.get(card.kind, {}))
-
-
-def answer(host: Host, text: str, choice: str) -> Done:
-    """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
-
-    def act(desk: Desk, done: Done) -> str | None:
-        if stopped := _stopped(host, desk, text, choice):
-            done.cards, done.asked_by_run = [stopped.id], True
-            return None
-        [matter] = matters(desk, [text])
-        card = matter.card
-        choices = choices_of(card) if card is not None else {}
-        if card is None or choice not in choices:
-            known = ", ".join(choices) or "approve, correct or reject"
-            raise UsageError(f"{choice!r} is no answer to {text}", remedy=f"It takes: {known}.")
-        if card.kind == "line":
-            desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
-        done.asked_by_run = card.kind == "question"
-        desk.context.note("answer", f"{card.id} {choice}")
-        _settle(desk, matter, choice, done)
-        return f"confirm: {card.title}: {choice}"
-
-    return _decide(host, "queue answer", act)
 
 
 def _stopped(host: Host, desk: Desk, text: str, choice: str) -> Card | None:
@@ -322,19 +294,76 @@ def _settle(desk: Desk, matter: Matter, resolution: str, done: Done) -> None:
         done.entries.append(matter.entry.entry_id)
 
 
+_VERBS: Final[dict[str, tuple[str, Callable[[Desk, Matter, Wish, Done], str]]]] = {
+    "confirm": ("confirm", _confirm_one), "correct": ("correct", _correct_one), "reject": ("void", _reject_matter),
+    "answer": ("confirm", _answer_one),
+}  # fmt: skip
+"""What is done → the beginning of the commit's first line, and how it is staged."""
+
+
 def _decide(
-    host: Host, what: str, act: Callable[[Desk, Done], str | tuple[str, dict[str, bytes | None]] | None]
+    host: Host, what: str, ids: Sequence[str], wish_of: Callable[[Desk, Matter], Wish],
+    remember: Remember | None = None, stopped: Callable[[Desk], Card | None] = lambda _: None,
 ) -> Done:  # fmt: skip
+    """Decide about each as wished, in one commit. What takes two is only recorded where this is the first of them."""
     refuse_in_job()
     done = Done()
 
-    def whole(desk: Desk) -> Decided | None:
-        said = act(desk, done)
-        if said is None:
+    def act(desk: Desk) -> Decided | None:
+        if (card := stopped(desk)) is not None:
+            done.cards, done.asked_by_run = [card.id], True
             return None
-        message, files = said if isinstance(said, tuple) else (said, {})
-        marks = ((UNDOABLE, " ".join([*done.cards, *done.entries])),)
-        return Decided(" ".join(message.split())[:200], files, marks)
+        found, names, waiting, said = matters(desk, ids), [], [], ""
+        for matter in found:
+            wish = wish_of(desk, matter)
+            prefix, one = _VERBS[str(wish["verb"])]
+            name = _by_two(desk, matter, wish, done, one)
+            if name is None:
+                waiting.append(matter.name)
+            else:
+                names.append(name)
+                said = f"{prefix}: {names[0]}" if len(names) == 1 else f"{prefix}: {len(names)} {_things(wish)}"
+        if waiting:
+            done.said.append(_first_said(waiting))
+        done.siblings = _siblings(desk, found) if what == "queue correct" else []
+        files = remember(desk, done.lessons, done) if remember is not None and done.lessons else {}
+        settled, agreed = " ".join([*done.cards, *done.entries]), " ".join(done.agreed)
+        marks = [(key, value) for key, value in ((UNDOABLE, settled), (AGREES, agreed)) if value]
+        return Decided(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
 
-    done.commit = decide(host, what, whole) or ""
+    done.commit = decide(host, what, act) or ""
     return done
+
+
+def _things(wish: Wish) -> str:
+    return f"entries: {wish['reason']}" if wish["verb"] == "reject" else "entries"
+
+
+def _first_said(waiting: Sequence[str]) -> str:
+    shown = ", ".join(waiting[:5]) + (" …" if len(waiting) > 5 else "")
+    return f"It takes two: you are the first for {shown}. Another reviewer decides the same, or: cleared queue agree"
+
+
+def _by_two(
+    desk: Desk, matter: Matter, wish: Wish, done: Done, one: Callable[[Desk, Matter, Wish, Done], str]
+) -> str | None:  # fmt: skip
+    """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
+    right = desk.authority
+    if right.rules.two_person is not None:
+        trial = desk.trial()
+        name = one(trial, matter, wish, Done())
+        effects = right.effects(trial.context)
+        if right.lone(effects):
+            card = matter.card or _asked_again(desk, _entry(matter))
+            if not right.agreed(card, effects):
+                right.agree(desk.context, card, effects, f"{wish['verb']}: {name}", wish)
+                done.agreed.append(card.id)
+                return None
+    return one(desk, matter, wish, done)
+
+
+def _asked_again(desk: Desk, entry: Entry) -> Card:
+    """A card for an entry that has no open one: what the first of two has agreed to is told there."""
+    return Card(card_id("entry", entry.entry_id, "again", desk.context.run_id), "entry",
+                f"{entry.date} {entry.amount} {entry.description[:120]}", iso(desk.context.now), desk.context.run_id,
+                entry.entry_id, details={"description": entry.description, "amount": str(entry.amount)})  # fmt: skip

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.bank import BankLine
@@ -32,6 +33,28 @@ class Correction:
     counterparty: str | None = None
     tags: tuple[str, ...] | None = None
     note: str | None = None
+
+
+def written(correction: Correction) -> dict[str, Any]:
+    """The correction as plain data."""
+    return {
+        "account": correction.account, "lines": [[account, str(amount)] for account, amount in correction.lines],
+        "day": correction.day.isoformat() if correction.day else None, "counterparty": correction.counterparty,
+        "tags": list(correction.tags) if correction.tags is not None else None, "note": correction.note,
+    }  # fmt: skip
+
+
+def read(data: Mapping[str, Any]) -> Correction:
+    """The inverse of ``written``. Raises ``UsageError`` for anything else."""
+    try:
+        day, tags = data["day"], data["tags"]
+        return Correction(
+            data["account"], tuple((int(account), Decimal(amount)) for account, amount in data["lines"]),
+            date.fromisoformat(day) if day else None, data["counterparty"], None if tags is None else tuple(tags),
+            data["note"],
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, InvalidOperation):
+        raise UsageError("that is not readable as a correction", remedy="Say it anew: cleared queue correct.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from cleared.primitives.journal import hold
 from cleared.review.decisions import UNDOABLE, Done
 from cleared.review.entries import withdraw
 from cleared.runs.asking import ended
+from cleared.runs.authority import AGREES, SecondNeeded
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.runs.session import open_books
@@ -40,23 +41,29 @@ def undo(host: Host) -> Done:
     done = Done()
 
     def act(desk: Desk) -> Decided:
-        commit = _last(host)
+        commit = _last(host, desk)
         parent = parent_of(desk.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
         earlier = Snapshot(desk.repo, parent)
         before, _ = open_books(host, CommittedSource(earlier))
         after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
+        names, decision = commit.trailers.get(UNDOABLE, "").split(), commit.trailers["Decision"]
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
-        _refuse_gone_on(host, desk, commit.trailers[UNDOABLE].split())
+        _refuse_gone_on(host, desk, names)
+        for card in commit.trailers.get(AGREES, "").split():
+            desk.context.cards.disagree(card, iso(desk.context.now), desk.by, decision)
         _restore(desk, before, after, months, done)
-        _reopen(desk, commit.trailers[UNDOABLE].split(), commit.trailers["Decision"], done)
+        _reopen(desk, names, decision, done)
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
-        return Decided(said, files, ((UNDOES, commit.trailers["Decision"]), *about))
+        return Decided(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
 
-    commit = decide(host, "queue undo", act)
+    try:
+        commit = decide(host, "queue undo", act)
+    except SecondNeeded as first:  # what was staged has come to nothing
+        return Done(first.commit, agreed=[first.card], said=[f"{first.message}. {first.remedy}"])
     assert commit is not None
     done.commit = commit
     return done
@@ -81,12 +88,15 @@ def _forget(
     return signer.files
 
 
-def _last(host: Host) -> history.CommitInfo:
+def _last(host: Host, desk: Desk) -> history.CommitInfo:
     """The newest decision that can be taken back. Raises ``PolicyError``."""
+    waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
     undone: set[str] = set()
     for commit in history.log(host.root, 2_000, grep="Decision: ", files=True):
         undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
-        if UNDOABLE in commit.trailers and commit.trailers.get("Decision") not in undone:
+        # That the first of two had agreed is past, once the second has.
+        decides = UNDOABLE in commit.trailers or waiting & set(commit.trailers.get(AGREES, "").split())
+        if decides and commit.trailers.get("Decision") not in undone:
             if history.is_pushed(host.root, commit.id):
                 raise PolicyError(
                     f"the last decision ({commit.subject}) was pushed already",

@@ -11,10 +11,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from cleared.cards import store
+from cleared.cards import age, store
 from cleared.cards.model import KINDS, Card
 from cleared.errors import ClearedError, UsageError
 from cleared.ledger.bank import BankLine, ImportRecord, normalise
@@ -36,6 +37,7 @@ _NAMES: Final = {
     "entry": "Entry to confirm", "line": "Bank line on hold", "proposal": "Proposal", "question": "Question",
     "failed_run": "Failed run", "bad_file": "Unreadable file", "duplicate_file": "Rows that came before",
     "near_match": "Look-alike rows", "revision": "Amount changed by the bank", "balance_gap": "Gap in the balance",
+    "damage": "Damage found by a check", "agreement": "Takes two reviewers",
 }  # fmt: skip
 
 
@@ -65,7 +67,7 @@ class Choice:
     """Something that can be done about a card. ``verb`` is what ``cleared.tui.acts`` knows."""
 
     verb: str
-    """confirm | correct | reject | answer | approve | decline | retry"""
+    """confirm | correct | reject | agree | answer | approve | decline | retry"""
     label: str
     value: str = ""
     """The answer, where the verb is answer."""
@@ -141,6 +143,8 @@ class Picture:
     name: str
     cards: dict[str, Card]
     """The open ones, oldest first."""
+    overdue: Mapping[str, int]
+    """Cards that have waited for ``review.remind_after`` → whole days."""
     entries: dict[str, Entry]
     chart: Chart
     banks: Mapping[str, int]
@@ -170,10 +174,17 @@ def look(host: Host) -> Picture:
         lines = {line.line_id: (account, line) for account in bank.accounts() for line in bank.account_lines(account)
                  if line.line_id in wanted}  # fmt: skip
         return Picture(
-            head, host.config.business.name, cards, entries, books.chart, dict(host.ledger_accounts), lines,
+            head, host.config.business.name, cards, _overdue(host, cards.values()), entries, books.chart,
+            dict(host.ledger_accounts), lines,
             {ref: bank.posted(ref) for ref in wanted},
             {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
         )  # fmt: skip
+
+
+def _overdue(host: Host, cards: Iterable[Card]) -> dict[str, int]:
+    now = host.clock.now()
+    late = age.overdue(cards, now, host.config.review.remind_after)
+    return {card.id: (age.waited(card, now) or timedelta()).days for card in late}
 
 
 # -- one card ---------------------------------------------------------------------------------------------------------
@@ -214,6 +225,9 @@ def show(picture: Picture, identity: str) -> Shown:
         raise UsageError(f"there is no open card {identity!r}", remedy="cleared queue list shows them.")
     listed = row(picture, card)
     heading = _NAMES.get(card.kind) or KINDS.get(card.kind, card.kind.replace("_", " "))
+    if identity in picture.overdue:
+        days = picture.overdue[identity]
+        heading += f", waiting for {days} day{'' if days == 1 else 's'}" if days else ", waiting for long"
     covered = group(picture, identity)
     return Shown(
         card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)), choices(card),
@@ -224,19 +238,22 @@ def show(picture: Picture, identity: str) -> Shown:
 
 def choices(card: Card) -> tuple[Choice, ...]:
     """What can be done about this kind of card; the first is what ``a`` does."""
+    first = (Choice("agree", f"Agree with {card.agreed[-1].get('by')}"),) if card.agreed else ()
     if card.kind == "entry":
         return (Choice("confirm", "Confirm as it is"), Choice("correct", "Correct the account"),
-                Choice("reject", "Reject"))  # fmt: skip
+                Choice("reject", "Reject"), *first)  # fmt: skip
     if card.kind == "proposal":
         return Choice("approve", "Approve: it becomes live"), Choice("decline", "Reject")
     given = tuple(Choice("answer", f"{k}: {v}" if v else k, k) for k, v in choices_of(card).items())
     if card.kind == "line":
-        return Choice("correct", "Post it to an account"), *given
+        return Choice("correct", "Post it to an account"), *given, *first
     return (*given, Choice("retry", "Run it again now")) if card.kind == "failed_run" else given
 
 
 def _sections(picture: Picture, card: Card) -> Iterable[Section]:
     details = card.details
+    for each in card.agreed[-1:]:
+        yield Section("The first of two", (f"{each.get('by')} decided: {each.get('says')}", f"at {each.get('at')}"))
     if card.kind in ("entry", "line"):
         yield from _bookkeeping(picture, card)
     elif card.kind == "proposal":

@@ -84,6 +84,7 @@ def card_data(card: Card) -> dict[str, Any]:
         "created_at": card.created_at, "run_id": card.run_id, "agent": card.agent,
         "details": to_json(dict(card.details)),
         "resolved_at": card.resolved_at, "resolved_by": card.resolved_by, "resolution": card.resolution,
+        "agreed": [{k: a.get(k) for k in ("by", "at", "says")} for a in card.agreed],
     }  # fmt: skip
 
 

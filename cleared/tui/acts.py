@@ -78,6 +78,8 @@ class Acts:
         if verb == "reject":
             done = decisions.reject(host, ids, wish.reason, wish.outcome, wish.of)
             return self._told("Rejected", wish, done)
+        if verb == "agree":
+            return self._told("Agreed", wish, app.agree(host, ids))
         if verb == "answer":
             done, run = app.answer(host, ids[0], wish.choice.value)
             if run is not None:
@@ -90,13 +92,17 @@ class Acts:
     def _told(self, what: str, wish: Wish, done: Done) -> Said:
         self._later.clear()
         more = f", posted {', '.join(done.posted[:3])}{' …' if len(done.posted) > 3 else ''}" if done.posted else ""
-        return Said(". ".join([f"{what}: {wish.about}{more}", *done.said]), True, wish.cards, tuple(done.siblings))
+        settled = tuple(c for c in wish.cards if c not in done.agreed)
+        said = [f"{what}: {wish.about}{more}"] if settled or not done.agreed else []
+        return Said(". ".join([*said, *done.said]), True, settled, tuple(done.siblings))
 
     def _undo(self, host: Host) -> Said:
         if self._later:
             said = self._later.pop()
             raise PolicyError(f"{said} is not taken back here", remedy="u again takes back the decision before it.")
         done = undo(host)
+        if done.agreed:
+            return Said(". ".join(done.said), True)
         names = ", ".join(done.entries or done.cards)
         return Said(f"Taken back: {names or 'the last decision'}", True, tuple(done.cards))
 

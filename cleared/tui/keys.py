@@ -13,6 +13,7 @@ KEYS: Final = (
     ("s", "skip", "Skip: the card goes to the end of the list"),
     ("g", "group", "Group: one decision for all cards of this vendor and account, after showing them"),
     ("1-9", "answer", "Give the answer of that number"),
+    ("w", "agree", "Agree with the first of two reviewers: decide just the same"),
     ("t", "retry", "Try again: run a failed agent once more"),
     ("o", "code", "Code: the script at the line that made the entry, or a proposal's changes"),
     ("f", "file", "File: the bank file, at its row"),
@@ -22,13 +23,17 @@ KEYS: Final = (
     ("q", "quit", "Quit; nothing is lost, what is left waits"),
 )
 
+_VERBS: Final = {
+    "a": ("confirm", "approve"), "c": ("correct",), "r": ("reject", "decline"), "t": ("retry",), "w": ("agree",),
+}  # fmt: skip
+
 
 def by_key(card: Shown, key: str) -> Choice | None:
     """The choice that a key makes of this card, if it has one."""
     answers = [c for c in card.choices if c.verb == "answer"]
     if key.isdecimal():
         return answers[int(key) - 1] if 0 < int(key) <= len(answers) else None
-    verbs = {"a": ("confirm", "approve"), "c": ("correct",), "r": ("reject", "decline"), "t": ("retry",)}.get(key, ())
+    verbs = _VERBS.get(key, ())
     for choice in card.choices:
         if choice.verb in verbs:
             return choice
@@ -41,7 +46,7 @@ def by_key(card: Shown, key: str) -> Choice | None:
 def offers(card: Shown) -> list[tuple[str, str]]:
     """The keys that do something to this card, with what they do, in the order of their use."""
     found: list[tuple[str, str]] = []
-    for key in "acrt":
+    for key in "acrwt":
         choice = by_key(card, key)
         if choice is not None:
             found.append((key, choice.label))

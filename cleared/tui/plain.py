@@ -143,7 +143,8 @@ class Plain:
         self.picture = view.look(self.acts.open())
         if said.ok:
             undone = wish.choice.verb == "undo"
-            self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(wish.cards)
+            self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
+            self.skipped += [i for i in wish.cards if i not in said.cards]  # it waits for another reviewer
             self.first = next((i for i in said.cards if undone and i in self.picture.cards), None)
         more = [i for i in said.siblings if i in self.picture.cards]
         if more and wish.correction is not None and wish.correction.account is not None:

@@ -76,7 +76,7 @@ class ReviewApp(App[None]):
     Look .pane { overflow-x: auto; scrollbar-size-horizontal: 1; height: 1fr; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(k, f"choose('{k}')") for k in "acrt123456789"),
+        *(Binding(k, f"choose('{k}')") for k in "acrtw123456789"),
         Binding("s", "skip"), Binding("g", "group"), Binding("o", "code"), Binding("f", "file"), Binding("u", "undo"),
         Binding("equals_sign", "same"), Binding("question_mark", "help"), Binding("q", "leave"),
         Binding("down,j", "move(1)"), Binding("up,k", "move(-1)"), Binding("home", "move(-1000000)"),
@@ -200,7 +200,7 @@ class ReviewApp(App[None]):
             said = await asyncio.to_thread(self.acts.do, wish)
             self.waiting -= 1
             self._went(wish, said)
-            if not said.ok or wish.choice.verb == "undo" or self.wishes.empty():
+            if len(said.cards) < len(wish.cards) or wish.choice.verb == "undo" or self.wishes.empty():
                 await self._look_again()
             self._release(wish, said)
             if wish.choice.verb == "undo" and said.ok:
@@ -215,7 +215,7 @@ class ReviewApp(App[None]):
         if not said.ok:
             return
         undone = wish.choice.verb == "undo"
-        self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(wish.cards)
+        self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
         if said.siblings and wish.correction is not None and wish.correction.account is not None:
             self.same = Wish(wish.choice, said.siblings, f"{len(said.siblings)} cards", wish.correction)
             self.said += f". {len(said.siblings)} more like it: = corrects them the same way"
@@ -226,8 +226,11 @@ class ReviewApp(App[None]):
             self.pending[identity] -= 1
             if not self.pending[identity]:
                 del self.pending[identity]
-            if said.ok and wish.choice.verb != "undo":
+            if identity in said.cards and wish.choice.verb != "undo":
                 self.picture.cards.pop(identity, None)
+            elif said.ok and identity in self.order:  # the first of two has decided: it waits for somebody else
+                self.order.remove(identity)
+                self.order.append(identity)
         self._list()
 
     async def _look_again(self) -> None:

@@ -1,0 +1,300 @@
+"""Who really decided what: every commit since there are reviewers, against the rules that held before it.
+
+Works on any clone: keys and rules are in the commits. What a commit says of itself (its trailers) is believed only as
+far as its signature goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.approvals.authority import (
+    KEY,
+    OPEN,
+    SIGNATURE,
+    Rules,
+    agreements,
+    commit_payload,
+    first_of_two,
+    rules_in,
+)
+from cleared.approvals.effects import Effect, between, of_rules
+from cleared.approvals.keys import verify
+from cleared.approvals.record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, Record, parsed
+from cleared.cards import store
+from cleared.errors import WorkspaceError
+from cleared.ledger.violations import Violation
+from cleared.runs.host import Host
+from cleared.runs.session import open_books
+from cleared.runs.source import CommittedSource
+from cleared.vcs import Repository, Snapshot
+
+if TYPE_CHECKING:
+    from cleared.vcs.history import CommitInfo
+
+ACCEPTS: Final = "Accepts"
+_ASKED: Final = ("question", "entry", "line")
+"""Cards that only a person answers."""
+
+
+def signer(repo: Repository, commit: CommitInfo, workspace: str) -> str:
+    """The key that a commit is signed with, with a signature that is its own; else empty. ``commit``: with its files.
+
+    Raises ``WorkspaceError`` where the commit before it is not in this clone.
+    """
+    key, signature, before = commit.trailers.get(KEY, ""), commit.trailers.get(SIGNATURE, ""), parents(repo, commit.id)
+    if not key or not signature or len(before) != 1:
+        return ""
+    after = Snapshot(repo, commit.id)
+    files: dict[str, bytes | None] = {}
+    for path in commit.files or ():
+        entry = after.entry(path)
+        if entry is not None and not entry.is_file:
+            return ""
+        files[path] = after.read(path)
+    payload = commit_payload(workspace, before[0], commit.subject, commit.trailers, files)
+    return key if verify(key, signature, payload) else ""
+
+
+def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
+    """Whose signature a decision's commit has, by the name that the rules before it had for the key; else empty."""
+    from cleared.vcs import history
+
+    commit = history.commit_info(host.root, commit_id)
+    try:
+        before = parents(repo, commit_id)
+        known = Snapshot(repo, before[0]) if len(before) == 1 else None
+        if known is None or KEY not in commit.trailers:
+            return ""
+        return _rules(known).reviewers.get(signer(repo, commit, _workspace(known)), "")
+    except WorkspaceError:
+        return ""
+
+
+def parents(repo: Repository, commit: str) -> list[str]:
+    """The ids of the commits before one."""
+    _, data = repo.object(commit)
+    lines = data.split(b"\n\n", 1)[0].split(b"\n")
+    return [line[7:].decode("ascii") for line in lines if line.startswith(b"parent ")]
+
+
+def unauthorised(host: Host, repo: Repository) -> list[Violation]:
+    """What was decided since there are reviewers, and not by them, or by one where it takes two."""
+    from cleared.vcs import history
+
+    first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _names_somebody(repo, c)), None)
+    if first is None:
+        return []
+    roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
+    commits = history.commits_touching(host.root, roots, since=first.id)[::-1]
+    begun = Snapshot(repo, first.id)
+    judge = _Judge(host, repo, _workspace(begun), _rules(begun))
+    judge.known[begun.read(CONFIG) or b""] = judge.rules
+    found: list[Violation] = []
+    answered: set[str] = set()
+    unsigned: list[tuple[CommitInfo, Violation]] = []
+    for commit in commits:
+        try:
+            case = judge.look(commit)
+        except (WorkspaceError, ValueError) as error:
+            found.append(_violation(commit, f"it cannot be judged: {error}", "Restore what it damaged."))
+            continue
+        if case.signed:
+            answered |= set(commit.trailers.get(ACCEPTS, "").split("\n"))
+        unsigned += [(commit, v) for v in case.unsigned]
+        found += case.alone
+    return found + [v for commit, v in unsigned if commit.id not in answered]
+
+
+@dataclass(slots=True)
+class _Case:
+    """One commit: ``unsigned``: what a reviewer can still answer for; ``alone``: what takes two, or cannot be."""
+
+    signed: bool
+    unsigned: list[Violation] = field(default_factory=list)
+    alone: list[Violation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Judge:
+    host: Host
+    repo: Repository
+    workspace: str
+    rules: Rules
+    known: dict[bytes, Rules] = field(default_factory=dict)
+    """Records of the policy that were made by those who may → the rules they set."""
+
+    def look(self, commit: CommitInfo) -> _Case:
+        after = Snapshot(self.repo, commit.id)
+        try:
+            before = [Snapshot(self.repo, parent) for parent in parents(self.repo, commit.id)]
+        except WorkspaceError:  # a shallow clone ends here
+            before = []
+        if not before:
+            return _Case(False)
+        base = before[0]
+        rules = self.known.get(base.read(CONFIG) or b"", self.rules)
+        key = signer(self.repo, commit, self.workspace)
+        case = _Case(key in rules.reviewers)
+        is_run = "Run" in commit.trailers and "Decision" not in commit.trailers
+        effects = self._effects(commit, before, after)
+        changed = self._policy(commit, before, after, rules, case)
+        deeds = [e for e in effects if not is_run or e.is_decided]
+        rest = () if case.signed else self._beside(commit, base, after, is_run, merged=len(before) > 1)
+        if rules.restricted and not case.signed:
+            what = [*([f"decided {_count(deeds)}"] if deeds else []), *rest]
+            if ACCEPTS in commit.trailers:
+                what.append("answers for another commit")
+            if what:
+                case.unsigned.append(self._unsigned(commit, what))
+        heavy = [e for e in effects if rules.takes_two(e.weight) and (not is_run or _settles(e))]
+        heavy += changed
+        if heavy:
+            self._two(commit, base, rules, key if case.signed else "", [*effects, *changed], heavy, case)
+        return case
+
+    def _effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
+        layout = self.host.layout
+        months = [m for m in map(layout.journal_month, commit.files or ()) if m is not None]
+        if not months and layout.outcomes not in (commit.files or ()):
+            return []
+        books, bank = open_books(self.host, CommittedSource(after))
+        found: list[Effect] | None = None
+        for each in before:  # a merge has done what none of its parents had
+            earlier, _ = open_books(self.host, CommittedSource(each))
+            made = between(earlier, books, bank, months)
+            if found is None:
+                found = made
+            else:
+                names = {_result(e) for e in made}
+                found = [e for e in found if _result(e) in names]
+        return found or []
+
+    def _policy(
+        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: Rules, case: _Case
+    ) -> list[Effect]:  # fmt: skip
+        """Judge the records of approval that the commit brings; other rules of who may decide, if it sets such."""
+        changed: list[Effect] = []
+        for path in commit.files or ():
+            inherited = [each.read(path) for each in before]
+            data = after.read(path)
+            if data in inherited or not path.startswith(f"{FOLDER}/"):
+                continue
+            record = parsed(data)
+            good = record is not None and record.genuine and record.workspace == self.workspace
+            if path == CONFIG:
+                if record is None or not good or record.key not in rules.reviewers:
+                    said = "it changed the approved settings, which no reviewer has approved"
+                    case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before it."))
+                    continue
+                self.known[data or b""] = rules_in(record.policy)
+                changed += _other_rules(record, rules, parsed(inherited[0]))
+            elif record is not None and good and record.key not in rules.reviewers and not path.endswith(QUARANTINED):
+                said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
+                case.unsigned.append(_violation(commit, said, "Look at it (git show); have it approved by a reviewer."))
+        return changed
+
+    def _beside(
+        self, commit: CommitInfo, base: Snapshot, after: Snapshot, is_run: bool, merged: bool
+    ) -> Iterator[str]:  # fmt: skip
+        """What else an unsigned commit does that is for a person to decide."""
+        if merged:  # append-only files of two clones, joined; what they hold was judged where it was made
+            return
+        layout = self.host.layout
+        if layout.periods in (commit.files or ()):
+            yield "closed or reopened a period"
+        by_agent = commit.trailers.get("Agent") if is_run else None
+        resolved = [e for e in self._resolves(commit, base, after) if e.get("by") != by_agent or by_agent is None]
+        if not resolved:
+            return
+        cards = store.load(CommittedSource(after), layout.queue_dir)
+        for event in resolved:
+            card = cards.get(str(event.get("id")))
+            if card is None or card.kind not in _ASKED:
+                continue
+            then, said = card.details.get("on_timeout"), str(event.get("resolution"))
+            as_asked = (then == "default" and said == card.details.get("default")) or (
+                then == "reject" and said.startswith("rejected: ")
+            )
+            if not (card.kind == "question" and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked):
+                yield f"answered the card {card.id}"
+
+    def _resolves(self, commit: CommitInfo, base: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
+        for path in commit.files or ():
+            if not path.startswith(f"{self.host.layout.queue_dir}/") or not path.endswith(store.SUFFIX):
+                continue
+            old = set((base.read(path) or b"").splitlines())
+            for line in (after.read(path) or b"").splitlines():
+                if line not in old and b"resolve" in line:
+                    event = json.loads(line)
+                    if isinstance(event, dict) and event.get("event") == "resolve":
+                        yield event
+
+    def _two(
+        self, commit: CommitInfo, base: Snapshot, rules: Rules, key: str, effects: list[Effect], heavy: list[Effect],
+        case: _Case,
+    ) -> None:  # fmt: skip
+        marks, covered = {e.mark for e in effects}, set[str]()
+        cards = store.load(CommittedSource(base), self.host.layout.queue_dir).values() if key else ()
+        for card in cards:
+            if card.status != "open" or not card.agreed:
+                continue
+            found = agreements(card.id, card.agreed)
+            covers = found[-1].covers if found else ()
+            if set(covers) <= marks and first_of_two(found, covers, rules, self.workspace, key) is not None:
+                covered |= set(covers)
+        alone = [e for e in heavy if e.mark not in covered]
+        if alone:
+            names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
+            said = f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
+            case.alone.append(_violation(commit, said, "Reverse it with new entries, decided by two."))
+
+    def _unsigned(self, commit: CommitInfo, what: list[str]) -> Violation:
+        return _violation(
+            commit, f"it {' and '.join(what)}, without a reviewer's signature",
+            f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say, as a reviewer, "
+            f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
+        )  # fmt: skip
+
+
+def _violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
+    by = commit.trailers.get("By") or commit.author
+    return Violation("authority", f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {by}): {said}", remedy)
+
+
+def _settles(effect: Effect) -> bool:
+    """What no run may do where it takes two."""
+    return effect.entry is not None and effect.entry.status in ("auto-confirmed", "voided")
+
+
+def _result(effect: Effect) -> object:
+    """What is there afterwards, whatever was before."""
+    return (effect.entry.entry_id, effect.entry) if effect.entry is not None else effect.mark
+
+
+def _count(effects: list[Effect]) -> str:
+    names = sorted({e.entry.entry_id for e in effects if e.entry is not None})
+    return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} bank lines"
+
+
+def _other_rules(record: Record, rules: Rules, before: Record | None) -> list[Effect]:
+    new = rules_in(record.policy)
+    if new == rules or rules.two_person is None:
+        return []
+    return [of_rules(new.reviewers, new.two_person, before.id if before is not None else "")]
+
+
+def _rules(snapshot: Snapshot) -> Rules:
+    record = parsed(snapshot.read(CONFIG))
+    return rules_in(record.policy) if record is not None else OPEN
+
+
+def _workspace(snapshot: Snapshot) -> str:
+    return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+
+
+def _names_somebody(repo: Repository, commit: CommitInfo) -> bool:
+    return _rules(Snapshot(repo, commit.id)).restricted
