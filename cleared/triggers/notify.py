@@ -279,16 +279,18 @@ def _load(path: Path) -> _State:
             )
             for w in data["outbox"]
         ]  # fmt: skip
-        for w in outbox:
-            _time(w.message.at)
-            if not isinstance(w.message.data, dict):
+        for message in (w.message for w in outbox):
+            _time(message.at)
+            texts = (message.key, message.kind, message.subject)
+            if not isinstance(message.data, dict) or not all(isinstance(text, str) for text in texts):
                 return _State()
         failures = [{key: str(f[key]) for key in ("run_id", "agent", "cause", "at")} for f in data["failures"]]
         for f in failures:
             _time(f["at"])
         return _State(
             data["digest_at"] and _time(data["digest_at"]), data["failures_at"] and _time(data["failures_at"]),
-            failures, int(data["more"]), outbox, data["last_sent_at"], data["last_error"],
+            failures, int(data["more"]), outbox, data["last_sent_at"] and _time(data["last_sent_at"]),
+            data["last_error"] and harmless(data["last_error"]),
         )  # fmt: skip
     except (WorkspaceError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _State()

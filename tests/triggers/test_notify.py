@@ -48,6 +48,13 @@ def by_mail(ws: Workspace, server: MailServer, *more: str) -> None:
     )  # fmt: skip
 
 
+WRONG = json.dumps(
+    {"digest_at": None, "failures_at": None, "failures": [], "more": 0, "last_sent_at": None, "last_error": {}, "outbox": [
+        {"message": {"key": 1, "kind": [], "subject": {}, "lines": [], "at": "2025-02-10T02:00:00Z", "data": {}},
+         "attempts": 0, "next": "2025-02-10T02:00:00Z"}]}
+).encode()  # fmt: skip
+
+
 class Command:
     """A program outside the workspace that keeps what it is given."""
 
@@ -314,7 +321,8 @@ def test_what_was_told_before_a_kill_is_sent_after_it(ws: Workspace, command: Co
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"[]", b"{", b'{"outbox": 1}', b"\xff\xfe", b"[" * 100_000, b"null", b'{"failures": [{}]}', None]
+    "damage",
+    [b"", b"[]", b"{", b'{"outbox": 1}', b"\xff\xfe", b"[" * 100_000, b"null", b'{"failures": [{}]}', WRONG, None],
 )
 def test_a_damaged_state_begins_anew(ws: Workspace, command: Command, damage: bytes | None) -> None:
     path = ws.root / ".cleared/notify.json"
@@ -601,6 +609,15 @@ def test_an_edit_takes_effect_when_it_is_approved(posted: Workspace, command: Co
     box.failed("run-2", "ingest", "no", NIGHT)
     box.tick(NIGHT + HOUR)
     assert len(command.messages) == 1 and "false: exit code 1" in box.state()["last_error"]
+
+
+def test_the_password_needs_no_approval_and_stays_beside_a_policy_that_waits(ws: Workspace) -> None:
+    ws.config(f"notifications.smtp_password={PASSWORD}")
+    ws.put("config.yaml", ws.read("config.yaml").replace("auto_confirm: 0.95", "auto_confirm: 0.1"))
+    host = open_workspace(ws.root)
+    assert host.policy is not None and [key for key, *_ in host.policy.waiting] == ["thresholds.auto_confirm"]
+    assert host.config.notifications.smtp_password == PASSWORD and host.config.thresholds.auto_confirm == 0.95
+    assert host.redactor.text(f"a {PASSWORD} b") == "a [redacted] b"
 
 
 @pytest.mark.parametrize(
