@@ -306,5 +306,11 @@ def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
         rows.append(("approval", (found["approval"] or {}).get("why")))
     else:
         rows.append(("decided by", found["by"]))
-    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}") for d in found["decisions"]]
+    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}{_signed(d['signed'])}") for d in found["decisions"]]
     return rows
+
+
+def _signed(by: str | None) -> str:
+    if by is None:
+        return ""
+    return f" (signed by {by})" if by else " (its signature is wrong: cleared journal check)"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from cleared.approvals.effects import weight
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.errors import Place, PrimitiveError
@@ -15,6 +16,7 @@ from cleared.ledger.bank import BankLine
 from cleared.ledger.books import Books
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.posting import post
+from cleared.primitives import two
 from cleared.primitives.context import Context
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
@@ -144,6 +146,9 @@ def _post(
     log: bool = True,
 ) -> EntryRef:
     _script_status(status)
+    both = status == "auto-confirmed" and two.takes_two(ctx, two.amount(ctx, legs, reference or ""))
+    if both:
+        status = "pending-review"
     entry, duplicate = post(
         ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
         reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
@@ -151,6 +156,8 @@ def _post(
     )  # fmt: skip
     if not duplicate:
         ctx.budget.charge(entry)
+    if both and not duplicate:
+        two.ask(ctx, entry)
     ctx.last_was_duplicate = duplicate
     ctx.last_entry = None if duplicate else entry.entry_id
     if log and not duplicate:
@@ -214,8 +221,15 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     """Void an entry: a reversing entry is posted and the original marked ``voided``; both stay.
 
     The reversal is dated as the original, or on the first open day where that period is closed. A bank line the
-    entry posted is open again: it is held and gets a card. Gives the reversal.
+    entry posted is open again: it is held and gets a card. Gives the reversal. Refused: an amount that takes two
+    reviewers (``thresholds.two_person``).
     """
+    entry = ctx.books.existing(entry_id)
+    if two.takes_two(ctx, weight(entry, ctx.books, ctx.bank)):
+        raise PrimitiveError(
+            f"{entry.entry_id} is of an amount that only two reviewers void", place=Place(field="entry_id"),
+            remedy="Ask them: queue_add_review(entry_id, …).",
+        )  # fmt: skip
     return void(ctx, entry_id, reason)
 
 
@@ -249,8 +263,16 @@ def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
 
 @primitive(effect=Effect.STAGE, grant=WRITE)
 def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> EntryRef:
-    """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people."""
+    """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people.
+
+    What takes two reviewers (``thresholds.two_person``) stays as it is, and gets a card.
+    """
     _script_status(status)
+    known = ctx.books.existing(entry_id)
+    if status == "auto-confirmed" and two.takes_two(ctx, weight(known, ctx.books, ctx.bank)):
+        if known.status == "pending-review":
+            two.ask(ctx, known)
+        return _ref(known)
     entry = ctx.books.set_status(entry_id, status)
     ctx.note("journal_update_status", status, entry.entry_id)
     return _ref(entry)

@@ -63,7 +63,7 @@ def undo(host: Host) -> Done:
     try:
         commit = decide(host, "queue undo", act)
     except SecondNeeded as first:  # what was staged has come to nothing
-        return Done(first.commit, agreed=[first.card], said=[f"{first.message}. {first.remedy}"])
+        return Done(first.commit, agreed=[first.card], said=[f"I{first.message[1:]}. {first.remedy}"])
     assert commit is not None
     done.commit = commit
     return done

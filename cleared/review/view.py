@@ -225,9 +225,6 @@ def show(picture: Picture, identity: str) -> Shown:
         raise UsageError(f"there is no open card {identity!r}", remedy="cleared queue list shows them.")
     listed = row(picture, card)
     heading = _NAMES.get(card.kind) or KINDS.get(card.kind, card.kind.replace("_", " "))
-    if identity in picture.overdue:
-        days = picture.overdue[identity]
-        heading += f", waiting for {days} day{'' if days == 1 else 's'}" if days else ", waiting for long"
     covered = group(picture, identity)
     return Shown(
         card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)), choices(card),
@@ -268,6 +265,9 @@ def _sections(picture: Picture, card: Card) -> Iterable[Section]:
             yield Section(f"If you answer {choice}", tuple(_future(details.get("futures", {}).get(choice))))
     else:
         yield from _plain(details)
+    if card.id in picture.overdue:
+        days = picture.overdue[card.id]
+        yield Section("Waiting", (f"for {days} day{'' if days == 1 else 's'}" if days else f"since {card.created_at}",))
 
 
 def _bookkeeping(picture: Picture, card: Card) -> Iterable[Section]:

@@ -10,6 +10,7 @@ import contextlib
 import re
 from typing import Any
 
+from cleared.approvals.authority import KEY
 from cleared.approvals.standing import Approvals
 from cleared.clock import iso
 from cleared.errors import ClearedError, UsageError
@@ -24,6 +25,7 @@ from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import open_books
+from cleared.runs.signatures import signed_by
 from cleared.runs.source import CommittedSource
 from cleared.runs.trace import Traces
 from cleared.vcs import Repository, Snapshot, history
@@ -159,7 +161,8 @@ def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
 
 
 def _decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
-    """What people decided of it since, oldest first."""
+    """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
+    it is wrong, None where there is none."""
     found = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
     for commit in history.log(host.root, None, grep=entry.entry_id):
@@ -167,6 +170,6 @@ def _decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any
         if "Decision" in commit.trailers and any(whole.search(text) for text in said):
             found.append(
                 {"commit": commit.id, "by": commit.trailers.get("By"), "at": commit.trailers.get("Clock"),
-                 "what": commit.subject}
+                 "what": commit.subject, "signed": signed_by(host, repo, commit.id) if KEY in commit.trailers else None}
             )  # fmt: skip
     return found[::-1]
