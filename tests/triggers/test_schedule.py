@@ -119,6 +119,9 @@ def test_C2_every_hour_goes_by_elapsed_time(expression: str) -> None:
         # Back over midnight: 7 November 2010 at 00:01 (-2:30) is 23:01 of the 6th (-3:30).
         ("America/St_Johns", "@daily", "2010-11-06T00:00", 60, ["06T02:30", "07T02:30", "08T03:30"]),
         ("America/St_Johns", "30 23 * * *", "2010-11-06T12:00", 48, ["07T02:00", "08T03:00"]),
+        # Forward for a week only, at midnight: on 8 October 2000 at 03:00 UTC, back on the 15th at 02:00 UTC.
+        ("America/Recife", "@daily", "2000-10-07T00:00", 216,
+         ["07T03:00", "08T03:00", *(f"{day:02}T02:00" for day in range(9, 15)), "15T03:00"]),
         # Two hours.
         ("Antarctica/Troll", "30 1 * * *", "2026-03-28T12:00", 48, ["29T01:00", "29T23:30"]),
         ("Antarctica/Troll", "30 2 * * *", "2026-10-24T12:00", 48, ["25T00:30", "26T02:30"]),
@@ -126,6 +129,8 @@ def test_C2_every_hour_goes_by_elapsed_time(expression: str) -> None:
 )  # fmt: skip
 def test_C2_odd_zones(zone: str, expression: str, after: str, hours: float, expected: list[str]) -> None:
     assert fires(expression, zone, after, hours) == expected
+    for instant in Schedule(expression, zone).between(at(after), at(after) + hours * HOUR):
+        assert Schedule(expression, zone).next(instant - timedelta(microseconds=1)) == instant
 
 
 # --- the calendar ---------------------------------------------------------------------------------------------------
