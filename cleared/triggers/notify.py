@@ -87,9 +87,10 @@ class Notifier:
         """A run failed. It is on disk when this returns (where the disk takes it); ``tick`` says when to send."""
         if not _on(self.host.config.notifications) or not self.host.config.notifications.on_failure:
             return
-        told = {"run_id": run_id, "agent": agent, "cause": self.host.redactor.text(cause)[:1_000], "at": iso(at)}
+        told = self.host.redactor.data({"run_id": run_id, "agent": agent, "cause": cause, "at": iso(at)})
+        told["cause"] = told["cause"][:1_000]
         with self._lock:
-            if any(f["run_id"] == run_id for f in self._state.failures):
+            if any(f["run_id"] == told["run_id"] for f in self._state.failures):
                 return
             if len(self._state.failures) < _MAX_LISTED:
                 self._state.failures.append(told)

@@ -49,7 +49,8 @@ def by_mail(ws: Workspace, server: MailServer, *more: str) -> None:
 
 
 WRONG = json.dumps(
-    {"digest_at": None, "failures_at": None, "failures": [], "more": 0, "last_sent_at": None, "last_error": {}, "outbox": [
+    {"digest_at": None, "failures_at": None, "failures": [], "more": 0, "last_sent_at": None, "last_error": {},
+     "outbox": [
         {"message": {"key": 1, "kind": [], "subject": {}, "lines": [], "at": "2025-02-10T02:00:00Z", "data": {}},
          "attempts": 0, "next": "2025-02-10T02:00:00Z"}]}
 ).encode()  # fmt: skip
@@ -454,8 +455,11 @@ def test_i1_the_password_is_nowhere_but_in_the_configuration(ws: Workspace, serv
     ws.config("notifications.sender=you@example.com")
     approved = ws.ok("config", "approve")
     box = notifier(ws)
+    kept = ws.root / ".cleared/notify.json"
     box.failed(f"run-{PASSWORD}", f"a-{PASSWORD}", f"b {PASSWORD}", NIGHT)
+    assert PASSWORD not in kept.read_text()
     box.tick(NIGHT + MINUTE)
+    assert PASSWORD not in kept.read_text() and "[redacted]" in kept.read_text()
     assert "535 no: [redacted] is wrong" in box.state()["last_error"]
     server.password = PASSWORD
     box.tick(NIGHT + HOUR)
@@ -618,6 +622,18 @@ def test_the_password_needs_no_approval_and_stays_beside_a_policy_that_waits(ws:
     assert host.policy is not None and [key for key, *_ in host.policy.waiting] == ["thresholds.auto_confirm"]
     assert host.config.notifications.smtp_password == PASSWORD and host.config.thresholds.auto_confirm == 0.95
     assert host.redactor.text(f"a {PASSWORD} b") == "a [redacted] b"
+
+
+def test_i1_of_a_password_in_a_text_that_is_cut_short_nothing_is_left(ws: Workspace, command: Command) -> None:
+    """I1: nor of one in the title of a card."""
+    ws.config(f"notifications.smtp_password={PASSWORD}")
+    name = "x" * 140 + PASSWORD
+    ws.put("config.yaml", ws.read("config.yaml").replace("name: Acme", f"name: {name}"))
+    box = notifier(ws)
+    box.failed("run-1", "ingest", "no", NIGHT)
+    box.tick(NIGHT + MINUTE)
+    (message,) = command.messages
+    assert message["business"] == "x" * 140 + "[redacted]" and PASSWORD[:5] not in json.dumps(message)
 
 
 @pytest.mark.parametrize(
