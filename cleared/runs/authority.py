@@ -80,6 +80,11 @@ class Authority:
             self._key = own
         return self._key
 
+    def must_be_a_reviewers(self) -> None:
+        """Raises ``PolicyError`` where a person decides who is no reviewer."""
+        if self.person and self.rules.restricted:
+            _ = self.key
+
     def effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """What the draft would do that somebody must have the right to."""
         found = drafted(context.books, context.bank)
@@ -94,14 +99,14 @@ class Authority:
 
     def must_allow(self, context: Context, files: Mapping[str, bytes | None]) -> None:
         """Raises ``PolicyError`` where this is not for whoever decides it to decide."""
+        if not self.is_free(context, files):
+            self.must_be_a_reviewers()
+            # Of what cannot be known it is not assumed that everybody may.
+            unknown = self.problem is not None or not self.person
+            if (self.rules.restricted or self.problem) and unknown and self.effects(context, files):
+                raise self.problem or PolicyError("only a person decides about entries")
         if self.person:
             self._must_include_me(files)
-        if self.is_free(context, files) or not (self.rules.restricted or self.problem):
-            return
-        if self.person and self.rules.restricted:
-            _ = self.key
-        elif self.effects(context, files):  # of what cannot be known it is not assumed that everybody may
-            raise self.problem or PolicyError("only a person decides about entries")
 
     def is_free(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
         """Whether everybody may do it: nothing but a setting that is not policy."""

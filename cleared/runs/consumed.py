@@ -35,6 +35,15 @@ def consumed(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: 
     return found is not None
 
 
+def had(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
+    """The keys of all events that an agent had a run for, failed ones too."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        rows = db.execute(
+            "SELECT key FROM consumed WHERE agent=? UNION SELECT key FROM failed WHERE agent=?", (agent,) * 2
+        )
+        return {key for (key,) in rows}
+
+
 def failures(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> int:
     """How many runs of ``agent`` for this event have failed."""
     with closing(_updated(host, repo, snapshot)) as db:

@@ -20,6 +20,9 @@ from cleared.vcs import LocalMove, Repository, Snapshot
 ORIGINS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
 
+SETTINGS: Final = "config"
+"""The one decision of which it depends on what is decided whether it takes a reviewer."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Desk:
@@ -85,6 +88,8 @@ def decide(
             )  # fmt: skip
 
         right = authority(host, snapshot, decision, by or actor(), person=by is None)
+        if what != SETTINGS:
+            right.must_be_a_reviewers()
         desk = Desk(repo, snapshot, fresh(), right.by, right, fresh)
         decided = act(desk)
         if decided is None:

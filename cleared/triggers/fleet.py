@@ -115,7 +115,9 @@ def up(
             member = Member(root, actions(root), watcher, clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
             members.append(member)
             stack.callback(member.service.close)
-            watcher.watch(f"{_HEAD} {root}", member.service.head_folders)
+            git, branches = member.service.head_folders
+            watcher.watch(f"{_HEAD} {root}", [git], recursive=False)
+            watcher.watch(f"{_HEAD} {root}", [branches])
         watcher.start()
         loop = Loop([m.service for m in members], waker, lambda: _soonest(members))
         with signals(loop):

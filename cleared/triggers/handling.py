@@ -44,6 +44,10 @@ class Handler:
         self._by_events: dict[str, deque[datetime]] = {}
         self._aside: dict[str, int] = {}
 
+    def forgive(self, agent: str) -> None:
+        """The agent is another one now: what it failed at before says nothing."""
+        self._aside.pop(agent, None)
+
     def was_running(self, agent: str, at: datetime) -> bool:
         """Whether a run of the agent was on at that time."""
         began, ended = self._ran.get(agent, (None, None))
@@ -121,7 +125,8 @@ class Handler:
     def _finish(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
         # Known to be dealt with before it is taken out: a kill in between finds its key consumed.
         if delivery.event.files:
-            inbox.keep_files(delivery.agent, delivery.event.files, self.version(delivery.agent))
+            left = [file for file in delivery.event.files if (host.root / file[0]).exists()]
+            inbox.keep_files(delivery.agent, left, self.version(delivery.agent))
         inbox.finish(delivery, host.clock.now())
 
     def _refused(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:

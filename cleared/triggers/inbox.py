@@ -183,6 +183,13 @@ class Inbox:
             f"UPDATE deliveries SET state='waiting', not_before=? WHERE state='held'{of}", values
         ).rowcount
 
+    def hurry(self, agent: str, now: datetime) -> None:
+        """The agent is another one now: what failed, or is held, is tried at once, and from the beginning."""
+        self._db.execute(
+            "UPDATE deliveries SET state='waiting', not_before=?, failures=0, starts=0 WHERE agent=? AND why<>''",
+            (now.timestamp(), agent),
+        )
+
     def drop(self, delivery: Delivery) -> None:
         """Forget it."""
         self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))

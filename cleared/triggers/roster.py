@@ -43,6 +43,8 @@ class Roster:
         self.listeners: dict[str, Listener] = {}
         self.unreadable: dict[str, str] = {}
         """Agents whose header cannot be read → why: they are not started."""
+        self.changed: set[str] = set()
+        """Agents that are others, or no more, since the last time it was loaded."""
         self._tree: str | None = None
         self._timezone = ""
 
@@ -71,7 +73,9 @@ class Roster:
                 )
                 self.listeners[name] = Listener(name, blob, header, schedule)
         self._tree, self._timezone = tree, timezone
-        return before != self.listeners
+        both = before.keys() | self.listeners.keys()
+        self.changed = {name for name in both if before.get(name) != self.listeners.get(name)}
+        return bool(self.changed)
 
     def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
         prefix = f"{host.layout.agents_dir}/"

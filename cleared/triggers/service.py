@@ -18,7 +18,7 @@ from cleared.approvals.trust import folder as trusted
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
-from cleared.runs.consumed import latest
+from cleared.runs.consumed import had, latest
 from cleared.runs.emitted import taken_by
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
@@ -29,7 +29,7 @@ from cleared.triggers.inbox import Inbox
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.roster import Listener, Roster
 from cleared.triggers.schedule import corrected, due, jitter
-from cleared.triggers.stream import LOOK_BACK, Told, told_since
+from cleared.triggers.stream import Told, told_since
 from cleared.vcs import Repository, Snapshot
 
 GRACE: Final = timedelta(seconds=60)
@@ -73,6 +73,12 @@ class Service:
         self._repo = Repository.open(root, for_writing=False)
         self.inbox = Inbox(self.host.layout.state_dir)
         self._fresh = self.inbox.get(_CURSOR) is None
+        self._missing: dict[str, dict[str, float]] = {}
+        """Agent → SHA-256 → since when (monotonic) a file that was dealt with is not there any more."""
+        self._copies: set[tuple[str, str, str]] = set()
+        """Agent, path, SHA-256 of files of which was said that they are copies."""
+        self._looked: set[str] = set()
+        """Agents whose folders were looked at: what is there the first time may have been there all along."""
         self.handler = Handler(actions, log, self._version)
         self._stats: object = self._settings()
         self._head = ""
@@ -101,9 +107,9 @@ class Service:
         self._hinted = True
 
     @property
-    def head_folders(self) -> list[Path]:
-        """Where a new commit, or another branch, can be seen: folders of the repository itself."""
-        return [self._repo.git_dir, self._repo.common_dir / "refs" / "heads"]
+    def head_folders(self) -> tuple[Path, Path]:
+        """Where another branch and a new commit can be seen: the repository's own folder, and that of its branches."""
+        return self._repo.git_dir, self._repo.common_dir / "refs" / "heads"
 
     # --- the loop's side ---------------------------------------------------------------------------------------
 
@@ -210,6 +216,9 @@ class Service:
         heapq.heapify(self._due)
         with self.inbox.together():
             self.inbox.mark(new)
+            for name in self.roster.changed:
+                self.inbox.hurry(name, now)
+                self.handler.forgive(name)
         limits = self.host.config.import_
         before = self._folders
         self._folders = {}
@@ -271,7 +280,7 @@ class Service:
         if head == cursor:
             return
         found = told_since(self.host, self._repo, head, cursor, lambda name: bool(self.roster.of_event(name)), now)
-        past = latest(self.host, self._repo, Snapshot(self._repo, head), "event") if self._fresh and found else {}
+        news = self._news(found, Snapshot(self._repo, head)) if self._fresh else None
         most = self.host.config.triggers.max_depth
         for told in found:
             if told.event.depth > most:  # said before the cursor moves on: a kill in between says it again
@@ -281,7 +290,7 @@ class Service:
                 if told.event.depth > most:
                     continue
                 for listener in self.roster.of_event(told.event.name):
-                    if self._fresh and not self._is_news(told, listener, past, now):
+                    if news is not None and (listener.name, told.event.key) not in news:
                         continue
                     if listener.header.overlap == "skip" and self.inbox.waits(listener.name):
                         self.log("event.skipped", f"{listener.name}: skipped {told.event.name}, it is busy still",
@@ -297,17 +306,24 @@ class Service:
                  "leads to it is too long", level="warning", key=told.event.key)  # fmt: skip
         notices.cycle(self.host, names, told)
 
-    def _is_news(self, told: Told, listener: Listener, past: dict[str, str], now: datetime) -> bool:
-        """Whether an event is to be delivered, when nothing is known of what was: it is newer than the last that the
-        agent had a run for, else than the agent's script."""
-        last = past.get(listener.name)
-        if last is not None:
-            return str(told.event.key) > last
+    def _news(self, found: list[Told], snapshot: Snapshot) -> set[tuple[str, str | None]]:
+        """Which of these events are to be delivered to whom, when nothing is known of what was: those after the last
+        that the agent had a run for; where there is none, those that are newer than its script."""
         from cleared.vcs import history
 
-        changed = history.log(self.root, 1, [self.host.layout.agent_path(listener.name)])
-        when = history.log(self.root, 1, rev=told.commit)[0].when
-        return not changed or when >= max(changed[0].when, now - LOOK_BACK)
+        news: set[tuple[str, str | None]] = set()
+        for listener in {
+            heard.name: heard for told in found for heard in self.roster.of_event(told.event.name)
+        }.values():
+            past = had(self.host, self._repo, snapshot, listener.name)
+            mine = [told for told in found if listener.hears(told.event.name)]
+            last = max((i for i, told in enumerate(mine) if told.event.key in past), default=None)
+            if last is None:
+                script = [self.host.layout.agent_path(listener.name)]
+                newest = [c.id for c in history.log(self.root, 1, script)]
+                mine = [t for t in mine if [c.id for c in history.log(self.root, 1, script, rev=t.commit)] == newest]
+            news |= {(listener.name, told.event.key) for told in mine[0 if last is None else last + 1 :]}
+        return news
 
     def _take_files(self, now: datetime) -> None:
         clock = self.host.clock
@@ -336,39 +352,57 @@ class Service:
         name, version = listener.name, self._version(listener.name)
         known = self.inbox.files(name)
         there = {file.sha256 for file in ready}
-        gone = [s for s, (path, _) in known.items() if s not in there and not (self.root / path).exists()]
+        gone = self._gone(
+            name, {s for s, (path, _) in known.items() if s not in there and not (self.root / path).exists()}
+        )
         taken = taken_by(Snapshot(self._repo, self._head).read(self.host.layout.taken_files), name)
         if not ready and not gone:
             return
         waiting = self.inbox.of(name)
         pending = {sha for d in waiting for _, sha in d.event.files}
         new: list[tuple[str, str]] = []
-        moved: list[tuple[str, str]] = []
+        kept: list[tuple[str, str]] = []
         again: list[tuple[str, str, str]] = []
         for file in ready:
-            before = known.get(file.sha256)
-            if file.sha256 in pending or (before is not None and before == (file.path, version)):
+            path, digest = file.path, file.sha256
+            before, version_then = known.get(digest, (None, None))
+            outside = not path.startswith(f"{self.host.layout.import_dir}/")
+            earlier = before or (taken.get(digest) if outside else None)
+            if digest in pending or (before, version_then) == (path, version) or (name, path, digest) in self._copies:
                 continue
-            if not file.path.startswith(f"{self.host.layout.import_dir}/") and file.sha256 in taken:
-                moved.append((file.path, file.sha256))
-                if before is None and (taken[file.sha256] != file.path or not self._fresh):
-                    again.append((file.path, file.sha256, taken[file.sha256]))
-            elif before is not None and before[1] == version:
-                moved.append((file.path, file.sha256))  # renamed, which is nothing new
+            if earlier is None or (version_then is not None and version_then != version):
+                new.append((path, digest))
+            elif earlier != path and (self.root / earlier).exists():
+                again.append((path, digest, earlier))  # a copy of what is there
             else:
-                new.append((file.path, file.sha256))
+                kept.append((path, digest))  # the same, or renamed: nothing new …
+                if before is None and name in self._looked:
+                    again.append((path, digest, earlier))  # … but for one that was gone, and was dropped once more
         for path, digest, earlier in again:
             self.log("file.again", f"{path} has the content of {earlier}, which {name} had a run for", agent=name)
             notices.same_file(self.host, name, path, digest, earlier)
+            self._copies.add((name, path, digest))
+        self._looked.add(name)
         with self.inbox.together():
             self.inbox.forget_files(name, gone)
-            self.inbox.keep_files(name, moved, version)
+            self.inbox.keep_files(name, kept, version)
             if new:
                 last = waiting[-1] if waiting else None
                 if last and last.event.files and last.state == "waiting" and not (last.failures or last.starts):
                     self.inbox.drop(last)  # not begun yet: one run for all
                     new = sorted({*new, *last.event.files})
                 self.inbox.add(name, dropped(listener, new, now), now)
+
+    def _gone(self, agent: str, missing: set[str]) -> list[str]:
+        """What has been missing for so long that it is not just being renamed."""
+        now = self.host.clock.monotonic()
+        since = self._missing.setdefault(agent, {})
+        for digest in since.keys() - missing:
+            del since[digest]
+        for digest in missing:
+            since.setdefault(digest, now)
+        patience = 2 * self.host.config.import_.settle_seconds + 1
+        return [digest for digest, at in since.items() if now - at >= patience]
 
     def _version(self, agent: str) -> str:
         """Changes where a file that an agent could do nothing with may be worth another try."""
