@@ -122,7 +122,7 @@ def _options(command: Callable[..., Any]) -> Iterator[str]:
         yield f"| {shown} | {text} | {given} |"
 
 
-_VALUES: Final = {bool: "", str: "TEXT", int: "NUMBER", Path: "PATH"}
+_VALUES: Final = {bool: "", str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH"}
 
 
 def _flags(name: str, about: Any) -> list[str]:

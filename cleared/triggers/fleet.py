@@ -37,6 +37,7 @@ class Member:
         self.service = Service(root, actions, self.log, self._watch)
         self.notifier = Notifier(self.service.host)
         self._notify_at: datetime | None = clock.now()
+        self._changed = False
         self._notifying: threading.Thread | None = None
         self.service.handler.on_run = self._running
         self.service.handler.on_failed = self._failed
@@ -61,28 +62,30 @@ class Member:
 
     def _failed(self, run: str, agent: str, cause: str, at: datetime) -> None:
         self.notifier.failed(run, agent, cause, at)
-        self._notify_at = at
+        self._changed = True
 
     def idle(self) -> float | None:
         """Send what is to be sent, beside the loop; tell how things are. Seconds until this is wanted again."""
         now = self.service.now
         self.board.say(problem=self.service.problem, notifications=self.notifier.state())
-        if self._notifying is not None and not self._notifying.is_alive():
+        if self._notifying is not None:
+            if self._notifying.is_alive():
+                return 1.0
             self._notifying = None
+        if self._changed or self.notifier.host is not self.service.host:
+            self._changed, self._notify_at = False, now
+            self.notifier.host = self.service.host
         if self._notify_at is None:
             return None
         if now < self._notify_at:
             return (self._notify_at - now).total_seconds()
-        if self._notifying is None:
-            self._notifying = threading.Thread(target=self._notify, name="notify", daemon=True)
-            self._notify_at = now + timedelta(seconds=60)
-            self._notifying.start()
-        return 1.0
+        self._notify_at = now + timedelta(seconds=60)  # unless it says otherwise
+        self._notifying = threading.Thread(target=self._notify, args=(now,), name="notify", daemon=True)
+        self._notifying.start()
+        return 0.2
 
-    def _notify(self) -> None:
-        at = self.notifier.tick(self.service.now)
-        if at is not None or self._notify_at is None:
-            self._notify_at = at
+    def _notify(self, now: datetime) -> None:
+        self._notify_at = self.notifier.tick(now)
 
 
 def up(
