@@ -103,7 +103,7 @@ class Authority:
             self.must_be_a_reviewers()
             # Of what cannot be known it is not assumed that everybody may.
             unknown = self.problem is not None or not self.person
-            if (self.rules.restricted or self.problem) and unknown and self.effects(context, files):
+            if (self.rules.restricted or self.problem) and unknown and drafted(context.books, context.bank):
                 raise self.problem or PolicyError("only a person decides about entries")
         if self.person:
             self._must_include_me(files)
