@@ -20,6 +20,17 @@ from cleared.clock import SystemClock
 _monotonic = SystemClock().monotonic
 
 
+def _ctrl_c(signals: bytes) -> bool:
+    return signal.SIGINT in signals
+
+
+class Signals:
+    """Which signals break a run off that is on in the main thread."""
+
+    break_off: Callable[[bytes], bool] = staticmethod(_ctrl_c)
+    """Told the numbers of those that came, in the watching thread. A service sets another for its lifetime."""
+
+
 class Guard:
     """One guarded run. ``fired`` says why its worker was killed, if it was."""
 
@@ -113,7 +124,7 @@ class Watch:
             self._signalled(received.replace(b"\0", b""))
 
     def _signalled(self, signals: bytes) -> None:
-        if signal.SIGINT in signals:
+        if signals and Signals.break_off(signals):
             with self._lock:
                 for guard in self._guards:
                     if guard.main and guard.fired is None:

@@ -103,6 +103,8 @@ def up(
         waker = Pipe()
         stack.callback(waker.close)
         members: list[Member] = []
+        loop = Loop(waker, lambda: _soonest(members))
+        stack.enter_context(signals(loop))
 
         def hint(tag: str) -> None:
             for member in members:
@@ -122,18 +124,16 @@ def up(
             watcher.watch(f"{_HEAD} {root}", [git], recursive=False)
             watcher.watch(f"{_HEAD} {root}", [branches])
         watcher.start()
-        loop = Loop([m.service for m in members], waker, lambda: _soonest(members))
-        with signals(loop):
-            known = facts()
+        loop.services = [member.service for member in members]
+        known = facts()
+        for member in members:
+            member.board.say(ready=True, roots=[str(root) for root in roots], **known)
+            member.log("service.up", "up; Ctrl-C ends it after the run that is on", **known)
+        try:
+            loop.run()
+        finally:
             for member in members:
-                member.board.say(ready=True, roots=[str(root) for root in roots], **known)
-                agents = len(member.service.roster.listeners)
-                member.log("service.up", "up; Ctrl-C ends it after the run that is on", agents=agents, **known)
-            try:
-                loop.run()
-            finally:
-                for member in members:
-                    member.log("service.down", "down")
+                member.log("service.down", "down")
 
 
 def _soonest(members: Sequence[Member]) -> float | None:

@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, Protocol
 
+from cleared.sandbox.watch import Signals
 from cleared.triggers.service import Service
 
+_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 LONGEST: Final = 30.0
 """Seconds after which the clock is looked at again: it may have been set, or the machine have slept."""
 
@@ -52,9 +54,9 @@ class Pipe:
 class Loop:
     """Runs until told to stop. The services take turns, so that none waits for another's backlog."""
 
-    def __init__(self, services: Sequence[Service], waker: Waker, on_idle: Callable[[], float | None]) -> None:
-        self.services, self.waker = services, waker
-        self._on_idle = on_idle
+    def __init__(self, waker: Waker, on_idle: Callable[[], float | None]) -> None:
+        self.services: Sequence[Service] = ()
+        self.waker, self._on_idle = waker, on_idle
         self.stopping = False
 
     def stop(self) -> None:
@@ -94,14 +96,27 @@ class Loop:
 def signals(loop: Loop) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done."""
 
+    asked = False
+
     def told(number: int, frame: FrameType | None) -> None:
         if loop.stopping:
             raise KeyboardInterrupt
         loop.stop()
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    def break_off(came: bytes) -> bool:
+        """While a script computes, no handler of Python's runs: it is seen here first."""
+        nonlocal asked
+        times = sum(number in _ENDS for number in came)
+        again = times > 1 or (times == 1 and (asked or loop.stopping))
+        asked = asked or times > 0
+        return again
+
+    before = {number: signal.signal(number, told) for number in _ENDS}
+    usual, Signals.break_off = Signals.break_off, staticmethod(break_off)
     try:
         yield
     finally:
+        Signals.break_off = staticmethod(usual)
+        # The process is about to end; told once more meanwhile, it must not die of that with another exit code.
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)
