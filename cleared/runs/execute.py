@@ -65,7 +65,7 @@ class _Run:
         self.last = last
         self.snapshot = Snapshot(repo, repo.head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
-            refuse_dirty(host, self.snapshot)
+            refuse_dirty(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
         if again is not None:
             from cleared.runs.asking import script_of

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from cleared.approvals.record import CASES, CONFIG, WORKSPACE, record_folder
 from cleared.cards.store import CardDraft
 from cleared.clock import iso
 from cleared.errors import Place, WorkspaceError
@@ -33,9 +34,13 @@ def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
     return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
 
 
-def refuse_dirty(host: Host, snapshot: Snapshot) -> None:
-    """Raises ``WorkspaceError`` where a managed file differs from the commit."""
-    found = [d for d in dirty(host, snapshot) if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+def refuse_dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
+    """Raises ``WorkspaceError`` where a managed file differs from the commit.
+
+    ``agent``: what is about to run. Of ten thousand agents' approvals its own are looked at then, and those that all
+    runs share.
+    """
+    found = [d for d in dirty(host, snapshot, agent) if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
     if found:
         shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
         raise WorkspaceError(
@@ -46,9 +51,15 @@ def refuse_dirty(host: Host, snapshot: Snapshot) -> None:
         )
 
 
-def dirty(host: Host, snapshot: Snapshot) -> list[Difference]:
-    """How the managed files in the working tree differ from the commit."""
-    return differences(snapshot, host.root, [p.rstrip("/") for p in host.layout.managed_prefixes()])
+def dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
+    """How the managed files in the working tree differ from the commit; all of them, or those that matter to one
+    agent's run."""
+    prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
+    if agent is not None:
+        prefixes.remove(host.layout.approvals_dir)
+        prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
+                     record_folder(host.layout.agent_path(agent))]  # fmt: skip
+    return differences(snapshot, host.root, prefixes)
 
 
 def make_context(

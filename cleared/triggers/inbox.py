@@ -104,6 +104,11 @@ class Inbox:
         """Agent → the time up to which its schedule is decided."""
         return {agent: _time(at) for agent, at in self._db.execute("SELECT agent, at FROM marks")}
 
+    def mark_of(self, agent: str) -> datetime | None:
+        """The time up to which one agent's schedule is decided."""
+        found = self._db.execute("SELECT at FROM marks WHERE agent=?", (agent,)).fetchone()
+        return _time(found[0]) if found else None
+
     def mark(self, marks: Iterable[tuple[str, datetime]]) -> None:
         self._db.executemany(
             "INSERT OR REPLACE INTO marks VALUES (?,?)", [(agent, at.timestamp()) for agent, at in marks]

@@ -58,11 +58,14 @@ class Roster:
         known = self.listeners if timezone == self._timezone else {}
         before = dict(self.listeners)
         self.listeners, self.unreadable = {}, {}
-        for name, file, blob in self._scripts(host, snapshot):
+        new: list[tuple[str, str]] = []
+        for name, blob in self._scripts(host, snapshot):
             if name in known and known[name].blob == blob:
                 self.listeners[name] = known[name]
-                continue
-            header, problem = header_of(snapshot.read(file) or b"", file)
+            else:
+                new.append((name, blob))
+        for (name, blob), data in zip(new, snapshot.blobs([blob for _, blob in new]), strict=True):
+            header, problem = header_of(data, f"{host.layout.agents_dir}/{name}.py")
             if header is None:
                 self.unreadable[name] = problem
             elif set(header.triggers) - {"on_demand"}:
@@ -72,17 +75,17 @@ class Roster:
                     else None
                 )
                 self.listeners[name] = Listener(name, blob, header, schedule)
+        self.listeners = dict(sorted(self.listeners.items()))
         self._tree, self._timezone = tree, timezone
         both = before.keys() | self.listeners.keys()
         self.changed = {name for name in both if before.get(name) != self.listeners.get(name)}
         return bool(self.changed)
 
-    def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-        prefix = f"{host.layout.agents_dir}/"
-        for file, (mode, blob) in sorted(snapshot.entries(host.layout.agents_dir).items()):
-            name = file.removeprefix(prefix)
-            if name.endswith(".py") and "/" not in name and not name.startswith(".") and mode.startswith("100"):
-                yield name.removesuffix(".py"), file, blob
+    def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        """Name and blob of each agent."""
+        for name, entry in snapshot.folder(host.layout.agents_dir).items():
+            if name.endswith(".py") and not name.startswith(".") and entry.is_file:
+                yield name.removesuffix(".py"), entry.oid
 
     def of_event(self, event: str) -> list[Listener]:
         """Those who listen to it, by name."""

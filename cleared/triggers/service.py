@@ -238,15 +238,13 @@ class Service:
     # --- taking in ---------------------------------------------------------------------------------------------
 
     def _take_schedules(self, now: datetime, alive_from: datetime) -> None:
-        marks: dict[str, datetime] | None = None
         while self._due and self._due[0][0] <= now:
-            marks = self.inbox.marks() if marks is None else marks
             _, name = heapq.heappop(self._due)
             listener = self.roster.listeners.get(name)
             if listener is None or listener.schedule is None:
                 continue
             header = listener.header
-            mark = corrected(marks.get(name, now), now)
+            mark = corrected(self.inbox.mark_of(name) or now, now)
             found = due(listener.schedule, mark, now, alive_from, header.catch_up or self.host.config.triggers.catch_up)
             with self.inbox.together():
                 self._schedule(listener, list(found.times), now, alive_from)

@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +22,9 @@ from cleared.vcs.command import Git, GitFailed, first_line
 HashName = Literal["sha1", "sha256"]
 
 _OID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+
+#: Questions put to git together: few enough that they fit into a pipe while nobody reads it.
+_AT_ONCE = 64
 
 #: What git leaves behind in the git directory while it waits for the user to finish something.
 _UNFINISHED = (
@@ -188,10 +193,15 @@ class Repository:
 
     def find_head(self) -> str | None:
         """As ``head``, but ``None`` where the branch has no commit yet."""
-        # A loose ref outranks packed refs, so reading the file is what git would do; anything else is asked.
+        # A loose ref outranks packed refs, so reading the files is what git would do; anything else is asked.
         text = _text((self.git_dir if self.branch == "HEAD" else self.common_dir) / self.branch)
         if _OID.fullmatch(text):
             return text
+        if not text and self.branch != "HEAD":
+            line = rf"^({_OID.pattern}) {re.escape(self.branch)}$"
+            packed = re.search(line, _text(self.common_dir / "packed-refs"), re.MULTILINE)
+            if packed is not None:
+                return packed[1]
         said = self.git.run("rev-parse", "--verify", "--quiet", f"{self.branch}^{{commit}}", check=False)
         return said.decode().strip() or None
 
@@ -224,13 +234,24 @@ class Repository:
         raise WorkspaceError(f"git could not read the object {oid}", remedy="See what is damaged: git fsck --full.")
 
     def _ask(self, oid: str) -> tuple[str, bytes]:
+        self._put([oid])
+        return self._answer(oid)
+
+    def _put(self, oids: Sequence[str]) -> None:
         if self._reader is None:
             self._reader = self.git.start(["cat-file", "--batch"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         to = cast(IO[bytes], self._reader.stdin)
+        try:
+            to.write("".join(f"{oid}\n" for oid in oids).encode())
+            to.flush()
+        except BaseException:
+            self._stop_reader()
+            raise
+
+    def _answer(self, oid: str) -> tuple[str, bytes]:
+        assert self._reader is not None
         of = cast(IO[bytes], self._reader.stdout)
         try:
-            to.write(oid.encode() + b"\n")
-            to.flush()
             header = of.readline().split()
             if len(header) == 3:
                 size = int(header[2])
@@ -247,6 +268,23 @@ class Repository:
                 remedy="See what is damaged: git fsck --full. Fetching from a clone may bring it back.",
             )
         raise EOFError
+
+    def objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """As ``object``, for many: so many questions are put at once that neither side waits for the other."""
+        for at in range(0, len(oids), _AT_ONCE):
+            some = oids[at : at + _AT_ONCE]
+            found: list[tuple[str, bytes]] = []
+            with self._lock, suppress(BrokenPipeError, EOFError):
+                self._put(some)
+                try:
+                    for oid in some:
+                        found.append(self._answer(oid))
+                except BaseException:
+                    self._stop_reader()  # the answers that are left would be taken for the next ones'
+                    raise
+            yield from found
+            for oid in some[len(found) :]:
+                yield self.object(oid)
 
     def tree(self, oid: str) -> dict[str, TreeEntry]:
         """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it."""

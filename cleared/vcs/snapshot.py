@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from cleared.vcs.repository import Repository, TreeEntry
 
 
@@ -47,6 +49,15 @@ class Snapshot:
         if entry is not None:
             self._collect(prefix, entry, found)
         return found
+
+    def folder(self, path: str) -> dict[str, TreeEntry]:
+        """What lies in the folder itself, by name, and not beneath; empty where there is none. Do not alter it."""
+        entry = self.entry(path)
+        return self._repo.tree(entry.oid) if entry is not None and entry.is_tree else {}
+
+    def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
+        """The contents of many files by their ids, in that order: a fraction of the time of asking one by one."""
+        return (content for _, content in self._repo.objects(oids))
 
     def _collect(self, path: str, entry: TreeEntry, found: dict[str, tuple[str, str]]) -> None:
         if not entry.is_tree:
