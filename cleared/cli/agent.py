@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleared.cli import gate
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
+from cleared.cli.options import JsonOption, WorkspaceOption, host_of, payload_of
 from cleared.cli.output import fields, out, out_json, say, table
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run the working copy and show what it would post; change nothing.")
     ] = False,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="JSON", help="What ctx_event() gives the script as its payload.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -38,8 +41,10 @@ def run(
     status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error.
     """
     from cleared.app import run as run_agent
+    from cleared.runs.attempt import Event
 
-    show_run(run_agent(host_of(workspace), name, dry_run=dry_run), json=json)
+    event = Event(payload=payload_of(data)) if data is not None else None
+    show_run(run_agent(host_of(workspace), name, dry_run=dry_run, event=event), json=json)
 
 
 def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:

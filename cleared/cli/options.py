@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,16 @@ def day_of(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a day; write 2025-01-31") from None
+
+
+def payload_of(text: str) -> Any:
+    """The value of ``--data JSON``. Raises ``BadParameter``."""
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
 def host_of(workspace: Path | None) -> Host:

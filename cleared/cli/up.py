@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of, payload_of
 from cleared.cli.output import fields, out, out_json, safe, say, table
 
 event_app = typer.Typer(help="Hand in events for agents.", no_args_is_help=True, rich_markup_mode=None)
@@ -194,11 +194,7 @@ def emit(
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
     from cleared.triggers.emit import emit as do
 
-    try:
-        payload = jsonlib.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"--data is not JSON: {error}") from None
-    identity = do(host_of(workspace), name, payload)
+    identity = do(host_of(workspace), name, payload_of(data))
     if json:
         out_json({"id": identity, "name": name})
     else:

@@ -21,7 +21,7 @@ from cleared.errors import Place
 from cleared.gate.behaviour import HistoryDiff
 from cleared.gate.history import Occasion
 from cleared.gate.rehearse import Rehearsal, World, is_input_name, rehearse
-from cleared.runs.attempt import MakeExecutor
+from cleared.runs.attempt import Event, MakeExecutor, event_of
 from cleared.runs.scripts import Script
 from cleared.sandbox.finding import Finding
 from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
@@ -49,6 +49,8 @@ class Case:
     books: Mapping[str, bytes] = field(default_factory=dict)
     expected: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
+    event: Event | None = None
+    """Why it was run; None: on demand."""
 
     @property
     def path(self) -> str:
@@ -61,6 +63,8 @@ class Case:
             "books": {name: _text(data) for name, data in sorted(self.books.items())},
             "expected": self.expected,
         }  # fmt: skip
+        if self.event is not None:
+            data["event"] = self.event.data()
         return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
 
 
@@ -77,7 +81,7 @@ def parse(data: bytes, path: str) -> Case:
             datetime.fromisoformat(found["now"]),
             {str(k): _bytes(v) for k, v in found["inputs"].items()},
             {str(k): _bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), _str(found["run"]),
+            dict(found["expected"]), _str(found["run"]), event_of(found["event"]) if "event" in found else None,
         )  # fmt: skip
         _check(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
@@ -239,8 +243,9 @@ def replay(
 ) -> tuple[Rehearsal, list[str]]:
     """Run the case; what came of it, and in words how that is not what was expected."""
     found = rehearse(
-        world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now
-    )
+        world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now,
+        event=case.event,
+    )  # fmt: skip
     legs = case.expected.get("legs")
     try:
         return found, _legs(legs, found) if legs is not None else compare(case, found)

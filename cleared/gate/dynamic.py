@@ -31,7 +31,8 @@ class Dynamic:
             subject.script = subject.then.scripts.agent(subject.name)
         except ClearedError as e:  # what the static stages let pass by a setting
             return result_of("rehearsal", [_finding(subject, "rehearsal", str(e))], {})
-        found, pin = occasions(subject.then.host, self.repo, self.snapshot, subject.name, self.pins.get(subject.name))
+        header, pin = subject.script.header, self.pins.get(subject.name)
+        found, pin = occasions(subject.then.host, self.repo, self.snapshot, subject.name, header, pin)
         self.pins[subject.name] = pin
         for occasion in found:
             for dry_run, kept in ((False, subject.rehearsals), (True, subject.watched)):
@@ -119,13 +120,14 @@ class Dynamic:
         return result_of("regression", findings, {}, unmet, cases=[c.name for c in mine])
 
     def _same(self, subject: Subject) -> list[Occasion]:
-        return occasions(subject.now.host, self.repo, self.snapshot, subject.name, self.pins[subject.name])[0]
+        pin = self.pins[subject.name]  # which has the event, so that no header is needed
+        return occasions(subject.now.host, self.repo, self.snapshot, subject.name, None, pin)[0]
 
     def _rehearse(self, world: World, script: Script, occasion: Occasion, *, dry_run: bool = False) -> Rehearsal:
         at = occasion.now or world.host.clock.now()
         return rehearse(
             world, self.repo, occasion.snapshot, script, self.executor, label=occasion.label, inputs=occasion.inputs,
-            now=at, dry_run=dry_run,
+            now=at, dry_run=dry_run, event=occasion.event,
         )  # fmt: skip
 
     def _posted(self, world: World, occasion: Occasion) -> dict[str, str]:

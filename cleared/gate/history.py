@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from cleared.clock import iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank import parse_imports
+from cleared.runs.attempt import Event
+from cleared.runs.emitted import DATA, events
 from cleared.runs.host import Host
 from cleared.vcs import Repository, Snapshot, history
 from cleared.workspace.dropped import counts
@@ -25,6 +29,8 @@ class Occasion:
     snapshot: Snapshot
     inputs: dict[str, bytes]
     now: datetime | None = None
+    event: Event | None = None
+    """Why it was run; None: on demand."""
     after: Snapshot | None = None
     """The commit that the run really made."""
     run: str | None = None
@@ -60,7 +66,31 @@ def _occasion(host: Host, repo: Repository, commit: history.CommitInfo) -> Occas
     if parent is None or not complete:
         return run
     at = datetime.fromisoformat(commit.trailers.get("Clock", iso(commit.when)))
-    return Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, after, run)
+    event = _event(host, after, commit.trailers, taken)
+    return Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, event, after, run)
+
+
+def _event(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
+    """The event of a run, as far as its commit tells."""
+    kind, _, key = trailers.get("Event", "").partition(" ")
+    if kind == "schedule":
+        return Event(kind, "", {"due": key}, key)
+    if kind == "file_watch":
+        return Event(kind, "", dropped(host, files), key)
+    if kind == "on_demand" and DATA in trailers:
+        try:
+            return Event(kind, "", json.loads(trailers[DATA]), key)
+        except ValueError:
+            return None
+    if kind == "event":
+        found = next((e for e in events(after.read(host.layout.events)) if e["id"] == key), None)
+        return Event(kind, found["name"], found["payload"], key) if found else None
+    return None
+
+
+def dropped(host: Host, files: Iterable[str]) -> dict[str, Any]:
+    """The payload of the event of these files in the drop folder."""
+    return {"files": [f"{host.layout.import_dir}/{name}" for name in files]}
 
 
 def occasion_of(host: Host, repo: Repository, agent: str, run: str) -> Occasion | None:

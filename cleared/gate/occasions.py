@@ -9,17 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from cleared.cards.store import SUFFIX
 from cleared.clock import iso
-from cleared.gate.history import Occasion, latest_inputs, occasion_of, waiting_files
+from cleared.gate.history import Occasion, dropped, latest_inputs, occasion_of, waiting_files
 from cleared.gate.synthetic import synthetic_files
 from cleared.ledger.bank import parse_imports
+from cleared.runs.attempt import Event, event_of
+from cleared.runs.emitted import events
 from cleared.runs.host import Host
+from cleared.sandbox.header import Header
 from cleared.vcs import Repository, Snapshot
 
 EMPTY = "an empty import folder"
@@ -37,14 +41,16 @@ class Pin:
     now: datetime
     run: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    event: Mapping[str, Any] | None = None
+    """The event of an agent that something starts, as ``Event.data``."""
 
     def data(self) -> dict[str, Any]:
-        return {"now": iso(self.now), "run": self.run, "files": dict(self.files)}
+        return {"now": iso(self.now), "run": self.run, "files": dict(self.files), "event": self.event}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Pin:
         """Raises ``ValueError`` or ``KeyError`` for what is not one."""
-        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]))
+        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]), data.get("event"))
 
 
 class _Unasked(Snapshot):
@@ -72,29 +78,58 @@ def _asks_about_a_proposal(line: bytes) -> bool:
     return isinstance(card, dict) and card.get("kind") == "proposal"
 
 
-def occasions(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin | None) -> tuple[
-    list[Occasion], Pin
-]:  # fmt: skip
+def occasions(
+    host: Host, repo: Repository, snapshot: Snapshot, agent: str, header: Header | None, pin: Pin | None
+) -> tuple[list[Occasion], Pin]:
     """The occasions, and their pin. With a ``pin``: those again; raises ``Unpinned`` where that cannot be."""
+    event = pin.event if pin else sample(host, snapshot, header)
     snapshot = _Unasked(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    month = synthetic_files(host.config, today - timedelta(days=1))
     found = [
-        Occasion(EMPTY, snapshot, {}, now),
-        Occasion(SYNTHETIC, snapshot, synthetic_files(host.config, today - timedelta(days=1)), now),
+        Occasion(EMPTY, snapshot, {}, now, _event(host, event, now, {})),
+        Occasion(SYNTHETIC, snapshot, month, now, _event(host, event, now, month)),
     ]
     if pin is None:
         real = latest_inputs(host, repo, snapshot, agent)
         if real is None:
-            return found, Pin(now)
+            return found, Pin(now, event=event)
         waiting = real.after is None
         files = {name: hashlib.sha256(data).hexdigest() for name, data in real.inputs.items()} if waiting else {}
-        pin = Pin(now, None if waiting else real.run, files)
+        pin = Pin(now, None if waiting else real.run, files, event)
     else:
         real = _again(host, repo, snapshot, agent, pin)
     if real is not None:
-        found.append(Occasion(real.label, real.snapshot, real.inputs, now, real.after, real.run))
+        then = real.event or _event(host, event, now, real.inputs)
+        found.append(Occasion(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
     return found, pin
+
+
+def sample(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
+    """What may start an agent: the first of its triggers that is not a person, with the newest event of that name."""
+    kind = next((t for t in header.triggers if t != "on_demand"), None) if header else None
+    if header is None or kind is None:
+        return None
+    if kind == "event":
+        for event in events(snapshot.read(host.layout.events)):
+            if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
+                return Event(kind, str(event["name"]), event["payload"], str(event["id"])).data()
+        return Event(kind, header.event[0], None, f"{kind}:sample").data()
+    name = header.schedule if kind == "schedule" else " ".join(header.watch)
+    return Event(kind, name or "", None, f"{kind}:sample").data()
+
+
+def _event(
+    host: Host, sample: Mapping[str, Any] | None, now: datetime, files: Mapping[str, bytes]
+) -> Event | None:  # fmt: skip
+    """The sample, with what goes with this occasion."""
+    if sample is None:
+        return None
+    event = event_of(sample)
+    if event.kind == "schedule":
+        return replace(event, payload={"due": iso(now)})
+    return replace(event, payload=dropped(host, files)) if event.kind == "file_watch" else event
 
 
 def _again(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin) -> Occasion | None:

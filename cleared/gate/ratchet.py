@@ -87,13 +87,21 @@ def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[C
     books = Recording(occasion.snapshot)
     rehearsal = rehearse(
         World(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
-        inputs=occasion.inputs, now=occasion.now,
+        inputs=occasion.inputs, now=occasion.now, event=occasion.event,
     )  # fmt: skip
     _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
     expected = plain(rehearsal.effects)
     del expected["error"], expected["violations"]
     return Case(
-        _name(agent, run_id), agent, why, occasion.now, occasion.inputs, books.files, expected, run_id
+        _name(agent, run_id),
+        agent,
+        why,
+        occasion.now,
+        occasion.inputs,
+        books.files,
+        expected,
+        run_id,
+        occasion.event,
     ), occasion
 
 

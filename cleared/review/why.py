@@ -124,8 +124,8 @@ def _replayed(
     scripts = Scripts(host, after, texts=texts)
     with contextlib.suppress(ClearedError), drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
-            host, repo, occasion.snapshot, scripts.agent(trailers["Agent"]), Event(), dry_run=True, scripts=scripts,
-            now=occasion.now, drop_folder=folder, say=lambda _: None,
+            host, repo, occasion.snapshot, scripts.agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
+            scripts=scripts, now=occasion.now, drop_folder=folder, say=lambda _: None,
         )  # fmt: skip
         with contextlib.suppress(ClearedError):
             attempt.execute(executor)

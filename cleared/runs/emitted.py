@@ -7,6 +7,7 @@ card was resolved …) has no line: it is read off the commit's trailers, where 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ EMITS: Final = "Emits"
 IMPORTS: Final = "Imports"
 RESOLVES: Final = "Resolves"
 DEPTH: Final = "Depth"
+DATA: Final = "Data"
+_MAX_DATA: Final = 2_000
 _TAKEN: Final = ("sha256", "agent", "file", "run")
 
 
@@ -29,6 +32,25 @@ def line(run: str, number: int, agent: str, now: datetime, name: str, payload: A
     """One emitted event as it is kept."""
     data = {"id": f"{run}/{number}", "run": run, "agent": agent, "at": iso(now), "name": name, "payload": payload}
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def given(event: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The payload that a person gave a run, so that it can be held again; other events have theirs elsewhere."""
+    if event["kind"] != "on_demand" or event["payload"] is None:
+        return []
+    text = json.dumps(event["payload"], ensure_ascii=True, separators=(",", ":"), default=str)
+    return [(DATA, text)] if len(text) <= _MAX_DATA else []
+
+
+def events(data: bytes | None) -> Iterator[dict[str, Any]]:
+    """The events of ``logs/events.jsonl``, newest first; lines that are none are left out."""
+    for text in reversed((data or b"").splitlines()):
+        try:
+            event = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.keys() >= {"id", "run", "name", "payload"}:
+            yield event
 
 
 def trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.primitives.queue import Question, Unanswered
-from cleared.runs import draft, failure, log
+from cleared.runs import draft, emitted, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.consumed import ASKS, FAILED, AlreadyRun, consumed
 from cleared.runs.host import Host
@@ -179,6 +179,7 @@ class _Run:
             ("Agent", self.script.name),
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
             *((("Outcome", outcome),) if outcome else ()),
+            *emitted.given(self.attempt.event),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", iso(self.attempt.now)),
             ("Seed", self.run_id),

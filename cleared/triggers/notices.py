@@ -9,9 +9,10 @@ from typing import Any, Final
 from cleared.cards.model import card_id
 from cleared.errors import ClearedError
 from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.emitted import events
 from cleared.runs.host import Host
 from cleared.triggers.stream import Told
-from cleared.vcs import LocalMove, history
+from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.files import read_stable
 
 BY: Final = "cleared"
@@ -123,22 +124,12 @@ def _chain(host: Host, told: Told) -> list[str]:
 
 def _name(host: Host, key: str) -> str:
     """What an event is called, by its key."""
-    run, _, ordinal = key.partition("/")
+    ordinal = key.partition("/")[2]
     if not ordinal.isdigit():
         return ordinal
-    import json
-
     with host.reading() as repo:
-        from cleared.vcs import Snapshot
-
-        data = Snapshot(repo, repo.head()).read(host.layout.events) or b""
-    for line in reversed(data.splitlines()):
-        if f'"{run}/{ordinal}"'.encode() in line:
-            try:
-                return str(json.loads(line)["name"])
-            except (ValueError, KeyError, TypeError):
-                break
-    return "an event"
+        data = Snapshot(repo, repo.head()).read(host.layout.events)
+    return next((str(event["name"]) for event in events(data) if event["id"] == key), "an event")
 
 
 def _loop(chain: list[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 from cleared.cards import store
@@ -14,7 +14,7 @@ from cleared.gate.history import parent_of
 from cleared.ledger.bank import parse_imports
 from cleared.runs.attempt import Event
 from cleared.runs.consumed import FAILED
-from cleared.runs.emitted import DEPTH, EMITS, IMPORTS, ORIGIN, RESOLVES
+from cleared.runs.emitted import DEPTH, EMITS, IMPORTS, ORIGIN, RESOLVES, events
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Recent, Repository, Snapshot, origin, recent
@@ -101,17 +101,10 @@ def _told(host: Host, repo: Repository, commit: Recent, wanted: Callable[[str], 
 
 
 def _lines(host: Host, repo: Repository, commit: Recent, count: int) -> list[dict[str, Any]]:
-    """The events a commit emitted: the last lines of its file."""
-    data = Snapshot(repo, commit.id).read(host.layout.events) or b""
-    found = []
-    for line in data.splitlines()[-count:]:
-        try:
-            event = json.loads(line)
-            if event["run"] == (commit.trailers.get("Run") or commit.trailers.get("Decision")) and "payload" in event:
-                found.append(event)
-        except (ValueError, KeyError, TypeError):
-            continue  # not as this program writes it: nobody's event
-    return found
+    """The events a commit emitted, in order: the last lines of its file."""
+    by = commit.trailers.get("Run") or commit.trailers.get("Decision")
+    last = islice(events(Snapshot(repo, commit.id).read(host.layout.events)), count)
+    return [event for event in last if event["run"] == by][::-1]
 
 
 def _resolved(host: Host, repo: Repository, commit: Recent) -> list[dict[str, Any]]:

@@ -1,0 +1,54 @@
+"""Agents that something starts are examined over what starts them."""
+
+from __future__ import annotations
+
+from harness import Workspace
+from proposals import propose
+
+HEARS = (
+    '"""\nname: hears\ntrigger: event\nevent: [statement.*]\n"""\n'
+    'rows = ctx_event()["payload"]["rows"]\nctx_emit("counted", rows + 1)\n'
+)
+
+
+def test_an_agent_is_rehearsed_over_the_newest_event_it_would_hear(ws: Workspace) -> None:
+    ws.put("agents/hears.py", HEARS)
+    refused = ws("agent", "propose", "hears", "--json")
+    assert refused.code == 1 and "NoneType" in refused.out, "there has been no such event yet"
+    ws.ok("event", "emit", "statement.read", "--data", '{"rows": 3}')
+    made = propose(ws, "hears")
+    ws.ok("event", "emit", "statement.read", "--data", '{"rows": 40}')
+    done = ws.ok("agent", "approve", made["id"])
+    assert "stale" not in done.err, "the event is part of what was pinned"
+
+
+def test_an_agent_can_be_tried_with_a_payload(ws: Workspace) -> None:
+    ws.put("agents/hears.py", HEARS)
+    assert ws.run("hears", "--dry-run", "--data", '{"rows": 3}')["status"] == "dry_run"
+    wrong = ws("agent", "run", "hears", "--dry-run", "--data", "{")
+    assert wrong.code == 2 and "--data is not JSON" in wrong.err
+
+
+def test_scheduled_and_watching_agents_have_their_payloads_in_a_rehearsal(ws: Workspace) -> None:
+    body = 'ctx_event()["payload"]["due"][:4]\n'
+    ws.put("agents/due.py", f'"""\nname: due\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n{body}')
+    assert propose(ws, "due")["status"] == "open"
+    body = 'n = 0\nfor name in ctx_event()["payload"]["files"]:\n    n = n + len(name)\nn\n'
+    ws.put("agents/seen.py", f'"""\nname: seen\ntrigger: file_watch\nwatch: import/*.csv\n"""\n{body}')
+    assert propose(ws, "seen")["status"] == "open"
+
+
+def test_past_runs_are_held_again_over_the_events_they_had(ws: Workspace) -> None:
+    """In the comparison with the approved version, and as regression cases."""
+    ws.ok("event", "emit", "statement.read", "--data", '{"rows": 3}')
+    ws.put("agents/hears.py", HEARS)
+    ws.ok("agent", "approve", propose(ws, "hears")["id"])
+    run = ws.run("hears", "--data", '{"rows": 3}')["run_id"]
+    assert '\nData: {"rows":3}\n' in ws.git("log", "-1", "--format=%B")
+    case = ws.json("test", "add", run)
+    assert case
+    ws.put("agents/hears.py", HEARS.replace("rows + 1", "rows + 2"))
+    done = ws("agent", "propose", "hears", "--json")
+    assert done.code == 1 and "tests/cases/hears-" in done.err and '"payload": 5' in done.err
+    ws.put("agents/hears.py", HEARS + "# a remark\n")
+    assert propose(ws, "hears")["status"] == "open"
