@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, review, startup
+from bench import bulk, calls, commits, gate, review, service, startup
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -27,6 +27,10 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "queue": review.listing,
     "decision": review.decision,
     "batch": review.batch,
+    "files": service.files,
+    "cron": service.cron,
+    "load": service.load,
+    "idle": service.idle,
 }
 COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
 

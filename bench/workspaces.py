@@ -53,7 +53,7 @@ def ingest_script() -> str:
 
 def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] | None = None) -> Path:
     """A new workspace with bank files in ``import/`` and further agents, committed and approved."""
-    extra = _approved({f"agents/{name}.py": text.encode() for name, text in (agents or {}).items()})
+    extra = approved({f"agents/{name}.py": text.encode() for name, text in (agents or {}).items()})
     root, _ = initialise(
         place(), name="Bench", entity_type="llc_single_member", currency="USD", clock=FixedClock(NOW), extra=extra
     )
@@ -62,7 +62,7 @@ def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] |
     return root
 
 
-def _approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
+def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     """The scripts, and records for them: the gate would take longer than what is measured."""
     os.environ["CLEARED_HOME"] = str(Path(_folder.name) / "home")
     key = own_key(Path(_folder.name) / "nowhere", create=True)
