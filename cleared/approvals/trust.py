@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +87,13 @@ def remember(workspace: str, path: str, at: str) -> None:
     """A record of settings was made here at this time: older ones count no more."""
     trust = load(workspace)
     trust.newest[path] = at
+    trust.save()
+
+
+def name(workspace: str, people: Mapping[str, str]) -> None:
+    """Trust those (key → name) whom somebody here has named as reviewers: that says it."""
+    trust = load(workspace)
+    trust.keys = {**people, **trust.keys}
     trust.save()
 
 

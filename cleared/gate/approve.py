@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cleared.approvals import trust
+from cleared.approvals.authority import rules_in
 from cleared.approvals.keys import Key, own_key
 from cleared.approvals.record import (
     CASES,
@@ -61,6 +62,7 @@ class Signer:
         self.desk = desk
         self.files: dict[str, bytes | None] = {}
         self._newest: dict[str, str] = {}
+        self._named: dict[str, str] = {}
         self.workspace = approvals.workspace
         if not self.workspace:
             self.workspace = secrets.token_hex(16)
@@ -75,10 +77,14 @@ class Signer:
         self.files[record.where] = record.render()
         if record.kind == "config":
             self._newest[record.where] = record.at
+            self._named |= rules_in(record.policy).reviewers
         return record
 
     def remember(self) -> None:
-        """After the commit: records of settings from before this one count no more on this machine."""
+        """After the commit: records of settings from before this one count no more on this machine, and the approvals
+        of those who are named as reviewers do."""
+        if self._named:
+            trust.name(self.workspace, self._named)
         for path, at in self._newest.items():
             trust.remember(self.workspace, path, at)
 

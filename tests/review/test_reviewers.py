@@ -90,6 +90,7 @@ def test_others_may_not_answer_or_approve_scripts(posted: Workspace, tmp_path: P
         refused(people("cleo", "agent", "approve", "P1"), 3, "only reviewers may decide")
         refused(people("cleo", "agent", "reject", "P1", "--reason", "no"), 3, "only reviewers may decide")
     people.ok("ben", "agent", "approve", "P1")
+    people.ok("ana", "agent", "run", "hello")  # she has named him: his approvals count on her machine
     people.ok("ben", "queue", "answer", held, "ignore")
     assert damage(posted) == []
 
@@ -275,7 +276,6 @@ def test_the_rules_themselves_take_two(people: People) -> None:
     refused(people("ana", *words), 3, "it takes two reviewers")
     assert people.ws.read("config.yaml") == config
     people.ok("ben", *words)
-    people.ok("ana", "trust", "--yes")
     people.ok("ana", "queue", "approve", INVOICE)
     assert entry(people.ws, INVOICE)["status"] == "user-confirmed" and damage(people.ws) == []
     other = ["config", "set", "thresholds.two_person", "500"]
