@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -194,6 +194,17 @@ class Inbox:
             "UPDATE deliveries SET state='waiting', not_before=?, failures=0, starts=0 WHERE agent=? AND why<>''",
             (now.timestamp(), agent),
         )
+
+    def sooner(self, by: timedelta, now: datetime) -> None:
+        """The clock was set back by that much: what waits for a time waits no longer for it than it would have."""
+        self._db.execute(
+            "UPDATE deliveries SET not_before=max(not_before-?, ?) WHERE not_before>?",
+            (by.total_seconds(), now.timestamp(), now.timestamp()),
+        )
+
+    def sooner_than(self, latest: datetime, now: datetime) -> None:
+        """What waits for longer was put off by a clock that was wrong: its turn is now."""
+        self._db.execute("UPDATE deliveries SET not_before=? WHERE not_before>?", (now.timestamp(), latest.timestamp()))
 
     def drop(self, delivery: Delivery) -> None:
         """Forget it."""

@@ -54,7 +54,9 @@ class Roster:
         tree = folder.oid if folder is not None and folder.is_tree else None
         timezone = host.config.business.timezone
         if tree is not None and tree == self._tree and timezone == self._timezone:
+            self.changed = set()
             return False
+        first = not self._timezone
         known = self.listeners if timezone == self._timezone else {}
         before = dict(self.listeners)
         self.listeners, self.unreadable = {}, {}
@@ -78,8 +80,8 @@ class Roster:
         self.listeners = dict(sorted(self.listeners.items()))
         self._tree, self._timezone = tree, timezone
         both = before.keys() | self.listeners.keys()
-        self.changed = {name for name in both if before.get(name) != self.listeners.get(name)}
-        return bool(self.changed)
+        self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}
+        return first or bool(self.changed)
 
     def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Name and blob of each agent."""

@@ -28,12 +28,14 @@ from cleared.triggers.handling import Handler
 from cleared.triggers.inbox import Inbox
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.roster import Listener, Roster
-from cleared.triggers.schedule import corrected, due, jitter
+from cleared.triggers.schedule import SET_BACK, corrected, due, jitter
 from cleared.triggers.stream import Told, told_since
 from cleared.vcs import Repository, Snapshot
 
 GRACE: Final = timedelta(seconds=60)
 """A schedule that is seen to be due later than this, though nothing was running, was missed: the machine slept."""
+LONGEST_WAIT: Final = timedelta(hours=25)
+"""Nothing is put off for longer: a day is the most that a header's jitter can be."""
 _CURSOR: Final = "cursor"
 _RETRY: Final = timedelta(seconds=30)
 
@@ -116,6 +118,8 @@ class Service:
     def step(self) -> bool:
         """Take in what has come; then do one thing of what waits. Whether anything was done."""
         now = self.now
+        if now < self._last:
+            self._set_back(now)
         # While a run is on, nothing is looked at: what comes due meanwhile is late, not missed.
         alive_from = self._last if self._worked else max(self._started, now - GRACE)
         self._last, self._worked = now, False
@@ -138,6 +142,16 @@ class Service:
         if self._worked:
             self._take_events(self.now)
         return self._worked
+
+    def _set_back(self, now: datetime) -> None:
+        """The clock is behind where it was: what is to be done at some time of it would wait for that much longer."""
+        self._started = min(self._started, now)
+        self._look_at, self._try_at = min(self._look_at, now), None
+        if self._chore_at is not None:
+            self._chore_at = now
+        self.inbox.sooner(self._last - now, now)
+        if self._last - now > SET_BACK:  # it was wrong before: all that was reckoned by it is
+            self._head = ""
 
     def wake_at(self) -> datetime | None:
         """When there may be something to do, if nobody says so before."""
@@ -210,11 +224,15 @@ class Service:
             if mark is None:
                 mark = _instant(past.get(listener.name)) or now
                 new.append((listener.name, mark))
-            at = listener.schedule.next(corrected(mark, now))
+            if mark != corrected(mark, now):
+                mark = corrected(mark, now)
+                new.append((listener.name, mark))
+            at = listener.schedule.next(mark)
             if at is not None:
                 self._due.append((at, listener.name))
         heapq.heapify(self._due)
         with self.inbox.together():
+            self.inbox.sooner_than(now + LONGEST_WAIT, now)
             self.inbox.mark(new)
             for name in self.roster.changed:
                 self.inbox.hurry(name, now)
