@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,9 @@ class Host:
     """Told of each step of a run and its seal; crash tests stop the process there."""
     policy: InForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
+    lasting: bool = False
+    """Whether the repository stays open from one run to the next: a service does not start git for each of them."""
+    _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
     places: int = field(init=False)
     redactor: Redactor = field(init=False)
 
@@ -79,12 +82,20 @@ class Host:
         with writer_lock(
             self.layout.state_dir, self.config.lock.wait_seconds, what, clock=self.clock, on_wait=self._waiting
         ):
-            repo = Repository.open(self.root, for_writing=True)
-            with repo:
+            repo, self._open = self._open, None
+            repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
+            with nullcontext() if self.lasting else repo:
                 report = recover(repo, self.layout.state_dir)
                 if report:
                     self.say(report)
                 yield repo
+            self._open = repo if self.lasting else None
+
+    def close(self) -> None:
+        """Close the repository of a ``lasting`` host; it is opened again when it is needed."""
+        repo, self._open = self._open, None
+        if repo is not None:
+            repo.close()
 
     def _waiting(self, holder: Holder | None) -> None:
         self.say(f"waiting for {holder}" if holder else "waiting for another command")

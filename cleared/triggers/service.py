@@ -67,7 +67,7 @@ class Service:
     def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
         self.root, self.actions, self.log = root, actions, log
         self._on_folders = on_folders
-        self.host = actions.open()
+        self.host = self._open()
         self.log.redactor = self.host.redactor
         self.problem: str | None = None
         """Why nothing is run, where the workspace cannot be used as it is."""
@@ -103,6 +103,7 @@ class Service:
     def close(self) -> None:
         self.inbox.close()
         self._repo.close()
+        self.host.close()
 
     def hint(self) -> None:
         """Something may have changed in a watched folder. Called from another thread."""
@@ -179,7 +180,7 @@ class Service:
         """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
         settings = self._settings()
         if settings != self._stats:
-            self.host, self._stats = self.actions.open(), settings
+            self.host, self._stats = self._open(), settings
             self.log.redactor = self.host.redactor
             self._head = ""
             self.inbox.release(now)
@@ -206,6 +207,11 @@ class Service:
         if self._pruned is None or now - self._pruned > timedelta(days=1):
             self._pruned = now
             self.inbox.prune(now, self.roster.listeners)
+
+    def _open(self) -> Host:
+        host = self.actions.open()
+        host.lasting = True
+        return host
 
     def _settings(self) -> object:
         """What tells that the settings, their approval or what is trusted were written anew."""

@@ -26,6 +26,9 @@ _OID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 #: Questions put to git together: few enough that they fit into a pipe while nobody reads it.
 _AT_ONCE = 64
 
+#: Trees from which on a repository that stays open forgets what it has read.
+_REMEMBERED = 2_000
+
 #: What git leaves behind in the git directory while it waits for the user to finish something.
 _UNFINISHED = (
     ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
@@ -91,6 +94,15 @@ class Repository:
                 repo.close()
                 raise
         return repo
+
+    def again(self) -> Repository:
+        """This repository as ``open`` for writing would give it now, without starting a git: for a process that lives
+        long. Raises as ``open`` does."""
+        self.branch = self.current_branch() or "HEAD"
+        self._refuse_unwritable(unborn=False)
+        if len(self._trees) > _REMEMBERED:
+            self.forget()
+        return self
 
     @classmethod
     def init(cls, root: Path, branch: str = "main", *, hash_name: HashName | None = None) -> Repository:
