@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
+from cleared.errors import UsageError
 from cleared.primitives import registry
 from cleared.runs.attempt import Event, Executor
+from cleared.runs.consumed import AlreadyRun
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
@@ -51,6 +53,27 @@ def open_workspace(
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
     """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
+
+
+def run_again(host: Host, name: str, card: str) -> RunResult:
+    """Run an agent once more for what it was run for when it failed, as the card of that has it.
+
+    Raises ``UsageError`` where the card is not one of a failed run of this agent, and what a run raises.
+    """
+    from cleared.queries import card as find
+    from cleared.runs.attempt import event_of
+
+    found = find(host, card)
+    if found["kind"] != "failed_run" or found["agent"] != name:
+        raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
+    event = found["details"].get("event")
+    try:
+        return run(host, name, event=event_of(event) if event else None)
+    except AlreadyRun:
+        raise UsageError(
+            f"{name} has had its run for that since",
+            remedy=f"Settle the card: cleared queue answer {found['id']} seen.",
+        ) from None
 
 
 def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:

@@ -32,6 +32,9 @@ def run(
     data: Annotated[
         str | None, typer.Option("--data", metavar="JSON", help="What ctx_event() gives the script as its payload.")
     ] = None,
+    again: Annotated[
+        str | None, typer.Option("--again", metavar="CARD", help="For what it was run for when it failed.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -41,8 +44,14 @@ def run(
     status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error.
     """
     from cleared.app import run as run_agent
+    from cleared.app import run_again
     from cleared.runs.attempt import Event
 
+    if again is not None:
+        if dry_run or data is not None:
+            raise typer.BadParameter("--again goes without --dry-run and --data")
+        show_run(run_again(host_of(workspace), name, again), json=json)
+        return
     event = Event(payload=payload_of(data)) if data is not None else None
     show_run(run_agent(host_of(workspace), name, dry_run=dry_run, event=event), json=json)
 

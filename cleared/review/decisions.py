@@ -37,6 +37,8 @@ ANSWERS: Final = {
     "duplicate_file": {"seen": "Seen."},
     "bad_file": {"seen": "Seen; the file stays where it is."},
     "failed_run": {"seen": "Seen; it is not tried again."},
+    "set_aside": {"seen": "Seen; the file stays in import/failed/."},
+    "event_cycle": {"seen": "Seen."},
     "damage": {"seen": "Seen; it is not asked again."},
     "agreement": {"withdraw": "Nothing comes of it."},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.primitives.context import Context
@@ -37,13 +39,21 @@ def record(
         Card(
             identity, "failed_run", f"{failed.agent} failed: {first}"[:300], iso(failed.now), failed.run_id, None,
             failed.agent,
-            {"cause": str(error)[:4_000], "not_done": _lost(failed), "retry": f"cleared agent run {failed.agent}"},
+            {"cause": str(error)[:4_000], "not_done": _lost(failed), **_again(failed, identity)},
         )
     )  # fmt: skip
     cards = list(fresh.cards.added.values())
     subject = f"log: {failed.agent} failed: {first}"
     commit = draft.commit(host, repo, snapshot, fresh, subject[:200], trailers)
     return [commit], cards
+
+
+def _again(failed: Context, card: str) -> dict[str, Any]:
+    """How to run it once more for what it was run for."""
+    kind, payload = failed.event["kind"], failed.event["payload"]
+    if kind == "file_watch" or (kind == "on_demand" and payload is None):  # the files lie there still
+        return {"retry": f"cleared agent run {failed.agent}"}
+    return {"retry": f"cleared agent run {failed.agent} --again {card}", "event": dict(failed.event)}
 
 
 def _lost(failed: Context) -> str:

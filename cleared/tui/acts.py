@@ -111,7 +111,7 @@ class Acts:
         card = view.look(host).cards.get(wish.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
-        found = app.run(host, card.agent)
+        found = app.run_again(host, card.agent, card.id)
         if found.status not in _WENT_WELL:
             return Said(_how(found, "ran"), False)
         self._told("", wish, decisions.answer(host, card.id, "seen"))

@@ -551,3 +551,23 @@ def test_an_event_whose_run_waits_for_an_answer_is_not_delivered_again(world: Wo
     with world:
         world.settle()
         assert len(world.ws.cards()) == 1
+
+
+def test_a_run_that_failed_can_be_run_again_by_hand_for_the_same_event(world: World) -> None:
+    agent(
+        world, "hears", "trigger: event\nevent: ping\nretries: 0\n", 'ctx_emit("n", 10 / ctx_event()["payload"]["n"])'
+    )
+    with world:
+        world.ws.ok("event", "emit", "ping", "--data", '{"n": 0}')
+        world.settle()
+        [card] = world.ws.cards()
+        assert card["details"]["retry"] == f"cleared agent run hears --again {card['id']}"
+        assert world.ws("agent", "run", "hears", "--again", card["id"]).code == 1
+        text = world.ws.read("agents/hears.py").replace('10 / ctx_event()["payload"]["n"]', "1")
+        world.ws.put("agents/hears.py", text)
+        world.ws.commit("agents/hears.py", *world.ws.approve("agents/hears.py"))
+        world.ws.ok("agent", "run", "hears", "--again", card["id"])
+        again = world.ws("agent", "run", "hears", "--again", card["id"])
+        assert again.code == 2 and "has had its run" in again.err
+        wrong = world.ws("agent", "run", "other", "--again", card["id"])
+        assert wrong.code == 2 and "failed run of other" in wrong.err
