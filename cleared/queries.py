@@ -330,7 +330,7 @@ def _of_history(host: Host, repo: Repository) -> list[Violation]:
                     f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
                 )
             )  # fmt: skip
-    return found + unauthorised(host, repo)
+    return found + [violation for _, violation in unauthorised(host, repo)]
 
 
 def _violation(v: Violation) -> dict[str, Any]:

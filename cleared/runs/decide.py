@@ -111,7 +111,8 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
 
 
 def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
-    """A person answers for a commit that changed the books without a run or a decision; ``(it, the answer)``.
+    """A person answers for a commit that changed the books without a run or a decision, or decided what was not
+    theirs to decide; ``(it, the answer)``.
 
     ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
     where nobody needs to answer for it.
@@ -121,7 +122,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
     found = history.commit_info(host.root, rev)
-    if any(mark in found.trailers for mark in ORIGINS):
+    if any(mark in found.trailers for mark in ORIGINS) and not _is_named(host, found.id):
         raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
     def act(desk: Desk) -> Decided:
@@ -131,6 +132,14 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         return Decided(said, trailers=(("Accepts", found.id),))
 
     return found.id, _made(decide(host, "journal accept", act))
+
+
+def _is_named(host: Host, commit: str) -> bool:
+    """Whether a check names the commit for who decided it."""
+    from cleared.runs.signatures import unauthorised
+
+    with host.reading() as repo:
+        return any(each == commit for each, _ in unauthorised(host, repo))
 
 
 def reopen_period(host: Host, start: date, reason: str) -> str:

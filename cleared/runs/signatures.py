@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from cleared.vcs.history import CommitInfo
 
 ACCEPTS: Final = "Accepts"
+_ANSWER: Final = (
+    "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
+    "with: cleared journal accept COMMIT --reason …"
+)
 _ASKED: Final = ("question", "entry", "line")
 """Cards that only a person answers."""
 
@@ -81,8 +85,11 @@ def parents(repo: Repository, commit: str) -> list[str]:
     return [line[7:].decode("ascii") for line in lines if line.startswith(b"parent ")]
 
 
-def unauthorised(host: Host, repo: Repository) -> list[Violation]:
-    """What was decided since there are reviewers, and not by them, or by one where it takes two."""
+def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
+    """What was decided since there are reviewers, and not by them, or by one where it takes two; each with its commit.
+
+    What one reviewer could have decided, one can answer for; for the rest it takes two.
+    """
     from cleared.vcs import history
 
     first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _names_somebody(repo, c)), None)
@@ -93,27 +100,30 @@ def unauthorised(host: Host, repo: Repository) -> list[Violation]:
     begun = Snapshot(repo, first.id)
     judge = _Judge(host, repo, _workspace(begun), _rules(begun))
     judge.known[begun.read(CONFIG) or b""] = judge.rules
-    found: list[Violation] = []
-    answered: set[str] = set()
-    unsigned: list[tuple[CommitInfo, Violation]] = []
+    cases: list[tuple[str, _Case]] = []
+    answers: dict[str, set[str]] = {}
     for commit in commits:
         try:
             case = judge.look(commit)
         except (WorkspaceError, ValueError) as error:
-            found.append(_violation(commit, f"it cannot be judged: {error}", "Restore what it damaged."))
-            continue
-        if case.signed:
-            answered |= set(commit.trailers.get(ACCEPTS, "").split("\n"))
-        unsigned += [(commit, v) for v in case.unsigned]
-        found += case.alone
-    return found + [v for commit, v in unsigned if commit.id not in answered]
+            case = _Case("", alone=[_violation(commit, f"it cannot be judged: {error}", _ANSWER)])
+        cases.append((commit.id, case))
+        for accepted in commit.trailers.get(ACCEPTS, "").split("\n") if case.key else ():
+            answers.setdefault(accepted, set()).add(case.key)
+    two = min(2, len(judge.rules.reviewers))
+    return [
+        (commit_id, v) for commit_id, case in cases
+        for needed, found in ((1, case.unsigned), (two, case.alone)) if len(answers.get(commit_id, ())) < needed
+        for v in found
+    ]  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Case:
-    """One commit: ``unsigned``: what a reviewer can still answer for; ``alone``: what takes two, or cannot be."""
+    """One commit, by the reviewer with this ``key`` (empty: by none). ``unsigned``: what one reviewer could have
+    decided; ``alone``: what takes two."""
 
-    signed: bool
+    key: str
     unsigned: list[Violation] = field(default_factory=list)
     alone: list[Violation] = field(default_factory=list)
 
@@ -134,26 +144,27 @@ class _Judge:
         except WorkspaceError:  # a shallow clone ends here
             before = []
         if not before:
-            return _Case(False)
+            return _Case("")
         base = before[0]
         rules = self.known.get(base.read(CONFIG) or b"", self.rules)
         key = signer(self.repo, commit, self.workspace)
-        case = _Case(key in rules.reviewers)
+        case = _Case(key if key in rules.reviewers else "")
         is_run = "Run" in commit.trailers and "Decision" not in commit.trailers
         effects = self._effects(commit, before, after)
         changed = self._policy(commit, before, after, rules, case)
         deeds = [e for e in effects if not is_run or e.is_decided]
-        rest = () if case.signed else self._beside(commit, base, after, is_run, merged=len(before) > 1)
-        if rules.restricted and not case.signed:
+        rest = () if case.key else self._beside(commit, base, after, is_run, merged=len(before) > 1)
+        if rules.restricted and not case.key:
             what = [*([f"decided {_count(deeds)}"] if deeds else []), *rest]
             if ACCEPTS in commit.trailers:
                 what.append("answers for another commit")
             if what:
-                case.unsigned.append(self._unsigned(commit, what))
+                said = f"it {' and '.join(what)}, without a reviewer's signature"
+                case.unsigned.append(_violation(commit, said, _ANSWER.replace("two reviewers say", "a reviewer says")))
         heavy = [e for e in effects if rules.takes_two(e.weight) and (not is_run or _settles(e))]
         heavy += changed
         if heavy:
-            self._two(commit, base, rules, key if case.signed else "", [*effects, *changed], heavy, case)
+            self._two(commit, base, rules, [*effects, *changed], heavy, case)
         return case
 
     def _effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
@@ -188,13 +199,13 @@ class _Judge:
             if path == CONFIG:
                 if record is None or not good or record.key not in rules.reviewers:
                     said = "it changed the approved settings, which no reviewer has approved"
-                    case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before it."))
+                    case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before. {_ANSWER}"))
                     continue
                 self.known[data or b""] = rules_in(record.policy)
                 changed += _other_rules(record, rules, parsed(inherited[0]))
             elif record is not None and good and record.key not in rules.reviewers and not path.endswith(QUARANTINED):
                 said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
-                case.unsigned.append(_violation(commit, said, "Look at it (git show); have it approved by a reviewer."))
+                case.unsigned.append(_violation(commit, said, _ANSWER.replace("two reviewers say", "a reviewer says")))
         return changed
 
     def _beside(
@@ -234,35 +245,28 @@ class _Judge:
                         yield event
 
     def _two(
-        self, commit: CommitInfo, base: Snapshot, rules: Rules, key: str, effects: list[Effect], heavy: list[Effect],
-        case: _Case,
+        self, commit: CommitInfo, base: Snapshot, rules: Rules, effects: list[Effect], heavy: list[Effect], case: _Case
     ) -> None:  # fmt: skip
         marks, covered = {e.mark for e in effects}, set[str]()
-        cards = store.load(CommittedSource(base), self.host.layout.queue_dir).values() if key else ()
+        cards = store.load(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
         for card in cards:
             if card.status != "open" or not card.agreed:
                 continue
             found = agreements(card.id, card.agreed)
             covers = found[-1].covers if found else ()
-            if set(covers) <= marks and first_of_two(found, covers, rules, self.workspace, key) is not None:
+            if set(covers) <= marks and first_of_two(found, covers, rules, self.workspace, case.key) is not None:
                 covered |= set(covers)
         alone = [e for e in heavy if e.mark not in covered]
         if alone:
             names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
             said = f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
-            case.alone.append(_violation(commit, said, "Reverse it with new entries, decided by two."))
-
-    def _unsigned(self, commit: CommitInfo, what: list[str]) -> Violation:
-        return _violation(
-            commit, f"it {' and '.join(what)}, without a reviewer's signature",
-            f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say, as a reviewer, "
-            f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
-        )  # fmt: skip
+            case.alone.append(_violation(commit, said, _ANSWER))
 
 
 def _violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
-    by = commit.trailers.get("By") or commit.author
-    return Violation("authority", f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {by}): {said}", remedy)
+    by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
+    said = f"commit {short} ({commit.subject[:60]!r}, {by}): {said}"
+    return Violation("authority", said, remedy.replace("COMMIT", short))
 
 
 def _settles(effect: Effect) -> bool:

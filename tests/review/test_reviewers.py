@@ -453,6 +453,18 @@ def test_a_reviewer_can_answer_for_a_commit(people: People) -> None:
     assert damage(ws) == []
 
 
+def test_for_what_takes_two_two_answer(people: People) -> None:
+    ws = people.ws
+    made = forge(ws, confirmed(ws, INVOICE), FALSE)
+    for _ in range(2):
+        people.ok("ana", "journal", "accept", made, "--reason", "it is right")
+    (left,) = damage(ws)
+    assert "which takes two reviewers" in left
+    people.ok("ben", "journal", "accept", made, "--reason", "it is right")
+    assert damage(ws) == []
+    refused(people("ben", "journal", "accept", made, "--reason", "again"), 3, "came from a run or a decision")
+
+
 def test_clones_that_are_merged_are_in_order(people: People, tmp_path: Path) -> None:
     """Each decided on their own machine; the one merges what the other pushed."""
     ws = people.ws
