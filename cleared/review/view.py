@@ -37,7 +37,8 @@ _NAMES: Final = {
     "entry": "Entry to confirm", "line": "Bank line on hold", "proposal": "Proposal", "question": "Question",
     "failed_run": "Failed run", "bad_file": "Unreadable file", "duplicate_file": "Rows that came before",
     "near_match": "Look-alike rows", "revision": "Amount changed by the bank", "balance_gap": "Gap in the balance",
-    "set_aside": "File set aside", "event_cycle": "Agents starting one another", "damage": "Damage found by a check", "agreement": "Takes two reviewers",
+    "set_aside": "File set aside", "event_cycle": "Agents starting one another", "damage": "Damage found by a check",
+    "agreement": "Takes two reviewers",
 }  # fmt: skip
 
 
