@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -13,7 +14,7 @@ from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
 from cleared.primitives import registry
-from cleared.runs.attempt import Event, Executor
+from cleared.runs.attempt import Attempt, Event, Executor
 from cleared.runs.consumed import AlreadyRun
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
@@ -46,7 +47,14 @@ def open_workspace(
     force = in_force(layout.root, layout.config)
     layout = replace(layout, config=force.config)
     return Host(
-        layout.root, layout, layout.config, clock or SystemClock(), registry(), say or (lambda _: None), on_step, force
+        layout.root,
+        layout,
+        layout.config,
+        clock or SystemClock(),
+        registry(),
+        say or (lambda _: None),
+        on_step,
+        policy=force,
     )
 
 
@@ -79,9 +87,14 @@ def run_again(host: Host, name: str, card: str) -> RunResult:
 def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
     """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``triggers.fleet.up``)."""
     from cleared.triggers.fleet import up
+    from cleared.triggers.spans import Spans
 
     with ExitStack() as stack:
-        desks = {root: stack.enter_context(Served(root, clock, say)) for root in roots}
+        spans = Spans.wanted(os.environ)
+        if spans is not None:
+            stack.callback(spans.close)
+        record = spans.record if spans is not None else None
+        desks = {root: stack.enter_context(Served(root, clock, say, record)) for root in roots}
         up(
             [desk.root for desk in desks.values()], {desk.root: desk for desk in desks.values()}.__getitem__,
             clock or SystemClock(), say or (lambda _: None),
@@ -92,13 +105,18 @@ def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str]
 class Served:
     """What a service has done for it. The sandbox stays from run to run; each script has a fresh session of it."""
 
-    def __init__(self, root: Path, clock: Clock | None, say: Callable[[str], None] | None) -> None:
-        self._clock, self._say = clock, say
+    def __init__(
+        self, root: Path, clock: Clock | None, say: Callable[[str], None] | None,
+        on_ended: Callable[[Attempt, RunResult], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._clock, self._say, self._on_ended = clock, say, on_ended
         self.root = self.open(root).root
         self._standing: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
 
     def open(self, root: Path | None = None) -> Host:
-        return open_workspace(root or self.root, clock=self._clock, say=self._say)
+        host = open_workspace(root or self.root, clock=self._clock, say=self._say)
+        host.on_ended = self._on_ended
+        return host
 
     def run(self, host: Host, agent: str, event: Event) -> RunResult:
         return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)

@@ -19,7 +19,6 @@ from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import refuse_dirty
-from cleared.runs.trace import Traces
 from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class _Run:
 
     def execute(self) -> RunResult:
         attempt = self.attempt
-        traces = Traces(self.host.layout.state_dir)
+        traces = self.host.traces
         with _best_effort(self.host):
             traces.begin(
                 {"id": self.run_id, "agent": self.script.name, "dry_run": self.dry_run,
@@ -109,6 +108,8 @@ class _Run:
             result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
             with _best_effort(self.host):
                 traces.end(self.run_id, self._traced(result), attempt.calls, attempt.started)
+                if self.host.on_ended is not None:
+                    self.host.on_ended(attempt, result)
         return result
 
     def _run(self, result: RunResult) -> None:

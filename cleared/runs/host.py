@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleared.approvals.policy import InForce
 from cleared.clock import Clock
@@ -15,10 +16,15 @@ from cleared.errors import WorkspaceError
 from cleared.ledger.books import Bounds
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import Env
+from cleared.runs.trace import Traces
 from cleared.schema import money
 from cleared.vcs import Author, Repository, recover
 from cleared.workspace.locate import Layout
 from cleared.workspace.lock import Holder, writer_lock
+
+if TYPE_CHECKING:
+    from cleared.runs.attempt import Attempt
+    from cleared.runs.outcome import RunResult
 
 Say = Callable[[str], None]
 
@@ -35,11 +41,14 @@ class Host:
     say: Say
     on_step: Callable[[str], None] | None = None
     """Told of each step of a run and its seal; crash tests stop the process there."""
+    on_ended: Callable[[Attempt, RunResult], None] | None = None
+    """Told of each run that was begun, when it has ended."""
     policy: InForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
     lasting: bool = False
-    """Whether the repository stays open from one run to the next: a service does not start git for each of them."""
+    """Whether repository and traces stay open from one run to the next: a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
+    _traces: Traces | None = field(init=False, default=None, repr=False, compare=False)
     places: int = field(init=False)
     redactor: Redactor = field(init=False)
 
@@ -91,11 +100,23 @@ class Host:
                 yield repo
             self._open = repo if self.lasting else None
 
+    @property
+    def traces(self) -> Traces:
+        """Where runs are traced."""
+        if not self.lasting:
+            return Traces(self.layout.state_dir)
+        if self._traces is None:
+            self._traces = Traces(self.layout.state_dir, lasting=True)
+        return self._traces
+
     def close(self) -> None:
-        """Close the repository of a ``lasting`` host; it is opened again when it is needed."""
+        """Close what a ``lasting`` host keeps open; it is opened again when it is needed."""
         repo, self._open = self._open, None
+        traces, self._traces = self._traces, None
         if repo is not None:
             repo.close()
+        if traces is not None:
+            traces.close()
 
     def _waiting(self, holder: Holder | None) -> None:
         self.say(f"waiting for {holder}" if holder else "waiting for another command")

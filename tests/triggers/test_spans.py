@@ -1,0 +1,68 @@
+"""Spans of runs and their calls, sent to a real collector on loopback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from harness import Workspace, refused
+from test_up import Up, eventually
+
+SECRET = "sk-very-secret-1234"
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Keeps what is posted; the packets are protobuf, in which texts stand as they are."""
+
+    received: list[bytes] = []  # noqa: RUF012  (one server at a time)
+
+    def do_POST(self) -> None:
+        self.received.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    Collector.received.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+    yield Collector.received
+    server.shutdown()
+    server.server_close()
+
+
+def test_runs_and_their_calls_are_spans_without_what_is_in_the_books(
+    ws: Workspace, collector: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    monkeypatch.delenv("CLEARED_CLOCK")
+    up = Up(ws)
+    ws.config(f"llm.api_key={SECRET}")
+    body = f'ctx_log("a remark {SECRET}")\naccounts_list()\n1 / 0'
+    up.agent("fails", "trigger: event\nevent: ping\nretries: 0\n", body)
+    up.start()
+    ws.ok("event", "emit", "ping")
+    eventually(lambda: up.log("run.failed"))
+    assert up.stop()[0] == 0
+    whole = b"".join(collector)
+    for text in (b"run fails", b"ctx_log", b"accounts_list", b"ZeroDivisionError", b"agents/fails.py", b"cleared.run"):
+        assert text in whole, text
+    assert SECRET.encode() not in whole and b"a remark" not in whole
+
+
+def test_a_collector_without_the_packages_is_refused_with_the_remedy(
+    ws: Workspace, collector: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    refused(ws("up"), 2, "cleared[otel]", "OTEL_EXPORTER_OTLP_ENDPOINT")
