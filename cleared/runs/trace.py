@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,11 +36,14 @@ _VERSION: Final = 1
 class Traces:
     """The trace database of one workspace. Losing it loses no entry, card or decision."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, lasting: bool = False) -> None:
+        """``lasting``: what runs are written with stays open until ``close``."""
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
+        self._lasting = lasting
         self._of_run: sqlite3.Connection | None = None
-        """Open from ``begin`` to ``end``: closing it makes the disk wait, so once is enough."""
+        """Open from ``begin`` to ``end`` at least: closing it makes the disk wait, so once is enough."""
+        self._file: tuple[int, int] | None = None
 
     @contextmanager
     def _open(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
@@ -107,7 +110,7 @@ class Traces:
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """A run starts; if the process dies, the row tells."""
-        db = self._of_run = self._ready()
+        db = self._writer()
         with db:
             db.execute(
                 "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
@@ -117,11 +120,12 @@ class Traces:
                     run["script"], run["head"], os.getpid(),
                 ),
             )  # fmt: skip
+        self._of_run = db
 
     def end(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
         """A run has ended, one way or another."""
-        db, self._of_run = self._of_run or self._ready(), None
-        with closing(db), db:
+        db = self._writer()
+        with nullcontext() if self._lasting else closing(db), db:
             db.execute(
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
@@ -146,6 +150,27 @@ class Traces:
             if old:
                 db.executemany("DELETE FROM calls WHERE run_id=?", old)
                 db.executemany("DELETE FROM runs WHERE id=?", old)
+        self._of_run = db if self._lasting else None
+
+    def _writer(self) -> sqlite3.Connection:
+        """The connection that is open, if the file is still the same: it may be deleted at any time."""
+        db, self._of_run = self._of_run, None
+        if db is not None:
+            if self._file == _identity(self.path):
+                return db
+            db.close()
+            if not self.path.exists():  # what is left of it must not be read into the next one
+                for suffix in ("-wal", "-shm"):
+                    Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        db = self._ready()
+        self._file = _identity(self.path)
+        return db
+
+    def close(self) -> None:
+        """Close what ``lasting`` kept open."""
+        db, self._of_run = self._of_run, None
+        if db is not None:
+            db.close()
 
     def runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
         """The newest runs first."""
@@ -194,6 +219,14 @@ def _call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
     del data["run_id"]
     data["column"] = data.pop("col")
     return data
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _alive(pid: int) -> bool:

@@ -180,6 +180,7 @@ class Service:
         """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
         settings = self._settings()
         if settings != self._stats:
+            self.host.close()
             self.host, self._stats = self._open(), settings
             self.log.redactor = self.host.redactor
             self._head = ""
