@@ -1,0 +1,177 @@
+"""The service in processes that kill themselves at a chosen point, forked off one that has imported all.
+
+A point is a step of a run or its seal (``Host.on_step``), or one of the service's own: before and after each thing it
+writes down. ``Services.serve`` has the service do all there is to do at a given time, or be killed on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+BROKEN = 70
+ATTACHED = ("add", "begin", "finish", "again", "drop", "put", "mark", "keep_files", "forget_files")
+"""Methods of the inbox before and after which a process can be killed."""
+
+
+class Services:
+    """The process that forks; a context manager."""
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def serve(self, root: Path, at: str, stop: int = 0) -> list[str]:
+        """The points it came by, in order. Killed at the ``stop``-th of them; 0: not at all."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        told = root.parent / f"{root.name}.points"
+        told.unlink(missing_ok=True)
+        order = {"root": str(root), "at": at, "stop": stop, "told": str(told), "env": dict(os.environ)}
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        points = told.read_text().splitlines()
+        assert code == (-signal.SIGKILL if stop and len(points) == stop else 0), (code, points[-3:])
+        return points
+
+
+class Hand:
+    """A clock that stands still but where the service sleeps a moment."""
+
+    def __init__(self, at: str) -> None:
+        self.at = datetime.fromisoformat(at)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
+    """What there is to do at that time, by the real service."""
+    from cleared.app import Served, open_workspace
+    from cleared.runs.host import Host
+    from cleared.triggers.logbook import Logbook
+    from cleared.triggers.service import Service
+
+    clock = Hand(at)
+
+    class Stepped(Served):
+        def open(self, root: Path | None = None) -> Host:
+            return open_workspace(root or self.root, clock=clock, on_step=point, say=lambda _: None)
+
+    _attach(point)
+    with Stepped(root, clock, None) as served:
+        service = Service(root, served, Logbook(root / ".cleared", clock, lambda _: None), lambda _: None)
+        for _ in range(3):  # looks at the folders once more when all is done, as it does every minute
+            service.hint()
+            while service.step() or _sleeps(service, clock):
+                pass
+        assert service.problem is None, service.problem
+        service.close()
+
+
+def _sleeps(service: Any, clock: Hand) -> bool:
+    wake = service.wake_at()
+    if wake is None or wake > clock.at + timedelta(seconds=0.5):
+        return False
+    time.sleep(max(0.0, (wake - clock.at).total_seconds()))
+    clock.at = max(clock.at, wake)
+    return True
+
+
+def _attach(point: Callable[[str], None]) -> None:
+    from cleared.triggers import notices
+    from cleared.triggers.handling import Handler
+    from cleared.triggers.inbox import Inbox
+
+    def around(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def told(*args: Any, **kwargs: Any) -> Any:
+            point(f"before {name}")
+            found = real(*args, **kwargs)
+            point(f"after {name}")
+            return found
+
+        setattr(owner, name, told)
+
+    for name in ATTACHED:
+        around(Inbox, name)
+    around(Handler, "_ended")
+    around(Handler, "_split")
+    for name in ("cycle", "set_aside"):
+        around(notices, name)
+    together = Inbox.together
+
+    @contextlib.contextmanager
+    def all_at_once(self: Inbox) -> Any:
+        with together(self):
+            yield
+        point("after together")
+
+    Inbox.together = all_at_once  # type: ignore[method-assign]
+
+
+def _obey(order: dict[str, Any]) -> int:
+    left = order["stop"]
+    os.environ.clear()
+    os.environ.update(order["env"])
+    with Path(order["told"]).open("a") as told:
+
+        def point(name: str) -> None:
+            nonlocal left
+            told.write(f"{name}\n")
+            told.flush()
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        serve(Path(order["root"]), order["at"], point)
+    return 0
+
+
+def main() -> None:
+    import pydantic_monty  # noqa: F401
+
+    import cleared.app
+    import cleared.review.resume
+    import cleared.runs.execute
+    import cleared.sandbox.monty
+    import cleared.triggers.service  # noqa: F401
+
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            code = BROKEN
+            try:
+                signal.alarm(60)
+                with contextlib.redirect_stdout(sys.stderr):
+                    code = _obey(json.loads(line))
+            except BaseException:  # noqa: BLE001 - the copy must not go on reading orders
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
