@@ -217,6 +217,7 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
               f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
     yield _row("writer lock", lambda: _lock(host))
+    yield _row("service", lambda: _service(host))
     yield _row("repository", lambda: _repository(host))
     yield _row("interrupted commit", lambda: _interrupted(host, said))
     yield _row("managed files", lambda: _managed(host))
@@ -235,6 +236,13 @@ def _lock(host: Host) -> Row:
     if found is None:
         return Row("writer lock", "ok", "free")
     return Row("writer lock", "warn", f"held by {found}", "Wait until it is done; it lets go even when it is killed.")
+
+
+def _service(host: Host) -> Row:
+    from cleared.triggers.control import running
+
+    found = running(host.layout.state_dir)
+    return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
 
 
 def _repository(host: Host) -> Row:
@@ -379,10 +387,12 @@ def _writable(host: Host) -> Row:
 def _rebuild(workspace: Path | None) -> list[Row]:
     """Complete what was interrupted, then replace what is only operational."""
     from cleared.cli.options import host_of
+    from cleared.runs.consumed import INDEX
     from cleared.runs.trace import Traces
 
     host = host_of(workspace)
     with host.writing("doctor --rebuild"):
         aside = Traces(host.layout.state_dir).rebuild()
+        (host.layout.state_dir / INDEX).unlink(missing_ok=True)  # read off the history again when it is asked for
     kept = f"; the old one is {aside.relative_to(host.root).as_posix()}" if aside else ""
     return [Row("rebuild", "ok", f"the trace database is new{kept}")]

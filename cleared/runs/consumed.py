@@ -15,6 +15,7 @@ from cleared.workspace.lock import ensure_state_dir
 ASKS: Final = "asks"
 FAILED: Final = "failed"
 """``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
+INDEX: Final = "consumed.db"
 _VERSION: Final = 1
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
@@ -107,7 +108,7 @@ def _add(db: sqlite3.Connection, commits: Iterable[Mapping[str, str]]) -> None:
 
 def _ready(host: Host) -> sqlite3.Connection:
     ensure_state_dir(host.layout.state_dir)
-    path = host.layout.state_dir / "consumed.db"
+    path = host.layout.state_dir / INDEX
     try:
         return _connect(str(path))
     except sqlite3.DatabaseError:  # an index only: begun anew from the history

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cleared.errors import PrimitiveError, UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.primitives.ctx import emit_checked
 from cleared.runs.desk import Decided, Desk, decide
@@ -13,13 +14,16 @@ from cleared.runs.host import Host
 def emit(host: Host, name: str, payload: Any) -> str:
     """Commit an event; the service of this clone delivers it, now or when it is up. The event's id.
 
-    Raises ``PrimitiveError`` where the name or the payload is not one, ``PolicyError`` inside a job.
+    Raises ``UsageError`` where the name or the payload is not one, ``PolicyError`` inside a job.
     """
     refuse_in_job()
     made: list[str] = []
 
     def act(desk: Desk) -> Decided:
-        emit_checked(desk.context, name, payload)
+        try:
+            emit_checked(desk.context, name, payload)
+        except PrimitiveError as wrong:
+            raise UsageError(wrong.message, remedy=wrong.remedy) from None
         made.append(f"{desk.context.run_id}/0")
         return Decided(f"event: {name}")
 

@@ -61,8 +61,9 @@ class Handler:
         if delivery is None:
             return False
         listener = roster.listeners.get(delivery.agent)
-        if listener is None:
-            self.log("delivery.dropped", agent=delivery.agent, key=delivery.event.key, why="the agent is gone")
+        if listener is None or not listener.waits_for(delivery.event):
+            why = "the agent is gone" if listener is None else "it does not wait for that any more"
+            self.log("delivery.dropped", agent=delivery.agent, key=delivery.event.key, why=why)
             inbox.finish(delivery, now)
             return True
         if delivery.starts >= CRASHES:
@@ -123,11 +124,8 @@ class Handler:
         self._finish(host, inbox, delivery)
 
     def _finish(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
-        # Known to be dealt with before it is taken out: a kill in between finds its key consumed.
-        if delivery.event.files:
-            left = [file for file in delivery.event.files if (host.root / file[0]).exists()]
-            inbox.keep_files(delivery.agent, left, self.version(delivery.agent))
-        inbox.finish(delivery, host.clock.now())
+        left = [file for file in delivery.event.files if (host.root / file[0]).exists()]
+        inbox.finish(delivery, host.clock.now(), left, self.version(delivery.agent))
 
     def _refused(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
         """The agent may not run as things are: what comes again by itself is let go, the rest is kept."""

@@ -160,10 +160,13 @@ class Inbox:
         """A run for it begins; if the process dies, this tells."""
         self._db.execute("UPDATE deliveries SET starts=starts+1 WHERE id=?", (delivery.id,))
 
-    def finish(self, delivery: Delivery, now: datetime) -> None:
-        """It is dealt with."""
+    def finish(
+        self, delivery: Delivery, now: datetime, files: Iterable[tuple[str, str]] = (), version: str = ""
+    ) -> None:
+        """It is dealt with, and so are these of its files, which are still there."""
         assert delivery.event.key is not None
         with self.together():
+            self.keep_files(delivery.agent, files, version)
             self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
             self._db.execute(
                 "INSERT OR REPLACE INTO done VALUES (?,?,?)", (delivery.agent, delivery.event.key, now.timestamp())

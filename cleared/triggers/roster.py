@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from cleared.runs.attempt import Event
 from cleared.runs.host import Host
 from cleared.runs.scripts import MAX_SCRIPT
 from cleared.sandbox.header import Header, parse_header
@@ -30,6 +31,10 @@ class Listener:
     def hears(self, event: str) -> bool:
         """Whether it listens to events of this name."""
         return "event" in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
+
+    def waits_for(self, event: Event) -> bool:
+        """Whether it is still for it."""
+        return self.hears(event.name) if event.kind == "event" else event.kind in self.header.triggers
 
     @property
     def watch(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -134,7 +135,7 @@ class Service:
             self._worked = self.handler.one(self.host, self.inbox, self.roster)
         except Interrupted:
             raise
-        except ClearedError as error:
+        except (ClearedError, OSError, sqlite3.Error) as error:
             self._trouble(error, now)
             return False
         if self.problem is not None:
@@ -167,7 +168,7 @@ class Service:
     def next_due(self, name: str) -> datetime | None:
         return next((at for at, agent in self._due if agent == name), None)
 
-    def _trouble(self, error: ClearedError, now: datetime) -> None:
+    def _trouble(self, error: Exception, now: datetime) -> None:
         """Something is wrong with the workspace itself: nothing is lost by waiting until it is right again."""
         if self.problem != str(error):
             self.log("workspace.trouble", f"nothing is run until this is put right: {error}", level="error")
