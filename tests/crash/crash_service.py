@@ -37,17 +37,19 @@ class Services:
         self.process.kill()
         self.process.communicate()
 
-    def serve(self, root: Path, at: str, stop: int = 0) -> list[str]:
-        """The points it came by, in order. Killed at the ``stop``-th of them; 0: not at all."""
+    def serve(self, root: Path, at: str, stop: int = 0, name: str = "") -> list[str]:
+        """The points it came by, in order. Killed at the ``stop``-th of them, or of those of that ``name``; 0: not at
+        all."""
         assert self.process.stdin is not None and self.process.stdout is not None
         told = root.parent / f"{root.name}.points"
         told.unlink(missing_ok=True)
-        order = {"root": str(root), "at": at, "stop": stop, "told": str(told), "env": dict(os.environ)}
+        order = {"root": str(root), "at": at, "stop": stop, "name": name, "told": str(told), "env": dict(os.environ)}
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         code = int(self.process.stdout.readline())
         points = told.read_text().splitlines()
-        assert code == (-signal.SIGKILL if stop and len(points) == stop else 0), (code, points[-3:])
+        killed = stop and sum(name in ("", point) for point in points) == stop
+        assert code == (-signal.SIGKILL if killed else 0), (code, points[-3:])
         return points
 
 
@@ -140,7 +142,7 @@ def _obey(order: dict[str, Any]) -> int:
             nonlocal left
             told.write(f"{name}\n")
             told.flush()
-            left -= 1
+            left -= order["name"] in ("", name)
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -137,6 +137,54 @@ def trailers(ws: Workspace) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in commit.strip().splitlines() if line) for commit in shown]
 
 
+def only(waiting: Path, root: Path, name: str, header: str, body: str) -> Workspace:
+    """A workspace with this agent alone, in which nothing waits."""
+    shutil.copytree(waiting, root, symlinks=True)
+    shutil.rmtree(root / ".cleared")
+    for path in (*(root / "import").glob("*.csv"), *(root / "letters").iterdir()):
+        path.unlink()
+    ws = Workspace(root)
+    ws.git("rm", "-q", *(f"agents/{other}.py" for other in AGENTS))
+    ws.git("commit", "-q", "-m", "one agent alone")
+    ws.put(f"agents/{name}.py", f'"""\nname: {name}\n{header}"""\n{body}\n')
+    ws.commit(f"agents/{name}.py", *ws.approve(f"agents/{name}.py"))
+    return ws
+
+
+def logged(root: Path, what: str) -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in (root / ".cleared/service.log").read_text().splitlines()]
+    return [row for row in rows if row["what"] == what]
+
+
+def test_a_run_that_the_process_dies_of_each_time_is_given_up(
+    waiting: Path, services: Services, tmp_path: Path
+) -> None:
+    """Also where it has failed before in another way, and a restart follows each death."""
+    ws = only(waiting, tmp_path / "w", "take", "trigger: file_watch\nwatch: import/\nretries: 1\n", TAKE)
+    services.serve(ws.root, BEFORE)
+    ws.drop("c.csv", BAD)
+    services.serve(ws.root, "2025-02-10T08:00:00+00:00")
+    assert len(logged(ws.root, "run.failed")) == 1
+    for _ in range(5):
+        assert services.serve(ws.root, "2025-02-10T08:00:10+00:00", 1, "begun")[-1] == "begun"
+    services.serve(ws.root, "2025-02-10T08:00:10+00:00")
+    assert len(logged(ws.root, "run.failed")) == 1 and len(logged(ws.root, "file.set_aside")) == 1
+    [card] = [card for card in ws.cards() if card["kind"] == "set_aside"]
+    assert "the process died 5 times" in card["title"]
+
+
+def test_a_kill_counts_as_no_failure(waiting: Path, services: Services, tmp_path: Path) -> None:
+    """A good file whose runs were killed is booked all the same."""
+    ws = only(waiting, tmp_path / "w", "take", "trigger: file_watch\nwatch: import/\nretries: 0\n", TAKE)
+    services.serve(ws.root, BEFORE)
+    ws.drop("a.csv", GOOD["a"])
+    for name in ("begun", "ran", "checked", "verified"):
+        assert services.serve(ws.root, AT, 1, name)[-1] == name
+    services.serve(ws.root, AT)
+    assert [entry["description"] for entry in ws.entries()] == ["INVOICE a"]
+    assert logged(ws.root, "run.failed") == []
+
+
 def chosen(points: list[str]) -> list[int]:
     """One of each kind, at random; the first of all is the start."""
     numbers: dict[str, list[int]] = {}
