@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 from cleared.approvals.authority import agreements
+from cleared.approvals.effects import weight
 from cleared.cards.model import Card, card_id
 from cleared.cards.store import find
 from cleared.clock import iso
 from cleared.errors import PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
-from cleared.ledger.corrections import leg
-from cleared.ledger.entry import Entry, Leg
+from cleared.ledger.corrections import corrections_of, leg
+from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
@@ -351,7 +353,7 @@ def _by_two(
 ) -> str | None:  # fmt: skip
     """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
     right = desk.authority
-    if right.rules.two_person is not None:
+    if right.rules.takes_two(_at_most(desk, matter, wish)):
         trial = desk.trial()
         name = one(trial, matter, wish, Done())
         effects = right.effects(trial.context)
@@ -362,6 +364,19 @@ def _by_two(
                 done.agreed.append(card.id)
                 return None
     return one(desk, matter, wish, done)
+
+
+def _at_most(desk: Desk, matter: Matter, wish: Wish) -> Decimal:
+    """An amount that the decision hardly goes beyond: below it nothing needs trying. (Where it does, the whole takes
+    two: what is committed is asked again.)"""
+    context = desk.context
+    written = [abs(amount) for _, amount in read(wish).lines] if wish["verb"] == "correct" else []
+    if matter.entry is not None:
+        corrected = matter.entry.status == "user-corrected"
+        known = [matter.entry, *(corrections_of(context.books, matter.entry) if corrected else ())]
+        return money.total([*(weight(each, context.books, context.bank) for each in known), *written])
+    line = context.bank.find(str(matter.card.details.get("line", ""))) if matter.card is not None else None
+    return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 
 def _asked_again(desk: Desk, entry: Entry) -> Card:

@@ -116,6 +116,11 @@ def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decide
     effects = right.effects(context, decided.files) if right.rules.two_person is not None else []
     if not right.lone(effects):
         return None
+    if "Proposal" in dict(decided.trailers):  # an agreement to one would change what it was examined with
+        raise PolicyError(
+            "other reviewers, or another amount, take two; a proposal is approved by one",
+            remedy="Edit config.yaml; then both: cleared config approve.",
+        )
     card = right.whole(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
     if right.agreed(card, effects):
         context.cards.resolve(card.id, iso(context.now), desk.by, "agreed")

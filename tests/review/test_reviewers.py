@@ -286,6 +286,40 @@ def test_the_rules_themselves_take_two(people: People) -> None:
     assert damage(people.ws) == []
 
 
+def test_a_correction_that_makes_a_small_one_large_takes_two(people: People) -> None:
+    lines = ["--line", "5010=600", "--line", "5020=-595.50"]
+    assert people.json("ana", "queue", "correct", COFFEE, *lines)["entries"] == []
+    assert people.json("ben", "queue", "correct", COFFEE, *lines)["entries"] == [COFFEE]
+    assert people.json("ana", "queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense")["entries"] == []
+
+
+def test_other_rules_are_not_for_a_proposal(people: People) -> None:
+    """One person approves it; they are set by two, each for themselves."""
+    ws = people.ws
+    people.ok("ben", "trust", "--yes")
+    ws.put("config.yaml", ws.read("config.yaml").replace("two_person: 500", "two_person: 9000"))
+    people.ok("ana", "agent", "propose", "config.yaml")
+    head = ws.head()
+    refused(people("ana", "agent", "approve", "P1"), 3, "take two; a proposal is approved by one")
+    assert ws.head() == head
+    refused(people("ana", "config", "approve"), 3, "it takes two reviewers; you are the first")
+    assert people.json("ana", "queue", "reviewers")["two_person"] == "500"
+    people.ok("ben", "config", "approve")
+    assert people.json("ana", "queue", "reviewers")["two_person"] == "9000"
+    assert damage(ws) == []
+
+
+def test_opening_balances_take_two(people: People) -> None:
+    ws = people.ws
+    text = ws.read("config.yaml")
+    assert "  - id: checking\n" in text
+    opening = "  - id: checking\n    opening: {date: 2025-01-01, balance: 900}\n"
+    ws.put("config.yaml", text.replace("  - id: checking\n", opening))
+    refused(people("ana", "journal", "open"), 3, "it takes two reviewers; you are the first")
+    people.ok("ben", "journal", "open")
+    assert damage(ws) == []
+
+
 # -- scripts ----------------------------------------------------------------------------------------------------------
 
 POST = """
