@@ -61,6 +61,7 @@ class Member:
         self.board.say(running=on)
 
     def _failed(self, run: str, agent: str, cause: str, at: datetime) -> None:
+        self.notifier.host = self.service.host
         self.notifier.failed(run, agent, cause, at)
         self._changed = True
 

@@ -14,6 +14,7 @@ from cleared.runs.consumed import AlreadyRun
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.triggers import notices
+from cleared.triggers.drops import dropped
 from cleared.triggers.inbox import Delivery, Inbox
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.roster import Listener, Roster
@@ -68,6 +69,7 @@ class Handler:
             return True
         if delivery.starts >= CRASHES:
             why = f"the process died {delivery.starts} times while it ran"
+            notices.died(host, delivery.agent, delivery.event, why)
             self._failed(host, inbox, delivery, listener, why)
             return True
         if self._too_often(host, inbox, delivery, now):
@@ -156,8 +158,6 @@ class Handler:
         self, inbox: Inbox, delivery: Delivery, listener: Listener, failures: int, cause: str, now: datetime
     ) -> None:  # fmt: skip
         """Find out which of the files it is: each half for itself."""
-        from cleared.triggers.service import dropped
-
         files = list(delivery.event.files)
         with inbox.together():
             inbox.drop(delivery)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cleared.cards.model import card_id
 from cleared.errors import ClearedError
+from cleared.runs.attempt import Event
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.emitted import events
 from cleared.runs.host import Host
@@ -46,6 +47,14 @@ def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> N
     """A file has the content of one that the agent had a run for."""
     title = f"{path} has the content of {earlier}, which {agent} has had; nothing was run"
     _card(host, "duplicate_file", (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
+
+
+def died(host: Host, agent: str, event: Event, why: str) -> None:
+    """A run took the whole process down with it, so that nothing but this can tell of it."""
+    _card(
+        host, "failed_run", ("died", agent, event.key or ""), f"{agent} failed: {why}"[:300], cause=why,
+        not_done="nothing of it was kept", retry=f"cleared agent run {agent}",
+    )  # fmt: skip
 
 
 def _card(host: Host, kind: str, key: tuple[str, ...], title: str, **details: Any) -> None:

@@ -9,7 +9,6 @@ import hashlib
 import heapq
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,11 +19,10 @@ from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
 from cleared.runs.consumed import had, latest
-from cleared.runs.emitted import taken_by
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.triggers import notices
-from cleared.triggers.folder import Folder, Found
+from cleared.triggers.drops import Drops
 from cleared.triggers.handling import Handler
 from cleared.triggers.inbox import Inbox
 from cleared.triggers.logbook import Logbook
@@ -54,14 +52,6 @@ class Actions(Protocol):
         """Settle questions whose time has come, go on with those that were answered; when the next comes due."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A listener's folders."""
-
-    listener: Listener
-    folder: Folder
-
-
 class Service:
     """One workspace. ``step`` does one thing; False where there is nothing to do before ``wake_at``."""
 
@@ -76,20 +66,11 @@ class Service:
         self._repo = Repository.open(root, for_writing=False)
         self.inbox = Inbox(self.host.layout.state_dir)
         self._fresh = self.inbox.get(_CURSOR) is None
-        self._missing: dict[str, dict[str, float]] = {}
-        """Agent → SHA-256 → since when (monotonic) a file that was dealt with is not there any more."""
-        self._copies: set[tuple[str, str, str]] = set()
-        """Agent, path, SHA-256 of files of which was said that they are copies."""
-        self._looked: set[str] = set()
-        """Agents whose folders were looked at: what is there the first time may have been there all along."""
+        self.drops = Drops(root, log, self.now)
         self.handler = Handler(actions, log, self._version)
         self._stats: object = self._settings()
         self._head = ""
         self._due: list[tuple[datetime, str]] = []
-        self._folders: dict[str, Watched] = {}
-        self._look_at = self.now
-        self._hinted = False
-        self._look_after = 0.0
         self._chore_at: datetime | None = self.now
         self._queue: object = None
         self._try_at: datetime | None = None
@@ -108,7 +89,7 @@ class Service:
 
     def hint(self) -> None:
         """Something may have changed in a watched folder. Called from another thread."""
-        self._hinted = True
+        self.drops.hinted = True
 
     @property
     def head_folders(self) -> tuple[Path, Path]:
@@ -130,7 +111,7 @@ class Service:
         try:
             self._refresh(now)
             self._take_schedules(now, alive_from)
-            self._take_files(now)
+            self.drops.look(self.host, self.inbox, self._repo, self._head, self._version, now)
             self._chores(now)
             self._worked = self.handler.one(self.host, self.inbox, self.roster)
         except Interrupted:
@@ -148,7 +129,7 @@ class Service:
     def _set_back(self, now: datetime) -> None:
         """The clock is behind where it was: what is to be done at some time of it would wait for that much longer."""
         self._started = min(self._started, now)
-        self._look_at, self._try_at = min(self._look_at, now), None
+        self.drops.look_at, self._try_at = min(self.drops.look_at, now), None
         if self._chore_at is not None:
             self._chore_at = now
         self.inbox.sooner(self._last - now, now)
@@ -159,10 +140,12 @@ class Service:
         """When there may be something to do, if nobody says so before."""
         if self._try_at is not None:
             return self._try_at
-        hinted = None
-        if self._hinted:
-            hinted = self.now + timedelta(seconds=max(0.0, self._look_after - self.host.clock.monotonic()))
-        times = [self._look_at, hinted, self._chore_at, self._due[0][0] if self._due else None, self.inbox.due_at()]
+        times = [
+            self.drops.wake_at(self.host),
+            self._chore_at,
+            self._due[0][0] if self._due else None,
+            self.inbox.due_at(),
+        ]
         return min((t for t in times if t is not None), default=None)
 
     def next_due(self, name: str) -> datetime | None:
@@ -245,19 +228,7 @@ class Service:
             for name in self.roster.changed:
                 self.inbox.hurry(name, now)
                 self.handler.forgive(name)
-        limits = self.host.config.import_
-        before = self._folders
-        self._folders = {}
-        for listener in self.roster.listeners.values():
-            if not listener.watch:
-                continue
-            known = before.get(listener.name)
-            folder = known.folder if known and known.listener.watch == listener.watch else Folder(
-                self.root, listener.watch, limits.settle_seconds, self.host.clock, max_bytes=limits.max_bytes
-            )  # fmt: skip
-            self._folders[listener.name] = Watched(listener, folder)
-        self._on_folders(sorted({d for watched in self._folders.values() for d in watched.folder.directories}))
-        self._look_at = now
+        self._on_folders(self.drops.watch(self.host, self.roster, now))
         for name, why in self.roster.unreadable.items():
             self.log("agent.unreadable", f"{name} is not started by itself: {why}", level="warning", agent=name)
 
@@ -349,85 +320,6 @@ class Service:
             news |= {(listener.name, told.event.key) for told in mine[0 if last is None else last + 1 :]}
         return news
 
-    def _take_files(self, now: datetime) -> None:
-        clock = self.host.clock
-        if self._hinted and clock.monotonic() >= self._look_after:
-            self._look_at = now
-        if now < self._look_at:
-            return
-        self._hinted = False
-        began = clock.monotonic()
-        again: list[float] = []
-        for watched in self._folders.values():
-            look = watched.folder.look()
-            for problem in look.problems:
-                self.log("folder.problem", problem, level="warning", agent=watched.listener.name)
-            if look.again_in is not None:
-                again.append(look.again_in)
-            self._drop(watched.listener, list(look.ready), now)
-        self.inbox.release(now)  # what is held may wait for a working copy, which nobody tells of
-        self._look_at = now + timedelta(seconds=min([self.host.config.triggers.scan_seconds, *again]))
-        # Thousands of files being written give thousands of hints: looking must not be all that is done.
-        ended = clock.monotonic()
-        self._look_after = ended + max(0.02, 4 * (ended - began))
-
-    def _drop(self, listener: Listener, ready: list[Found], now: datetime) -> None:
-        """Files are there, complete: have the agent run for those that are new."""
-        name, version = listener.name, self._version(listener.name)
-        known = self.inbox.files(name)
-        there = {file.sha256 for file in ready}
-        gone = self._gone(
-            name, {s for s, (path, _) in known.items() if s not in there and not (self.root / path).exists()}
-        )
-        taken = taken_by(Snapshot(self._repo, self._head).read(self.host.layout.taken_files), name)
-        if not ready and not gone:
-            return
-        waiting = self.inbox.of(name)
-        pending = {sha for d in waiting for _, sha in d.event.files}
-        new: list[tuple[str, str]] = []
-        kept: list[tuple[str, str]] = []
-        again: list[tuple[str, str, str]] = []
-        for file in ready:
-            path, digest = file.path, file.sha256
-            before, version_then = known.get(digest, (None, None))
-            outside = not path.startswith(f"{self.host.layout.import_dir}/")
-            earlier = before or (taken.get(digest) if outside else None)
-            if digest in pending or (before, version_then) == (path, version) or (name, path, digest) in self._copies:
-                continue
-            if earlier is None or (version_then is not None and version_then != version):
-                new.append((path, digest))
-            elif earlier != path and (self.root / earlier).exists():
-                again.append((path, digest, earlier))  # a copy of what is there
-            else:
-                kept.append((path, digest))  # the same, or renamed: nothing new …
-                if before is None and name in self._looked:
-                    again.append((path, digest, earlier))  # … but for one that was gone, and was dropped once more
-        for path, digest, earlier in again:
-            self.log("file.again", f"{path} has the content of {earlier}, which {name} had a run for", agent=name)
-            notices.same_file(self.host, name, path, digest, earlier)
-            self._copies.add((name, path, digest))
-        self._looked.add(name)
-        with self.inbox.together():
-            self.inbox.forget_files(name, gone)
-            self.inbox.keep_files(name, kept, version)
-            if new:
-                last = waiting[-1] if waiting else None
-                if last and last.event.files and last.state == "waiting" and not (last.failures or last.starts):
-                    self.inbox.drop(last)  # not begun yet: one run for all
-                    new = sorted({*new, *last.event.files})
-                self.inbox.add(name, dropped(listener, new, now), now)
-
-    def _gone(self, agent: str, missing: set[str]) -> list[str]:
-        """What has been missing for so long that it is not just being renamed."""
-        now = self.host.clock.monotonic()
-        since = self._missing.setdefault(agent, {})
-        for digest in since.keys() - missing:
-            del since[digest]
-        for digest in missing:
-            since.setdefault(digest, now)
-        patience = 2 * self.host.config.import_.settle_seconds + 1
-        return [digest for digest, at in since.items() if now - at >= patience]
-
     def _version(self, agent: str) -> str:
         """Changes where a file that an agent could do nothing with may be worth another try."""
         listener = self.roster.listeners.get(agent)
@@ -436,14 +328,6 @@ class Service:
     def _chores(self, now: datetime) -> None:
         if self._chore_at is not None and now >= self._chore_at:
             self._chore_at = self.actions.chore(self.host, self.log)
-
-
-def dropped(listener: Listener, files: list[tuple[str, str]], now: datetime) -> Event:
-    """The event of files that were dropped: (path, SHA-256). The same content dropped later is another event."""
-    digest = hashlib.sha256("\n".join(sorted(sha for _, sha in files)).encode()).hexdigest()[:16]
-    payload = {"files": [path for path, _ in files]}
-    key = f"{now:%Y%m%dT%H%M%S.%f}-{digest}"
-    return Event("file_watch", " ".join(listener.watch), payload, key, files=tuple(files))
 
 
 def _written(path: Path) -> tuple[int, int, int]:

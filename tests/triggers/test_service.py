@@ -571,3 +571,78 @@ def test_a_run_that_failed_can_be_run_again_by_hand_for_the_same_event(world: Wo
         assert again.code == 2 and "has had its run" in again.err
         wrong = world.ws("agent", "run", "other", "--again", card["id"])
         assert wrong.code == 2 and "failed run of other" in wrong.err
+
+
+def test_a_changed_agent_does_not_have_again_what_it_had(world: World) -> None:
+    agent(world, "look", "trigger: file_watch\nwatch: letters/\n", 'ctx_emit("letter")')
+    with world:
+        world.ws.put("letters/a.txt", "hello")
+        world.settle()
+        agent(world, "look", "trigger: file_watch\nwatch: letters/\n", 'ctx_emit("letter", 2)')
+        world.forward(minutes=2)
+        assert len(world.ran("look")) == 1
+        world.ws.put("letters/b.txt", "other")
+        world.forward(minutes=2)
+        assert len(world.ran("look")) == 2
+
+
+def test_a_run_that_takes_the_process_down_each_time_is_given_up_with_a_card(world: World) -> None:
+    """As by a machine without memory: five times the process dies, then it counts as a failure."""
+    agent(world, "deadly", "trigger: event\nevent: ping\nretries: 0\n", "1")
+    agent(world, "other", "trigger: event\nevent: ping\n", 'ctx_emit("fine")')
+
+    class Died(BaseException):
+        pass
+
+    def die(name: str, event: object) -> None:
+        if name == "deadly":
+            raise Died
+
+    world.before_run = die
+    world.ws.ok("event", "emit", "ping")
+    for _ in range(5):
+        world.start()
+        with pytest.raises(Died):
+            world.settle()
+        world.stop()
+    with world:
+        world.settle()
+        assert len(world.ran("other")) == 1 and world.waiting() == []
+        [card] = world.ws.cards()
+        assert card["kind"] == "failed_run" and "the process died 5 times" in card["title"]
+
+
+def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp_path: Path) -> None:
+    """The notifier in the service: set up while it runs, without a restart."""
+    import sys
+    import time
+
+    from cleared.triggers.fleet import Member
+    from cleared.triggers.watch import Watcher
+
+    told = tmp_path / "told"
+    agent(world, "fails", "trigger: event\nevent: ping\nretries: 0\n", "1 / 0")
+    world.start()
+    assert world.served is not None
+    member = Member(world.ws.root, world.served, Watcher(lambda tag: None), world.time, lambda text: None)
+    try:
+        code = f"import sys, pathlib; pathlib.Path({str(told)!r}).write_bytes(sys.stdin.buffer.read())"
+        path = world.ws.root / "config.yaml"
+        line = f"notifications:\n  method: exec\n  command: [{sys.executable}, -c, {code!r}]\n"
+        path.write_text(path.read_text() + "\n" + line)
+        world.ws.ok("config", "approve")
+        world.ws.ok("event", "emit", "ping")
+        while member.service.step():
+            pass
+        member.idle()
+        assert not told.exists()
+        world.time.forward(seconds=40)
+        for _ in range(500):
+            member.idle()
+            if told.exists() and told.read_bytes():
+                break
+            time.sleep(0.02)
+        assert b"ZeroDivisionError" in told.read_bytes()
+        assert member.idle() is not None and member.notifier.state()["last_sent_at"]
+    finally:
+        member.service.close()

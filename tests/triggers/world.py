@@ -73,7 +73,7 @@ class World:
     def settle(self, most: int = 1_000) -> None:
         """Do what there is to do now."""
         assert self.service is not None
-        self.service._look_at = self.time.at  # as if the watcher had told, some time after the last look
+        self.service.drops.look_at = self.time.at  # as if the watcher had told, some time after the last look
         for _ in range(most):
             worked, wake = self.service.step(), self.service.wake_at()
             if not worked and (wake is None or wake > self.time.at + timedelta(seconds=0.1)):
