@@ -40,6 +40,7 @@ _ANSWER: Final = (
     "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
     "with: cleared journal accept COMMIT --reason …"
 )
+_ANSWER_ALONE: Final = _ANSWER.replace("two reviewers say", "a reviewer says")
 _ASKED: Final = ("question", "entry", "line")
 """Cards that only a person answers."""
 
@@ -135,7 +136,7 @@ class _Judge:
     workspace: str
     rules: Rules
     known: dict[bytes, Rules] = field(default_factory=dict)
-    """Records of the policy that were made by those who may → the rules they set."""
+    """Records of the policy that were made by those who may → the rules they set; oldest first."""
 
     def look(self, commit: CommitInfo) -> _Case:
         after = Snapshot(self.repo, commit.id)
@@ -160,7 +161,7 @@ class _Judge:
                 what.append("answers for another commit")
             if what:
                 said = f"it {' and '.join(what)}, without a reviewer's signature"
-                case.unsigned.append(_violation(commit, said, _ANSWER.replace("two reviewers say", "a reviewer says")))
+                case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
         heavy = [e for e in effects if rules.takes_two(e.weight) and (not is_run or _settles(e))]
         heavy += changed
         if heavy:
@@ -192,21 +193,41 @@ class _Judge:
         for path in commit.files or ():
             inherited = [each.read(path) for each in before]
             data = after.read(path)
-            if data in inherited or not path.startswith(f"{FOLDER}/"):
-                continue
-            record = parsed(data)
-            good = record is not None and record.genuine and record.workspace == self.workspace
-            if path == CONFIG:
-                if record is None or not good or record.key not in rules.reviewers:
+            if path == CONFIG and data != inherited[0]:
+                record = self._approved(data, inherited, rules, case.key)
+                if record is None:
                     said = "it changed the approved settings, which no reviewer has approved"
                     case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before. {_ANSWER}"))
-                    continue
-                self.known[data or b""] = rules_in(record.policy)
-                changed += _other_rules(record, rules, parsed(inherited[0]))
-            elif record is not None and good and record.key not in rules.reviewers and not path.endswith(QUARANTINED):
-                said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
-                case.unsigned.append(_violation(commit, said, _ANSWER.replace("two reviewers say", "a reviewer says")))
+                elif len(before) == 1:
+                    changed += _other_rules(record, rules, parsed(inherited[0]))
+            elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
+                record = parsed(data)
+                if record is not None and self._genuine(record) and record.key not in rules.reviewers:
+                    said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
+                    case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
         return changed
+
+    def _approved(
+        self, data: bytes | None, inherited: list[bytes | None], rules: Rules, key: str
+    ) -> Record | None:  # fmt: skip
+        """The record of settings that a commit brings, if it may; its rules are known from then on.
+
+        A merge takes the newest of its parents'; an older one brought back by hand is nobody's decision.
+        """
+        record = parsed(data)
+        if record is None or data is None:
+            return None
+        if len(inherited) > 1:
+            order = list(self.known)
+            newest = max((order.index(each) for each in inherited if each in self.known), default=0)
+            return record if data in self.known and order.index(data) >= newest else None
+        if not key or not self._genuine(record) or record.key not in rules.reviewers:
+            return None
+        self.known[data] = rules_in(record.policy)
+        return record
+
+    def _genuine(self, record: Record) -> bool:
+        return record.genuine and record.workspace == self.workspace
 
     def _beside(
         self, commit: CommitInfo, base: Snapshot, after: Snapshot, is_run: bool, merged: bool

@@ -123,6 +123,26 @@ def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> 
     assert entry(people.ws, INVOICE)["status"] == "user-confirmed"
 
 
+def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
+    from cleared.app import open_workspace
+    from cleared.tui.acts import Acts
+    from cleared.tui.plain import Plain
+
+    def sitting(name: str, *typed: str) -> str:
+        told: list[str] = []
+        keys = iter(typed)
+        with people.at_the_keyboard(name):
+            acts = Acts(lambda: open_workspace(people.ws.root))
+            Plain(acts, lambda prompt: (told.append(prompt), next(keys, None))[1], told.append).run()
+        return "\n".join(told)
+
+    said = sitting("ana", "a", "a", "q")  # the invoice, the coffee
+    assert "It takes two: you are the first" in said and "1 decision made. 1 card left." in said
+    said = sitting("ben", "w")
+    assert "w Agree with ana" in said and "ana decided: confirm: 2025-01-002 ACME INVOICE 12" in said
+    assert "1 decision made. 0 cards left." in said and damage(people.ws) == []
+
+
 def test_nobody_locks_themselves_out(posted: Workspace, tmp_path: Path) -> None:
     people = People(posted, tmp_path)
     text = posted.read("config.yaml")
@@ -451,6 +471,37 @@ def test_rules_that_were_forged_are_found(people: People) -> None:
     done = people("cleo", "queue", "approve", COFFEE)  # here it is remembered nowhere; but it is told
     assert done.code in (0, 3)
     assert any("it changed the approved settings" in f for f in damage(ws))
+
+
+def test_older_rules_brought_back_are_found(people: People) -> None:
+    """By a commit, or by a merge with a branch from before."""
+    ws, record = people.ws, "agents/approvals/config.json"
+    before = ws.head()
+    people.ok("ana", "config", "set", "thresholds.review", "0.6")
+    people.ok("ana", "queue", "approve", COFFEE)
+    now = ws.head()
+    ws.git("checkout", "-q", before, "--", record)
+    ws.git("commit", "-q", "-m", "config: as before")
+    assert any("it changed the approved settings" in f for f in damage(ws))
+    ws.git("reset", "-q", "--hard", now)
+    assert damage(ws) == []
+    ws.git("checkout", "-q", "-b", "side", f"{before}~2")
+    ws.git("commit", "-q", "--allow-empty", "-m", "side")
+    ws.git("checkout", "-q", "main")
+    ws.git("merge", "-q", "--no-commit", "--no-ff", "side", check=False)
+    ws.git("checkout", "-q", before, "--", record)
+    ws.git("commit", "-q", "--allow-empty", "-m", "merge")
+    assert any("it changed the approved settings" in f for f in damage(ws))
+
+
+def test_a_branch_from_before_the_rules_is_judged_by_them(people: People) -> None:
+    """As soon as it is merged."""
+    ws = people.ws
+    ws.git("checkout", "-q", "-b", "side", "HEAD~2")
+    made = forge(ws, confirmed(ws, COFFEE), FALSE)
+    ws.git("checkout", "-q", "main")
+    ws.git("merge", "-q", "--no-edit", "side")
+    assert any(made[:10] in f and "without a reviewer's signature" in f for f in damage(ws))
 
 
 def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
