@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, review, service, startup
+from bench import bulk, calls, commits, gate, review, service, startup, steady
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -31,6 +31,9 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "cron": service.cron,
     "load": service.load,
     "idle": service.idle,
+    "throughput": steady.throughput,
+    "memory": steady.memory,
+    "memory_commits": steady.memory_commits,
 }
 COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
 

@@ -35,7 +35,7 @@ DROP = f'"""\nname: drop\ntrigger: file_watch\nwatch: import/\n"""\n{FIRST}'
 
 def files(quick: bool) -> Result:
     """One file after the other; nothing else waits."""
-    root = _only({"drop": DROP})
+    root = only({"drop": DROP})
     set_setting(host(root), "import.settle_seconds", str(SETTLE))
     took, bare = [], []
     with Up(root) as up, Sandbox() as sandbox:
@@ -83,6 +83,7 @@ def load(quick: bool) -> Result:
     def start(root: Path) -> float:
         shutil.rmtree(root / ".cleared", ignore_errors=True)
         (root / "import" / "first.csv").write_bytes(chase(1))
+        time.sleep(2.5)  # longer than it has to settle
         began = time.perf_counter()
         with Up(root) as up:
             return up.hears("drop: first") - began
@@ -105,6 +106,7 @@ def idle(quick: bool) -> Result:
         up.hears("drop: first")
         time.sleep(3)
         before = up.cpu_seconds()
+        assert before > 0
         time.sleep(span)
         share = (up.cpu_seconds() - before) / span
     return Result(
@@ -195,12 +197,12 @@ def _scheduled(name: str, cron: str) -> str:
 def _fleet(count: int) -> Path:
     """So many scheduled agents, none of them due in the coming months, and one watched folder."""
     day = datetime.now(UTC) + timedelta(days=150)
-    return _only({"drop": DROP} | {
+    return only({"drop": DROP} | {
         f"beat{n:05d}": _scheduled(f"beat{n:05d}", f"{n % 60} {n // 60 % 24} {day:%-d %-m} *") for n in range(count)
     })  # fmt: skip
 
 
-def _only(agents: dict[str, str]) -> Path:
+def only(agents: dict[str, str]) -> Path:
     """A workspace with these agents, without the starters."""
     root = workspace()
     git(root, "rm", "-q", *(f"agents/{name}.py" for name in ("ingest", "monthly_summary", "review_reminder")))
