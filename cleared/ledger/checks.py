@@ -14,7 +14,7 @@ from cleared.errors import Place
 from cleared.ledger.bankbook import BankBook
 from cleared.ledger.books import Books
 from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
-from cleared.ledger.journal import Month, check_accounts, parse_month
+from cleared.ledger.journal import Month, check_accounts, known_month, parse_month
 from cleared.ledger.source import Source
 from cleared.ledger.violations import Violation
 from cleared.schema import money
@@ -34,7 +34,8 @@ def _check_journal(books: Books) -> list[Violation]:
     by_path = {books.paths.journal_path(*key): key for key in books.months()}
     for path, data in changes.items():
         year, month = by_path[path]
-        after = parse_month(data, year, month, path, books.bounds.places)
+        # The next one to read this month finds it read.
+        after = known_month(data, year, month, path, books.bounds.places)
         found += after.damage
         found += check_accounts([after], books.chart.accounts)
         found += _unchanged(books.base(year, month), after)
