@@ -29,6 +29,8 @@ class Signals:
 
     break_off: Callable[[bytes], bool] = staticmethod(_ctrl_c)
     """Told the numbers of those that came, in the watching thread. A service sets another for its lifetime."""
+    heard = False
+    """Whether it is told of those that come now: a run is on in the main thread."""
 
 
 class Guard:
@@ -68,11 +70,13 @@ class Watch:
         previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if armed else -1
         if armed and previous != writer:
             self._forward = previous
+        heard, Signals.heard = Signals.heard, Signals.heard or armed
         try:
             yield guard
         finally:
             if armed:
                 signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
+                Signals.heard = heard
             with self._lock:
                 self._guards.discard(guard)
 

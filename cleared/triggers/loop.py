@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -16,6 +17,9 @@ from cleared.triggers.service import Service
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 LONGEST: Final = 30.0
 """Seconds after which the clock is looked at again: it may have been set, or the machine have slept."""
+
+GC_THRESHOLD: Final = (5_000, 10, 10)
+"""A command hardly looks for garbage, as it ends soon; a process that goes on for months would grow by that."""
 
 
 class Waker(Protocol):
@@ -66,6 +70,7 @@ class Loop:
 
     def run(self) -> None:
         """Raises ``Interrupted`` where a run was interrupted, with nothing of it done."""
+        gc.set_threshold(*GC_THRESHOLD)
         while not self.stopping:
             if not self.turn():
                 self.waker.wait(self._sleep())
@@ -99,15 +104,17 @@ def signals(loop: Loop) -> Iterator[None]:
     asked = False
 
     def told(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
         if loop.stopping:
             raise KeyboardInterrupt
+        asked = asked or not Signals.heard  # else ``break_off`` counts it, before or after this
         loop.stop()
 
     def break_off(came: bytes) -> bool:
         """While a script computes, no handler of Python's runs: it is seen here first."""
         nonlocal asked
         times = sum(number in _ENDS for number in came)
-        again = times > 1 or (times == 1 and (asked or loop.stopping))
+        again = times > 1 or (times == 1 and asked)
         asked = asked or times > 0
         return again
 
