@@ -21,6 +21,7 @@ from cleared.cli import GC_THRESHOLD
 from cleared.sandbox.monty import Sandbox
 from cleared.triggers.emit import emit
 from cleared.triggers.logbook import Logbook
+from cleared.triggers.loop import Loop
 from cleared.triggers.service import Service
 
 RUNS = 10_000
@@ -116,17 +117,30 @@ def _grows(what: str, script: str, runs: int) -> Result:
 
 def soak() -> None:
     """In a process of its own: a run each minute."""
-    gc.set_threshold(*GC_THRESHOLD)
+    gc.set_threshold(*GC_THRESHOLD)  # as the command does, before its loop begins
     script, early, runs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     name = "busy" if "busy" in script else "idle"
     root, clock = only({name: script}), Hand()
-    with _service(root, clock) as service:
-        service.step()
-        for n in range(1, runs + 1):
-            clock.at += timedelta(minutes=1)
-            assert service.step(), n
-            if n in (early, runs):
+    ended: list[datetime] = []
+
+    class Minutes:
+        """Sleeps until the next minute, in no time."""
+
+        def wait(self, seconds: float) -> None:
+            if len(ended) in (early, runs):
                 print(_resident(os.getpid()), flush=True)
+            if len(ended) == runs:
+                loop.stop()
+            clock.at += timedelta(minutes=1)
+
+        def wake(self) -> None:
+            """It never sleeps."""
+
+    with _service(root, clock) as service:
+        service.handler.on_run = lambda began: None if began else ended.append(clock.at)
+        loop = Loop(Minutes(), lambda: None)
+        loop.services = [service]
+        loop.run()
 
 
 def _resident(pid: int) -> int:

@@ -27,7 +27,7 @@ _OID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _AT_ONCE = 64
 
 #: Trees from which on a repository that stays open forgets what it has read.
-_REMEMBERED = 2_000
+_REMEMBERED = 500
 
 #: What git leaves behind in the git directory while it waits for the user to finish something.
 _UNFINISHED = (
