@@ -12,7 +12,7 @@ from bench.commits import write_and_commit
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace
-from cleared.app import run
+from cleared.app import Session, run
 from cleared.cards.model import Card, card_id
 from cleared.cards.store import render_open
 from cleared.queries import cards
@@ -59,14 +59,15 @@ def decision(quick: bool) -> Result:
     root, plain = _booked(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
-    opened = host(root)
+    session = Session(root, lambda: host(root))
+    opened = session()
     waiting = iter([c["id"] for c in cards(opened)])
     paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]
     write_and_commit(plain, {p: (root / p).read_bytes() for p in paths})
 
     def ours() -> Callable[[], object]:
         name = next(waiting)
-        return lambda: confirm(opened, [name])
+        return lambda: confirm(session(), [name])
 
     def theirs() -> Callable[[], object]:
         next_files = {p: (root / p).read_bytes() + b"\n" for p in paths}

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from cleared.approvals.policy import in_force
+from cleared.approvals.policy import in_force, stamp
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
 from cleared.primitives import registry
@@ -56,6 +56,30 @@ def open_workspace(
         on_step,
         policy=force,
     )
+
+
+class Session:
+    """The workspace for a program that stays open: the same host from one act to the next, as long as nobody has
+    written the settings, their approval or what is trusted anew. For one act at a time."""
+
+    def __init__(self, root: Path, open_: Callable[[], Host]) -> None:
+        self._root, self._open = root, open_
+        self._host: Host | None = None
+        self._stamp: object = None
+
+    def __call__(self) -> Host:
+        """The host. Raises as ``open_workspace`` does."""
+        now = stamp(self._root)
+        if self._host is None or now != self._stamp:
+            self.close()
+            self._host, self._stamp = self._open(), now
+            self._host.lasting = True
+        return self._host
+
+    def close(self) -> None:
+        if self._host is not None:
+            self._host.close()
+        self._host = None
 
 
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:

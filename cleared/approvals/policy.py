@@ -8,9 +8,11 @@ from typing import Any
 
 from cleared.approvals.record import CONFIG
 from cleared.approvals.standing import Approvals
+from cleared.approvals.trust import folder
 from cleared.config.model import Config
 from cleared.config.policy import changes, policy_of, with_policy
 from cleared.errors import Place, PolicyError
+from cleared.workspace.locate import CONFIG as SETTINGS
 
 
 class _Files:
@@ -30,6 +32,19 @@ class _Files:
 
     def paths(self, prefix: str) -> list[str]:
         return []
+
+
+def stamp(root: Path) -> object:
+    """Something that is another when the settings, their approval or what is trusted were written anew."""
+    return [_written(path) for path in (root / SETTINGS, root / CONFIG, folder())]
+
+
+def _written(path: Path) -> tuple[int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

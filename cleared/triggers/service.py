@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
-from cleared.approvals.record import CONFIG
-from cleared.approvals.trust import folder as trusted
+from cleared.approvals.policy import stamp
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
@@ -68,7 +67,7 @@ class Service:
         self._fresh = self.inbox.get(_CURSOR) is None
         self.drops = Drops(root, log, self.now)
         self.handler = Handler(actions, log, self._version)
-        self._stats: object = self._settings()
+        self._stats: object = stamp(self.root)
         self._head = ""
         self._due: list[tuple[datetime, str]] = []
         self._chore_at: datetime | None = self.now
@@ -162,7 +161,7 @@ class Service:
 
     def _refresh(self, now: datetime) -> None:
         """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
-        settings = self._settings()
+        settings = stamp(self.root)
         if settings != self._stats:
             self.host.close()
             self.host, self._stats = self._open(), settings
@@ -197,10 +196,6 @@ class Service:
         host = self.actions.open()
         host.lasting = True
         return host
-
-    def _settings(self) -> object:
-        """What tells that the settings, their approval or what is trusted were written anew."""
-        return [_written(self.root / self.host.layout.config_file), _written(self.root / CONFIG), _written(trusted())]
 
     def _listen(self, now: datetime, snapshot: Snapshot) -> None:
         """The agents are others than before: reckon anew what comes due, and which folders are watched."""
@@ -328,14 +323,6 @@ class Service:
     def _chores(self, now: datetime) -> None:
         if self._chore_at is not None and now >= self._chore_at:
             self._chore_at = self.actions.chore(self.host, self.log)
-
-
-def _written(path: Path) -> tuple[int, int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0, 0
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _instant(text: str | None) -> datetime | None:
