@@ -67,8 +67,7 @@ class Record:
 
     def payload(self) -> bytes:
         """What is signed."""
-        data = {"version": _VERSION, **asdict(self)}
-        del data["signature"]
+        data = {"version": _VERSION, **{name: getattr(self, name) for name in _SIGNED}}
         return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
     def render(self) -> bytes:
@@ -85,6 +84,9 @@ class Record:
         if self.kind == "quarantine":
             return quarantine_path(self.path, self.digest)
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
+
+
+_SIGNED: Final = tuple(f.name for f in fields(Record) if f.name != "signature")
 
 
 def signed(record: Record, key: Key) -> Record:

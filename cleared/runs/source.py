@@ -20,6 +20,18 @@ class CommittedSource:
         return sorted(self.snapshot.entries(prefix))
 
 
+class ReadAhead(CommittedSource):
+    """The same, for who reads nearly all files of a folder: they are read at once."""
+
+    def __init__(self, snapshot: Snapshot, folder: str) -> None:
+        super().__init__(snapshot)
+        self._folder = f"{folder}/"
+        self._files = snapshot.files(folder)
+
+    def read(self, path: str) -> bytes | None:
+        return self._files.get(path) if path.startswith(self._folder) else super().read(path)
+
+
 class WorkingSource:
     """The files of the working tree (a ``ledger.Source``): only for ``journal check``, which judges them."""
 

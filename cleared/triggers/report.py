@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -10,10 +11,10 @@ from cleared.cards import store
 from cleared.clock import iso
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
-from cleared.runs.source import CommittedSource
+from cleared.runs.source import CommittedSource, ReadAhead
 from cleared.runs.trace import Traces
 from cleared.triggers.control import board, running
-from cleared.triggers.inbox import peek
+from cleared.triggers.inbox import Delivery, peek
 from cleared.triggers.roster import Roster
 from cleared.vcs import Snapshot
 from cleared.workspace.lock import holder
@@ -27,8 +28,11 @@ def status(host: Host) -> dict[str, Any]:
     service, said, lock = running(state_dir), board(state_dir), holder(state_dir)
     counts, deliveries = peek(state_dir)
     agents = _agents(host, now)
+    of: dict[str, list[Delivery]] = {}
+    for delivery in deliveries:
+        of.setdefault(delivery.agent, []).append(delivery)
     for agent in agents:
-        mine = [d for d in deliveries if d.agent == agent["name"]]
+        mine = of.get(agent["name"], [])
         agent["waiting"] = len(mine)
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.reading() as repo:
@@ -74,11 +78,12 @@ def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
         snapshot = Snapshot(repo, repo.head())
         roster = Roster()
         roster.load(host, snapshot)
-        approvals = Scripts(host, snapshot).approvals
+        source = ReadAhead(snapshot, host.layout.agents_dir)
+        approvals = replace(Scripts(host, snapshot).approvals, source=source)
         found = []
         for name, listener in sorted(roster.listeners.items()):
             file = host.layout.agent_path(name)
-            data = snapshot.read(file) or b""
+            data = source.read(file) or b""
             standing = approvals.standing(file, data)
             path = host.root / file
             same = path.is_file() and not path.is_symlink() and path.read_bytes() == data

@@ -308,6 +308,18 @@ class Repository:
             known = self._trees[oid] = _parse_tree(content, len(oid) // 2)
         return known
 
+    def read_trees(self, oid: str) -> None:
+        """Have all trees in and beneath this one at hand for ``tree``, read together."""
+        level = [oid]
+        while level:
+            new = [one for one in dict.fromkeys(level) if one not in self._trees]
+            for one, (kind, content) in zip(new, self.objects(new), strict=True):
+                if kind != "tree":
+                    raise WorkspaceError(f"the object {one} is a {kind}, not a tree")
+                self._trees[one] = _parse_tree(content, len(one) // 2)
+            below = (entry for one in dict.fromkeys(level) for entry in self._trees[one].values())
+            level = [entry.oid for entry in below if entry.is_tree]
+
     def tree_of(self, commit: str) -> str:
         """The id of a commit's tree."""
         kind, content = self.object(commit)

@@ -47,8 +47,15 @@ class Snapshot:
         found: dict[str, tuple[str, str]] = {}
         entry = self.entry(prefix)
         if entry is not None:
+            if entry.is_tree:
+                self._repo.read_trees(entry.oid)
             self._collect(prefix, entry, found)
         return found
+
+    def files(self, prefix: str) -> dict[str, bytes]:
+        """The contents of all regular files under the folder ``prefix``, by path."""
+        oids = {path: oid for path, (mode, oid) in self.entries(prefix).items() if mode.startswith("100")}
+        return dict(zip(oids, self.blobs(list(oids.values())), strict=True))
 
     def folder(self, path: str) -> dict[str, TreeEntry]:
         """What lies in the folder itself, by name, and not beneath; empty where there is none. Do not alter it."""
