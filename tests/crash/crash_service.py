@@ -1,7 +1,8 @@
 """The service in processes that kill themselves at a chosen point, forked off one that has imported all.
 
-A point is a step of a run or its seal (``Host.on_step``), or one of the service's own: before and after each thing it
-writes down. ``Services.serve`` has the service do all there is to do at a given time, or be killed on the way.
+A point is a step of a run or a decision and its seal (``Host.on_step``), or one of the service's own: before or after
+each thing it writes down. ``Services.serve`` has the service do all there is to do at a given time, or be killed on
+the way.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
 BROKEN = 70
-ATTACHED = ("add", "begin", "finish", "again", "drop", "put", "mark", "keep_files", "forget_files")
-"""Methods of the inbox before and after which a process can be killed."""
+AROUND = ("begin", "finish", "again")
+AFTER = ("add", "drop", "put", "mark", "keep_files", "forget_files")
+"""Methods of the inbox around which a process can be killed; the others are parts of what is done at once."""
 
 
 class Services:
@@ -99,28 +101,43 @@ def _sleeps(service: Any, clock: Hand) -> bool:
     return True
 
 
+_doing: list[str] = []
+
+
+@contextlib.contextmanager
+def _within(name: str) -> Iterator[None]:
+    """Points that are passed meanwhile are told apart from others of their kind."""
+    _doing.append(name)
+    yield
+    _doing.pop()
+
+
 def _attach(point: Callable[[str], None]) -> None:
     from cleared.triggers import notices
     from cleared.triggers.handling import Handler
     from cleared.triggers.inbox import Inbox
 
-    def around(owner: Any, name: str) -> None:
+    def attach(owner: Any, name: str, *, before: bool = True, within: bool = False) -> None:
         real = getattr(owner, name)
 
         def told(*args: Any, **kwargs: Any) -> Any:
-            point(f"before {name}")
-            found = real(*args, **kwargs)
+            if before:
+                point(f"before {name}")
+            with _within(name if within else ""):
+                found = real(*args, **kwargs)
             point(f"after {name}")
             return found
 
         setattr(owner, name, told)
 
-    for name in ATTACHED:
-        around(Inbox, name)
-    around(Handler, "_ended")
-    around(Handler, "_split")
+    for name in AROUND:
+        attach(Inbox, name)
+    for name in AFTER:
+        attach(Inbox, name, before=False)
+    attach(Handler, "_ended")
+    attach(Handler, "_split")
     for name in ("cycle", "set_aside"):
-        around(notices, name)
+        attach(notices, name, within=True)
     together = Inbox.together
 
     @contextlib.contextmanager
@@ -140,6 +157,7 @@ def _obey(order: dict[str, Any]) -> int:
 
         def point(name: str) -> None:
             nonlocal left
+            name = " ".join([*filter(None, _doing), name])
             told.write(f"{name}\n")
             told.flush()
             left -= order["name"] in ("", name)

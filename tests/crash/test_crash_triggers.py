@@ -38,6 +38,8 @@ AGENTS = {
 }
 GOOD = {name: chase(("01/03/2025", f"INVOICE {name}", "5.00")) for name in ("a", "b", "d")}
 BAD = chase(("01/04/2025", "INVOICE c", "6.00"), ("01/04/2025", "POISON", "7.00"))
+SEALED = ("objects", "staged", "verified", "worktree", "index", "checked")
+"""Steps of a seal that are tested elsewhere, and here only among all."""
 INSTANTS = [f"schedule 2025-02-10T{hour:02}:00:00Z" for hour in (7, 8, 9)]
 
 
@@ -102,8 +104,9 @@ def check(root: Path, left: Left) -> None:
     assert Counter(e["description"] for e in ws.entries()) == Counter(f"INVOICE {name}" for name in GOOD)
     assert ws.git("fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert set(ws.git("status", "--porcelain", "-uall").splitlines()) == {"?? letters/x.txt"}
-    places = {place: sorted(p.name for p in (root / place).glob("*.csv")) for place in ("import", "import/failed")}
-    assert places == {"import": [], "import/failed": ["c.csv"]}
+    assert not list((root / "import").glob("*.csv"))
+    aside = sorted(p.name for p in (root / "import/failed").glob("*.csv"))
+    assert aside == ["c.csv"] or (left.by_hand and aside == ["c-2.csv", "c.csv"])
     commits = trailers(ws)
     had = Counter((t["Agent"], t["Event"]) for t in commits if "Event" in t)
     assert all(times == 1 for times in had.values()), had
@@ -121,8 +124,7 @@ def check(root: Path, left: Left) -> None:
         assert names == {"a.csv": 1, "b.csv": 1, "d.csv": 1}
         assert sorted(p.name for p in (root / "import/processed").glob("*.csv")) == ["a.csv", "b.csv", "d.csv"]
     kinds = Counter(card["kind"] for card in ws.cards())
-    assert kinds["event_cycle"] == kinds["set_aside"] == 1, kinds
-    assert kinds["failed_run"] >= 1
+    assert kinds["event_cycle"] == 1 and kinds["set_aside"] == len(aside) and kinds["failed_run"] >= 1, kinds
     opened = Counter(
         json.loads(line)["id"]
         for path in (root / "queue").glob("*.jsonl")
@@ -185,15 +187,16 @@ def test_a_kill_counts_as_no_failure(waiting: Path, services: Services, tmp_path
     assert logged(ws.root, "run.failed") == []
 
 
-def chosen(points: list[str]) -> list[int]:
-    """One of each kind, at random; the first of all is the start."""
-    numbers: dict[str, list[int]] = {}
-    for number, name in enumerate(points, 1):
-        numbers.setdefault(name, []).append(number)
+def chosen(points: list[str], lost: bool) -> list[int]:
+    """One of each kind, at random; where the state is lost, of every second kind."""
     if os.environ.get("CLEARED_EVERY_POINT"):
         return list(range(1, len(points) + 1))
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(points, 1):
+        if name.split()[-1] not in SEALED:
+            numbers.setdefault(name, []).append(number)
     draw = random.Random(4)
-    return sorted(draw.choice(of_kind) for of_kind in numbers.values())
+    return sorted(draw.choice(of_kind) for of_kind in list(numbers.values())[:: 2 if lost else 1])
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["state kept", "state lost"])
@@ -201,9 +204,12 @@ def test_c8_the_service_killed_at_each_of_its_steps(
     waiting: Path, points: list[str], services: Services, tmp_path: Path, lost: bool
 ) -> None:
     """Row C8. Every other time, the one that comes after it is killed as well."""
-    assert {"before begin", "after finish", "after cycle", "after _split", "ref", "file", "ran"} <= set(points)
+    kinds = {"after add", "before begin", "ran", "ref", "file", "before _ended", "before finish", "after finish",
+             "cycle ref", "after cycle", "after put", "set_aside intent", "set_aside file", "after set_aside",
+             "before _split", "after drop"}  # fmt: skip
+    assert kinds <= set(points), kinds - set(points)
     draw = random.Random(5)
-    for number in chosen(points):
+    for number in chosen(points, lost):
         root = shutil.copytree(waiting, tmp_path / f"at-{number}", symlinks=True)
         left = Left(lost=lost)
         try:
