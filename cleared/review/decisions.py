@@ -221,7 +221,7 @@ def _stopped(host: Host, desk: Desk, text: str, choice: str) -> Card | None:
     """The question that has this answer already, but whose run was stopped before it could go on."""
     known = desk.context.cards.known
     found = list(find(known.values(), text)) if text else []
-    if len(found) == 1 and found[0].resolution == choice and unfinished(host, known, found[0]):
+    if len(found) == 1 and found[0].resolution == choice and unfinished(host, desk.repo, desk.snapshot, known, found[0]):
         return found[0]
     return None
 
@@ -370,7 +370,8 @@ def _at_most(desk: Desk, matter: Matter, wish: Wish) -> Decimal:
     """An amount that the decision hardly goes beyond: below it nothing needs trying. (Where it does, the whole takes
     two: what is committed is asked again.)"""
     context = desk.context
-    written = [abs(amount) for _, amount in read(wish).lines] if wish["verb"] == "correct" else []
+    lines = read(wish).lines if wish["verb"] == "correct" else ()
+    written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if matter.entry is not None:
         corrected = matter.entry.status == "user-corrected"
         known = [matter.entry, *(corrections_of(context.books, matter.entry) if corrected else ())]

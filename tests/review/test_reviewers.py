@@ -313,6 +313,13 @@ def test_a_correction_that_makes_a_small_one_large_takes_two(people: People) -> 
     assert people.json("ana", "queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense")["entries"] == []
 
 
+@pytest.mark.parametrize("amount", ["NaN", "sNaN", "Infinity", "1E+400000", "-0", "600.001"])
+def test_what_is_no_amount_is_refused_as_ever(people: People, amount: str) -> None:
+    with unchanged(people.ws):
+        done = people("ana", "queue", "correct", INVOICE, "--line", f"4010={amount}", "--line", "4020=1")
+        refused(done, 2, "is no amount of money")
+
+
 def test_other_rules_are_not_for_a_proposal(people: People) -> None:
     """One person approves it; they are set by two, each for themselves."""
     ws = people.ws
