@@ -148,7 +148,7 @@ class Served:
     def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
         from cleared.review.resume import due, next_due
 
-        settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now())
+        settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
         for result in settled.runs:
             what = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {what}", agent=result.agent, run=result.run_id)

@@ -12,6 +12,8 @@ from cleared.registry.primitive import Effect, primitive
 from cleared.registry.shapes import EventInfo
 from cleared.registry.vocabulary import Json, Line, Text
 
+BUILT_IN: Final = ("run.succeeded", "run.failed", "proposal.approved", "card.resolved", "import.new")
+"""Events that the program itself tells of; no script and no person can."""
 _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
 
@@ -36,6 +38,12 @@ def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
 
 def emit_checked(ctx: Context, event_name: str, payload: Json) -> None:
     """Stage an event. Raises ``PrimitiveError`` where its name is not one, or its payload too large."""
+    if event_name in BUILT_IN:
+        raise PrimitiveError(
+            f"{event_name} is told by the program itself",
+            place=Place(field="event_name"),
+            remedy="Choose a name of your own.",
+        )
     if not _EVENT_NAME.fullmatch(event_name) or len(event_name) > 100:
         raise PrimitiveError(
             f"{event_name[:60]!r} is not an event name",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,15 +12,16 @@ from cleared.cards import store
 from cleared.cards.model import Card
 from cleared.clock import iso
 from cleared.errors import ClearedError, UsageError
-from cleared.runs.asking import Ended, again, ended
+from cleared.runs.asking import Ended, again
 from cleared.runs.attempt import MakeExecutor
+from cleared.runs.consumed import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.runs.source import CommittedSource
 from cleared.runs.trace import Traces
-from cleared.vcs import Snapshot, history
+from cleared.vcs import Repository, Snapshot, history, origin
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
@@ -61,7 +62,7 @@ def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None
         return None
 
 
-def unfinished(host: Host, cards: Mapping[str, Card], card: Card) -> bool:
+def unfinished(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card], card: Card) -> bool:
     """Whether the question is answered and its run still has to go on: it made no commit, did not fail, and asks
     nothing else."""
     run = card.details.get("run")
@@ -73,26 +74,31 @@ def unfinished(host: Host, cards: Mapping[str, Card], card: Card) -> bool:
         return False
     known = Traces(host.layout.state_dir).run(str(run))
     # A run that changes nothing makes no commit; where the trace is lost it is run again, and changes nothing.
-    return not (known and known.get("status") == "succeeded") and not ended(host, str(run))
+    return not (known and known.get("status") == "succeeded") and not ended(host, repo, snapshot, str(run))
 
 
-def due(host: Host, executor: MakeExecutor, now: datetime) -> Due:
+def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> Due:
     """Settle the open questions that nobody answered by ``now``, each as its script said, in one commit; then go on
-    with every run that has its answers, also those whose going on was interrupted."""
+    with every run that has its answers, also those whose going on was interrupted.
+
+    ``own``: only questions that this clone asked. Two clones that see the same answer must not both go on by
+    themselves.
+    """
     done = Due()
-    if _late(_cards(host).values(), now):
+    with host.reading() as repo:
+        mine = origin(repo)
+        cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
+
+    def counts(card: Card) -> bool:
+        return not own or card.details.get("origin") in (None, mine)
+
+    if _late(filter(counts, cards.values()), now):
 
         def act(desk: Desk) -> Decided | None:
-            return _expire(host, desk, now, done)
+            return _expire(host, desk, now, done, counts)
 
         done.commit = decide(host, "queue expire", act, by=TIMEOUT)
-    cards = _cards(host)
-    taken = set()
-    for card in cards.values():
-        run = card.details.get("run") if card.kind == "question" else None
-        if run is None or run in taken or not unfinished(host, cards, card):
-            continue
-        taken.add(run)
+    for card in _to_go_on(host, counts):
         try:
             result = resume(host, executor, card.id)
         except ClearedError as error:  # one that may not go on keeps nobody else from it
@@ -101,6 +107,19 @@ def due(host: Host, executor: MakeExecutor, now: datetime) -> Due:
         if result is not None:
             done.runs.append(result)
     return done
+
+
+def _to_go_on(host: Host, counts: Callable[[Card], bool]) -> list[Card]:
+    """One question of each run that has its answers, and has not gone on."""
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        cards = store.load(CommittedSource(snapshot), host.layout.queue_dir)
+        found: dict[str, Card] = {}
+        for card in cards.values():
+            run = card.details.get("run") if card.kind == "question" else None
+            if run is not None and run not in found and counts(card) and unfinished(host, repo, snapshot, cards, card):
+                found[run] = card
+    return list(found.values())
 
 
 def next_due(host: Host) -> datetime | None:
@@ -113,12 +132,12 @@ def next_due(host: Host) -> datetime | None:
     return min(found, default=None)
 
 
-def _expire(host: Host, desk: Desk, now: datetime, done: Due) -> Decided | None:
+def _expire(host: Host, desk: Desk, now: datetime, done: Due, counts: Callable[[Card], bool]) -> Decided | None:
     known = {
         i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
     }
     context = desk.context
-    for card in _late(context.cards.known.values(), now):
+    for card in _late(filter(counts, context.cards.known.values()), now):
         then, default = card.details.get("on_timeout"), card.details.get("default")
         if then == "default" and default in card.details.get("choices", ()):
             context.cards.resolve(card.id, iso(context.now), TIMEOUT, str(default))

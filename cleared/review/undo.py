@@ -18,8 +18,8 @@ from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.decisions import UNDOABLE, Done
 from cleared.review.entries import withdraw
-from cleared.runs.asking import ended
 from cleared.runs.authority import AGREES, SecondNeeded
+from cleared.runs.consumed import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.runs.session import open_books
@@ -110,7 +110,7 @@ def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
         card = desk.context.cards.known.get(name)
-        if card is not None and card.kind == "question" and ended(host, str(card.details.get("run"))):
+        if card is not None and card.kind == "question" and ended(host, desk.repo, desk.snapshot, str(card.details.get("run"))):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",

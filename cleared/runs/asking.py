@@ -19,9 +19,10 @@ from cleared.primitives.queue import Question
 from cleared.registry.wire import to_json
 from cleared.runs import draft
 from cleared.runs.attempt import Attempt, Event, MakeExecutor, event_of
+from cleared.runs.consumed import ended
 from cleared.runs.host import Host
 from cleared.runs.scripts import Script, Scripts
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import Repository, Snapshot, origin
 
 FUTURES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
@@ -61,7 +62,7 @@ def record(
         "on_timeout": question.on_timeout, "due": iso(attempt.now + timedelta(seconds=question.seconds)),
         "key": question.key, "run": attempt.run_id, "clock": iso(attempt.now),
         "script": f"{attempt.script.file}@{attempt.script.blob}", "answers": dict(attempt.context.answers),
-        "event": dict(attempt.event),
+        "event": dict(attempt.event), "origin": origin(repo, make=True),
         "futures": _futures(host, repo, snapshot, attempt, question, executor),
     }  # fmt: skip
     if instead := _instead(earlier, question):
@@ -125,17 +126,10 @@ def again(card: Card, answers: Mapping[str, str]) -> Again:
         raise WorkspaceError(f"the card {card.id} does not say which run it belongs to") from None
 
 
-def ended(host: Host, run: str) -> bool:
-    """Whether a run made its commit."""
-    from cleared.vcs import history
-
-    return any("Event" in c.trailers for c in history.find_by_trailer(host.root, "Run", run))
-
-
 def script_of(host: Host, repo: Repository, scripts: Scripts, again: Again) -> tuple[Script, Scripts]:
     """The version that asked, which is the one that goes on. Raises ``PolicyError`` where it may not run any more, or
     has gone on already: asked under the lock, so that of two who saw the answer one takes it up."""
-    if ended(host, again.run_id):
+    if ended(host, repo, scripts.snapshot, again.run_id):
         raise Ended(f"the run {again.run_id} has gone on already")
     file, _, blob = again.script.partition("@")
     name = file.rsplit("/", 1)[-1].removesuffix(".py")

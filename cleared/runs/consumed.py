@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from typing import Final
 
@@ -16,11 +16,12 @@ ASKS: Final = "asks"
 FAILED: Final = "failed"
 """``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
 INDEX: Final = "consumed.db"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS consumed (agent TEXT, key TEXT, PRIMARY KEY (agent, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failed (agent TEXT, key TEXT, times INTEGER, PRIMARY KEY (agent, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (run TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS latest (agent TEXT, kind TEXT, key TEXT, PRIMARY KEY (agent, kind)) WITHOUT ROWID;
 """
 
@@ -43,6 +44,12 @@ def had(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str
             "SELECT key FROM consumed WHERE agent=? UNION SELECT key FROM failed WHERE agent=?", (agent,) * 2
         )
         return {key for (key,) in rows}
+
+
+def ended(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
+    """Whether a run has made its commit."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        return db.execute("SELECT 1 FROM ended WHERE run=?", (run,)).fetchone() is not None
 
 
 def failures(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> int:
@@ -68,9 +75,9 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connec
             return db
         with db:
             near = recent(repo, commit, head) if head else None
-            new: Iterable[Mapping[str, str]] = (c.trailers for c in near or ())
+            new: Iterable[Mapping[str, str]] = [c.trailers for c in reversed(near or ())]
             if near is None:
-                for table in ("consumed", "failed", "latest"):
+                for table in ("consumed", "failed", "ended", "latest"):
                     db.execute(f"DELETE FROM {table}")
                 new = _whole(host, commit)
             _add(db, new)
@@ -82,21 +89,25 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connec
     return db
 
 
-def _whole(host: Host, commit: str) -> Iterator[Mapping[str, str]]:
+def _whole(host: Host, commit: str) -> list[Mapping[str, str]]:
     from cleared.vcs import history
 
-    return (c.trailers for c in history.log(host.root, None, grep="Agent: ", rev=commit)) if commit else iter(())
+    return [c.trailers for c in reversed(history.log(host.root, None, grep="Agent: ", rev=commit))] if commit else []
 
 
 def _add(db: sqlite3.Connection, commits: Iterable[Mapping[str, str]]) -> None:
+    """What these commits say, oldest first."""
     for trailers in commits:
         agent, happened = trailers.get("Agent"), trailers.get("Event") or trailers.get("Attempt")
         if agent is None or happened is None:
             continue
         kind, _, key = happened.partition(" ")
+        if "Event" in trailers and "Run" in trailers:
+            db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (trailers["Run"],))
         if "Event" in trailers or trailers.get("Outcome") == ASKS:
             db.execute("INSERT OR IGNORE INTO consumed VALUES (?,?)", (agent, key))
-        else:
+        else:  # where it had its answer and failed then, its event is free again
+            db.execute("DELETE FROM consumed WHERE agent=? AND key=?", (agent, key))
             db.execute(
                 "INSERT INTO failed VALUES (?,?,1) ON CONFLICT (agent, key) DO UPDATE SET times=times+1", (agent, key)
             )

@@ -16,7 +16,7 @@ from typing import Any, Final
 from cleared.clock import Clock, SystemClock, iso
 from cleared.errors import BusyError, WorkspaceError
 from cleared.workspace.files import write_atomic
-from cleared.workspace.lock import Holder, holder, writer_lock
+from cleared.workspace.lock import Holder, ensure_state_dir, holder, writer_lock
 
 LOCK: Final = "service.lock"
 STATE: Final = "service.json"
@@ -37,7 +37,7 @@ def serving(state_dir: Path, clock: Clock) -> Iterator[None]:
         if other is None:
             raise
         raise BusyError(
-            f"the service is up already: process {other.pid}, since {other.since}",
+            f"the service of {state_dir.parent} is up already: process {other.pid}, since {other.since}",
             remedy="See: cleared status. Stop it with: cleared down.",
         ) from None
 
@@ -54,9 +54,14 @@ class Board:
         self._path, self._clock = state_dir / STATE, clock
         self._data: dict[str, Any] = {"pid": os.getpid(), "since": iso(clock.now()), "ready": False}
 
+    @property
+    def lost(self) -> bool:
+        """Whether what it said was deleted."""
+        return not self._path.exists()
+
     def say(self, **fields: Any) -> None:
         """Set these fields."""
-        if all(self._data.get(key) == value for key, value in fields.items()):
+        if all(self._data.get(key) == value for key, value in fields.items()) and not self.lost:
             return
         self._data |= fields
         with suppress(WorkspaceError):  # a full disk: the service goes on, only its status is older
@@ -113,8 +118,10 @@ def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
     clock = clock or SystemClock()
     if (other := running(state_dir)) is not None:
         raise BusyError(
-            f"the service is up already: process {other.pid}, since {other.since}", remedy="See: cleared status."
+            f"the service of {root} is up already: process {other.pid}, since {other.since}",
+            remedy="See: cleared status.",
         )
+    ensure_state_dir(state_dir)
     said = state_dir / "service.out"
     with said.open("wb") as out:
         process = subprocess.Popen(

@@ -58,6 +58,12 @@ class Drops:
         self.look_at = now
         return sorted({d for watched in self._folders.values() for d in watched.folder.directories})
 
+    def forget(self) -> None:
+        """What was known was lost: what is there now may have been there all along."""
+        self._missing.clear()
+        self._copies.clear()
+        self._looked.clear()
+
     def wake_at(self, host: Host) -> datetime:
         """When to look next."""
         if not self.hinted:

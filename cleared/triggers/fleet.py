@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.clock import Clock, iso
-from cleared.errors import ClearedError
-from cleared.triggers.control import Board, serving
+from cleared.errors import BusyError, ClearedError
+from cleared.triggers.control import Board, running, serving
 from cleared.triggers.inbox import Delivery
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.loop import Loop, Pipe, signals
@@ -28,10 +29,12 @@ class Member:
     def __init__(
         self, root: Path, actions: Actions, watcher: Watcher, clock: Clock, say: Callable[[str], None]
     ) -> None:  # fmt: skip
-        self.root, self._watcher = root, watcher
+        self.root, self._watcher, self._clock = root, watcher, clock
         self.state_dir = root / ".cleared"
         self.log = Logbook(self.state_dir, clock, say)
         self.board = Board(self.state_dir, clock)
+        self._place = ExitStack()
+        self._place.enter_context(serving(self.state_dir, clock))
         self._folders: list[Path] = []
         self._said: set[str] = set()
         self.service = Service(root, actions, self.log, self._watch)
@@ -41,6 +44,24 @@ class Member:
         self._notifying: threading.Thread | None = None
         self.service.handler.on_run = self._running
         self.service.handler.on_failed = self._failed
+
+    def close(self) -> None:
+        self.service.close()
+        self._place.close()
+
+    def hold(self) -> None:
+        """Be the one service of the workspace still, where what said so was deleted with ``.cleared/``.
+
+        Raises ``BusyError`` where another one has taken the place.
+        """
+        other = running(self.state_dir)
+        if other is not None and other.pid != os.getpid():
+            raise BusyError(f"another service has taken over {self.root}: process {other.pid}, since {other.since}")
+        if other is None:
+            self._place.close()
+            self._place.enter_context(serving(self.state_dir, self._clock))
+        if self.board.lost:
+            self.board.say()
 
     def _watch(self, folders: list[Path]) -> None:
         self._folders = folders
@@ -99,8 +120,6 @@ def up(
     Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.
     """
     with ExitStack() as stack:
-        for root in roots:
-            stack.enter_context(serving(root / ".cleared", clock))
         waker = Pipe()
         stack.callback(waker.close)
         members: list[Member] = []
@@ -120,7 +139,7 @@ def up(
             prefix = f"{root.name}: " if len(roots) > 1 else ""
             member = Member(root, actions(root), watcher, clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
             members.append(member)
-            stack.callback(member.service.close)
+            stack.callback(member.close)
             git, branches = member.service.head_folders
             watcher.watch(f"{_HEAD} {root}", [git], recursive=False)
             watcher.watch(f"{_HEAD} {root}", [branches])
@@ -140,6 +159,7 @@ def up(
 def _soonest(members: Sequence[Member]) -> float | None:
     times = []
     for member in members:
+        member.hold()
         try:
             member.rewatch()
             times.append(member.idle())

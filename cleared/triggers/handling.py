@@ -98,6 +98,8 @@ class Handler:
             return
         except (WorkspaceError, Interrupted, KeyboardInterrupt) as error:
             inbox.again(delivery, host.clock.now(), str(error), failed=False)
+            if not isinstance(error, WorkspaceError):
+                self.log("run.interrupted", agent=agent, kind=event.kind, key=event.key)
             raise
         finally:
             self._ran[agent] = (began, host.clock.now())
@@ -118,7 +120,7 @@ class Handler:
             self._failed(host, inbox, delivery, listener, cause)
             return
         if result.status == "waiting":
-            self.log("run.waiting", f"{delivery.agent} asks: {result.cards[0].title}", **about)
+            self.log("run.waiting", result.cards[0].title, **about)
         else:
             said = f"{delivery.agent}: {result.message}" if result.commits else ""
             self.log("run.succeeded", said, **about, cards=len(result.cards))

@@ -95,8 +95,9 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
         desk.context.card(
             "set_aside", (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
-            cause=cause[:4_000], runs=times, agents=[agent],
-            remedy=f"When the cause is gone, move it back to {drop}." if target else "Write it anew to have it tried.",
+            cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
+            remedy=f"When the cause is gone, move it back to {drop}." if target
+            else f"Change {agent}, or the file, to have it tried again.",
         )  # fmt: skip
         return Decided(f"log: {title}"[:200], files, moves=moves)
 

@@ -172,6 +172,7 @@ class Service:
             self.log("inbox.lost", "what was known of the past was deleted; it is read off the history again")
             self.inbox.close()
             self.inbox, self._fresh, self._head = Inbox(self.host.layout.state_dir), True, ""
+            self.drops.forget()
         if self._repo.current_branch() != self._repo.branch:
             self._repo.close()
             self._repo = Repository.open(self.root, for_writing=False)
@@ -255,7 +256,10 @@ class Service:
             late = at < alive_from
             if not late and header.overlap != "queue" and (waits or self.handler.was_running(name, at)):
                 self.log(
-                    "schedule.skipped", f"{name}: skipped {iso(at)}, it was running still", agent=name, due=iso(at)
+                    "schedule.skipped",
+                    f"{name}: skipped {iso(at)}, it was running, or waiting to, still",
+                    agent=name,
+                    due=iso(at),
                 )
                 continue
             event = Event("schedule", header.schedule or "", {"due": iso(at)}, iso(at))

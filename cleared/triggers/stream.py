@@ -12,6 +12,7 @@ from cleared.cards import store
 from cleared.errors import WorkspaceError
 from cleared.gate.history import parent_of
 from cleared.ledger.bank import parse_imports
+from cleared.primitives.ctx import BUILT_IN
 from cleared.runs.attempt import Event
 from cleared.runs.consumed import FAILED
 from cleared.runs.emitted import DEPTH, EMITS, IMPORTS, ORIGIN, RESOLVES, events
@@ -19,13 +20,7 @@ from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Recent, Repository, Snapshot, origin, recent
 
-RUN_SUCCEEDED: Final = "run.succeeded"
-RUN_FAILED: Final = "run.failed"
-PROPOSAL_APPROVED: Final = "proposal.approved"
-CARD_RESOLVED: Final = "card.resolved"
-IMPORT_NEW: Final = "import.new"
-BUILT_IN: Final = (RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW)
-"""Names of the events that the program itself tells of."""
+RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW = BUILT_IN
 LOOK_BACK: Final = timedelta(days=7)
 """How old an event may be that is delivered without anything known of what was delivered before."""
 _MOST: Final = 10_000
