@@ -221,9 +221,9 @@ def _stopped(host: Host, desk: Desk, text: str, choice: str) -> Card | None:
     """The question that has this answer already, but whose run was stopped before it could go on."""
     known = desk.context.cards.known
     found = list(find(known.values(), text)) if text else []
-    if len(found) == 1 and found[0].resolution == choice and unfinished(host, desk.repo, desk.snapshot, known, found[0]):
-        return found[0]
-    return None
+    if len(found) != 1 or found[0].resolution != choice:
+        return None
+    return found[0] if unfinished(host, desk.repo, desk.snapshot, known, found[0]) else None
 
 
 def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -> str:

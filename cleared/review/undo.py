@@ -110,7 +110,8 @@ def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
         card = desk.context.cards.known.get(name)
-        if card is not None and card.kind == "question" and ended(host, desk.repo, desk.snapshot, str(card.details.get("run"))):
+        run = str(card.details.get("run")) if card is not None and card.kind == "question" else None
+        if card is not None and run is not None and ended(host, desk.repo, desk.snapshot, run):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",
