@@ -113,6 +113,8 @@ class Service:
             self.drops.look(self.host, self.inbox, self._repo, self._head, self._version, now)
             self._chores(now)
             self._worked = self.handler.one(self.host, self.inbox, self.roster)
+            if self._worked:
+                self._take_events(self.now)
         except Interrupted:
             raise
         except (ClearedError, OSError, sqlite3.Error) as error:
@@ -121,8 +123,6 @@ class Service:
         if self.problem is not None:
             self.log("workspace.usable", "the workspace can be used again")
         self.problem, self._try_at = None, None
-        if self._worked:
-            self._take_events(self.now)
         return self._worked
 
     def _set_back(self, now: datetime) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from harness import Workspace
 from world import World
 
 from cleared.runs.attempt import Event
+from cleared.workspace.lock import writer_lock
 
 START = datetime(2025, 2, 10, 6, 0, tzinfo=UTC)
 DAYS = 400
@@ -374,3 +376,46 @@ def test_a_restart_forgets_no_failure(ws: Workspace) -> None:
             world.settle()
         world.time.forward(minutes=1)
     assert len(world.log("run.failed")) == 3 and len(world.log("delivery.given_up")) == 1
+
+
+class OtherCommand:
+    """Something else that has the workspace's lock, in another thread."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.held, self.free = world, threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self._work)
+
+    def begin(self) -> None:
+        self.thread.start()
+        assert self.held.wait(10)
+
+    def end(self) -> None:
+        self.free.set()
+        self.thread.join()
+
+    def _work(self) -> None:
+        with writer_lock(self.world.state_dir, 0, "agent run", clock=self.world.time):
+            self.held.set()
+            self.free.wait(60)
+
+
+def test_another_command_at_work_when_a_chain_is_stopped_ends_no_service(ws: Workspace) -> None:
+    """The card waits until it can be written, and the chain is stopped all the same."""
+    world = lone(ws, "echo", "trigger: event\nevent: ping\n", 'ctx_emit("ping")')
+    world.time.at = START
+    ws.config("triggers.max_depth=1", "lock.wait_seconds=0")
+    other = OtherCommand(world)
+    with world:
+        world.settle()
+        assert world.service is not None
+        world.ws.ok("event", "emit", "ping")
+        world.service.handler.on_run = lambda delivery: None if delivery else other.begin()
+        try:
+            world.settle()
+            assert len(world.ran("echo")) == 1 and world.service.problem is not None
+        finally:
+            other.end()
+        world.service.handler.on_run = None
+        world.forward(minutes=2)
+        assert len(world.ran("echo")) == 1 and world.service.problem is None
+        assert [card["kind"] for card in world.ws.cards()] == ["event_cycle"]
