@@ -50,6 +50,8 @@ class Roster:
         """Agents whose header cannot be read → why: they are not started."""
         self.changed: set[str] = set()
         """Agents that are others, or no more, since the last time it was loaded."""
+        self._hearing: list[Listener] = []
+        """Those that events start: few of ten thousand, and asked for after every run."""
         self._tree: str | None = None
         self._timezone = ""
 
@@ -83,6 +85,7 @@ class Roster:
                 )
                 self.listeners[name] = Listener(name, blob, header, schedule)
         self.listeners = dict(sorted(self.listeners.items()))
+        self._hearing = [each for each in self.listeners.values() if "event" in each.header.triggers]
         self._tree, self._timezone = tree, timezone
         both = before.keys() | self.listeners.keys()
         self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}
@@ -96,7 +99,7 @@ class Roster:
 
     def of_event(self, event: str) -> list[Listener]:
         """Those who listen to it, by name."""
-        return [listener for listener in self.listeners.values() if listener.hears(event)]
+        return [listener for listener in self._hearing if listener.hears(event)]
 
 
 def header_of(data: bytes, file: str) -> tuple[Header | None, str]:
