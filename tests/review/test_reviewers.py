@@ -131,9 +131,14 @@ def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) ->
     def sitting(name: str, *typed: str) -> str:
         told: list[str] = []
         keys = iter(typed)
+
+        def ask(prompt: str) -> str | None:
+            told.append(prompt)
+            return next(keys, None)
+
         with people.at_the_keyboard(name):
             acts = Acts(lambda: open_workspace(people.ws.root))
-            Plain(acts, lambda prompt: (told.append(prompt), next(keys, None))[1], told.append).run()
+            Plain(acts, ask, told.append).run()
         return "\n".join(told)
 
     said = sitting("ana", "a", "a", "q")  # the invoice, the coffee
