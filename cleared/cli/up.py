@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 def up(
     directories: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR…]", help="Workspaces to serve in one process (default: this one)."),
+        typer.Argument(
+            metavar="[DIR…]", help="Workspaces to serve in one process; with --detach in one each (default: this one)."
+        ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Serve in the background.")] = False,
     workspace: WorkspaceOption = None,
@@ -95,6 +97,8 @@ def status(
 
 def _show(found: dict[str, Any]) -> None:
     service = f"up since {found['since']} (process {found['pid']})" if found["up"] else "down (cleared up)"
+    if found["stopping"]:
+        service += ", ends after the run that is on"
     on = found["running"]
     lock = found["lock"]
     held = found["deliveries"]["held"]
@@ -102,8 +106,8 @@ def _show(found: dict[str, Any]) -> None:
         [
             ("service", service if found["ready"] or not found["up"] else f"{service}, starting"),
             ("running", f"{on['agent']} for {on['kind']} {on['key']}, since {on['since']}" if on else "nothing"),
-            ("waiting", f"{found['deliveries']['waiting']} runs" + (f", {held} held" if held else "")),
-            ("queue", f"{found['cards']} cards wait for you (cleared review)" if found["cards"] else "empty"),
+            ("waiting", _count(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
+            ("queue", f"{_count(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty"),
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
             ("confinement", found["confinement"] or "known while it is up"),
             ("notifications", _notified(found["notifications"])),
@@ -124,6 +128,10 @@ def _show(found: dict[str, Any]) -> None:
         out("")
     for line in found["trouble"]:
         out(f"! {line}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _notified(state: dict[str, Any]) -> str:
@@ -178,8 +186,18 @@ def schedule(
         out_json(found)
         return
     table(
-        ["local", "UTC", "agent", "schedule", "time zone"],
-        ((r["local"], r["utc"], r["agent"], r["schedule"], r["timezone"]) for r in found),
+        ["local", "UTC", "agent", "schedule", "time zone", "state"],
+        (
+            (
+                r["local"],
+                r["utc"],
+                r["agent"],
+                r["schedule"],
+                r["timezone"],
+                r["state"] if r["state"] in ("approved", "starter") else f"{r['state']}: not run",
+            )
+            for r in found
+        ),
         empty=f"Nothing comes due in the next {days:g} days.",
     )
 

@@ -20,6 +20,7 @@ from cleared.clock import iso
 from cleared.gate.history import Occasion, dropped, latest_inputs, occasion_of, waiting_files
 from cleared.gate.synthetic import synthetic_files
 from cleared.ledger.bank import parse_imports
+from cleared.primitives.ctx import BUILT_IN
 from cleared.runs.attempt import Event, event_of
 from cleared.runs.emitted import events
 from cleared.runs.host import Host
@@ -115,9 +116,26 @@ def sample(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, A
         for event in events(snapshot.read(host.layout.events)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).data()
-        return Event(kind, header.event[0], None, f"{kind}:sample").data()
-    name = header.schedule if kind == "schedule" else " ".join(header.watch)
-    return Event(kind, name or "", None, f"{kind}:sample").data()
+        name = next((n for n in BUILT_IN if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
+        return Event(kind, name, _made_up(name), f"{kind}:sample").data()
+    about = header.schedule if kind == "schedule" else " ".join(header.watch)
+    return Event(kind, about or "", None, f"{kind}:sample").data()
+
+
+def _made_up(name: str) -> dict[str, Any] | None:
+    """The payload that an event of the program itself has, of a run that never was."""
+    if name not in BUILT_IN:
+        return None
+    about = {"commit": "0" * 40, "run": "20250101T000000Z-000000", "agent": "ingest"}
+    more: dict[str, dict[str, Any]] = {
+        "run.succeeded": {"event": "on_demand on_demand:20250101T000000Z-000000", "message": "import: 1 transaction"},
+        "run.failed": {"event": "on_demand on_demand:20250101T000000Z-000000", "cause": "log: ingest failed"},
+        "card.resolved": {"by": "somebody", "cards": []},
+        "import.new": {"files": []},
+    }
+    if name == "proposal.approved":
+        return {"proposal": "P1-00000000", "by": "somebody", "commit": about["commit"]}
+    return about | more[name]
 
 
 def _event(

@@ -52,11 +52,15 @@ def ended(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
         return db.execute("SELECT 1 FROM ended WHERE run=?", (run,)).fetchone() is not None
 
 
-def failures(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> int:
-    """How many runs of ``agent`` for this event have failed."""
+def only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
+    """Whether runs of ``agent`` for this event have failed, and for no other that has not had its run since."""
     with closing(_updated(host, repo, snapshot)) as db:
-        found = db.execute("SELECT times FROM failed WHERE agent=? AND key=?", (agent, key)).fetchone()
-    return int(found[0]) if found else 0
+        rows = db.execute(
+            "SELECT key FROM failed f WHERE agent=? AND key NOT LIKE 'on_demand:%' AND NOT EXISTS"
+            " (SELECT 1 FROM consumed c WHERE c.agent=f.agent AND c.key=f.key) LIMIT 2",
+            (agent,),
+        )
+        return [found for (found,) in rows] == [key]
 
 
 def latest(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:

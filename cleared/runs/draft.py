@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cleared.primitives.context import Context
 from cleared.runs import emitted, log
+from cleared.runs.healing import put_back
 from cleared.runs.host import Host
 from cleared.runs.session import check
 from cleared.vcs import LocalMove, Repository, Snapshot, maybe_gc, seal
@@ -41,6 +42,7 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
         if host.config.import_.keep == "local":
             changes.update(_keep_from_git(host, snapshot))
+    changes.update(dict.fromkeys(put_back(host, snapshot, context)))
     if context.events:
         before = snapshot.read(host.layout.events) or b""
         changes[host.layout.events] = before + "".join(

@@ -15,6 +15,7 @@ from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import draft, emitted, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.consumed import ASKS, FAILED, AlreadyRun, consumed
+from cleared.runs.healing import settle
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import Scripts
@@ -145,6 +146,8 @@ class _Run:
     def _finish(self, result: RunResult) -> None:
         context = self.context
         self.attempt.note_printed()
+        if not self.dry_run:
+            settle(self.host, self.repo, self.snapshot, context)
         result.entries = [
             context.books.entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
         ]

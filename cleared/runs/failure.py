@@ -51,9 +51,10 @@ def record(
 def _again(failed: Context, card: str) -> dict[str, Any]:
     """How to run it once more for what it was run for."""
     kind, payload = failed.event["kind"], failed.event["payload"]
+    event_id = {} if kind == "on_demand" else {"event_id": failed.event["id"]}
     if kind == "file_watch" or (kind == "on_demand" and payload is None):  # the files lie there still
-        return {"retry": f"cleared agent run {failed.agent}"}
-    return {"retry": f"cleared agent run {failed.agent} --again {card}", "event": dict(failed.event)}
+        return {"retry": f"cleared agent run {failed.agent}", **event_id}
+    return {"retry": f"cleared agent run {failed.agent} --again {card}", "event": dict(failed.event), **event_id}
 
 
 def _lost(failed: Context) -> str:

@@ -26,7 +26,7 @@ class ReadAhead(CommittedSource):
     def __init__(self, snapshot: Snapshot, folder: str) -> None:
         super().__init__(snapshot)
         self._folder = f"{folder}/"
-        self._files = snapshot.files(folder)
+        self._files = snapshot.contents(folder)
 
     def read(self, path: str) -> bytes | None:
         return self._files.get(path) if path.startswith(self._folder) else super().read(path)

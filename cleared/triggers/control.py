@@ -54,6 +54,10 @@ class Board:
         self._path, self._clock = state_dir / STATE, clock
         self._data: dict[str, Any] = {"pid": os.getpid(), "since": iso(clock.now()), "ready": False}
 
+    def field(self, name: str) -> Any:
+        """What it says now."""
+        return self._data.get(name)
+
     @property
     def lost(self) -> bool:
         """Whether what it said was deleted."""

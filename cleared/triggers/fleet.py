@@ -124,7 +124,7 @@ def up(
         stack.callback(waker.close)
         members: list[Member] = []
         loop = Loop(waker, lambda: _soonest(members))
-        stack.enter_context(signals(loop))
+        stack.enter_context(signals(loop, lambda: _tell_end(members)))
 
         def hint(tag: str) -> None:
             for member in members:
@@ -154,6 +154,14 @@ def up(
         finally:
             for member in members:
                 member.log("service.down", "down")
+
+
+def _tell_end(members: Sequence[Member]) -> None:
+    """That the first signal has come: a run may take a while to end."""
+    for member in members:
+        if member.board.field("running") and not member.board.field("stopping"):
+            member.board.say(stopping=True)
+            member.log("service.stopping", "ends after the run that is on; the same again breaks it off")
 
 
 def _soonest(members: Sequence[Member]) -> float | None:

@@ -98,8 +98,11 @@ class Loop:
 
 
 @contextmanager
-def signals(loop: Loop) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done."""
+def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done.
+
+    ``on_stop`` is told of the first; perhaps twice, and from another thread.
+    """
 
     asked = False
 
@@ -109,12 +112,15 @@ def signals(loop: Loop) -> Iterator[None]:
             raise KeyboardInterrupt
         asked = asked or not Signals.heard  # else ``break_off`` counts it, before or after this
         loop.stop()
+        on_stop()
 
     def break_off(came: bytes) -> bool:
         """While a script computes, no handler of Python's runs: it is seen here first."""
         nonlocal asked
         times = sum(number in _ENDS for number in came)
         again = times > 1 or (times == 1 and asked)
+        if times and not asked:
+            on_stop()
         asked = asked or times > 0
         return again
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from cleared.cards.model import card_id
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.emitted import events
+from cleared.runs.healing import BY, FAILED_DIR
 from cleared.runs.host import Host
 from cleared.triggers.stream import Told
 from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.files import read_stable
-
-BY: Final = "cleared"
-"""Who these decisions are by: no person's."""
-FAILED_DIR: Final = "failed"
-"""In ``import/``: files that no run got through with."""
 
 
 def cycle(host: Host, agents: list[str], told: Told) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.cards import store
 from cleared.clock import iso
+from cleared.errors import UsageError
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
 from cleared.runs.source import CommittedSource, ReadAhead
 from cleared.runs.trace import Traces
 from cleared.triggers.control import board, running
 from cleared.triggers.inbox import Delivery, peek
-from cleared.triggers.roster import Roster
+from cleared.triggers.roster import Listener, Roster
 from cleared.vcs import Snapshot
 from cleared.workspace.lock import holder
 
@@ -50,12 +51,15 @@ def status(host: Host) -> dict[str, Any]:
         last = agent["last_run"]
         if last and last["status"] in ("failed", "killed"):
             trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
+        if agent["state"] not in ("approved", "starter"):
+            trouble.append(f"{agent['name']} is not run: {agent['why']}")
         if agent["held"]:
             trouble.append(f"{agent['name']} is held: {agent['held']}")
     return {
         "workspace": str(host.root),
         "up": service is not None,
         "ready": bool(said.get("ready")),
+        "stopping": bool(said.get("stopping")),
         "pid": service.pid if service else None,
         "since": service.since if service else None,
         "confinement": said.get("confinement"),
@@ -69,64 +73,92 @@ def status(host: Host) -> dict[str, Any]:
     }
 
 
-def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
-    last: dict[str, dict[str, Any]] = {}
-    for run in Traces(host.layout.state_dir).runs(_RUNS):
-        if not run["dry_run"]:
-            last.setdefault(run["agent"], run)
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An agent that something starts. ``listener``: None where its header cannot be read."""
+
+    name: str
+    listener: Listener | None
+    state: str
+    """approved, starter, changed, unapproved, untrusted, quarantined, unreadable."""
+    why: str
+
+    @property
+    def runs(self) -> bool:
+        return self.state in ("approved", "starter")
+
+
+def _known(host: Host) -> list[_Known]:
+    """All of them, by name, each as it stands now."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         roster = Roster()
         roster.load(host, snapshot)
         source = ReadAhead(snapshot, host.layout.agents_dir)
         approvals = replace(Scripts(host, snapshot).approvals, source=source)
-        found = []
-        for name, listener in sorted(roster.listeners.items()):
+        found = [_Known(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
+        for name, listener in roster.listeners.items():
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
             standing = approvals.standing(file, data)
             path = host.root / file
-            same = path.is_file() and not path.is_symlink() and path.read_bytes() == data
-            due = listener.schedule.next(now) if listener.schedule and standing.may_run and same else None
-            latest = last.get(name)
-            error = latest["error"] if latest else None
-            found.append(
-                {
-                    "name": name, "trigger": list(listener.header.triggers),
-                    "on": [x for x in (listener.header.schedule, *listener.header.watch, *listener.header.event) if x],
-                    "state": standing.state if same or not standing.may_run else "changed",
-                    "next_due": iso(due) if due else None,
-                    "last_run": {
-                        "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
-                        "error": error["message"] if isinstance(error, dict) else error,
-                    } if latest else None,
-                }
-            )  # fmt: skip
+            if standing.may_run and (path.is_symlink() or not path.is_file() or path.read_bytes() != data):
+                found.append(_Known(name, listener, "changed", "its working copy differs from what was approved"))
+            else:
+                found.append(_Known(name, listener, standing.state, standing.why))
+    return sorted(found, key=lambda known: known.name)
+
+
+def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
+    last: dict[str, dict[str, Any]] = {}
+    for run in Traces(host.layout.state_dir).runs(_RUNS):
+        if not run["dry_run"]:
+            last.setdefault(run["agent"], run)
+    found = []
+    for known in _known(host):
+        header = known.listener.header if known.listener else None
+        schedule = known.listener.schedule if known.listener and known.runs else None
+        due = schedule.next(now) if schedule else None
+        latest = last.get(known.name)
+        error = latest["error"] if latest else None
+        found.append(
+            {
+                "name": known.name, "trigger": list(header.triggers) if header else [],
+                "on": [x for x in (header.schedule, *header.watch, *header.event) if x] if header else [],
+                "state": known.state, "why": known.why, "next_due": iso(due) if due else None,
+                "last_run": {
+                    "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
+                    "error": error["message"] if isinstance(error, dict) else error,
+                } if latest else None,
+            }
+        )  # fmt: skip
     return found
 
 
 def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
     """When agents come due in the coming days, soonest first; at most ``limit`` times of each and in all.
 
-    ``local`` is in the schedule's own time zone, with its offset.
+    ``local`` is in the schedule's own time zone, with its offset; ``state``: whether it will be run then. Raises
+    ``UsageError`` where ``agent`` is none that a schedule starts.
     """
     now = host.clock.now()
-    found = []
-    with host.reading() as repo:
-        roster = Roster()
-        roster.load(host, Snapshot(repo, repo.head()))
-    for name, listener in roster.listeners.items():
-        at, end = now, now + timedelta(days=days)
-        if listener.schedule is None or agent not in (None, name):
+    end, found = now + timedelta(days=days), []
+    scheduled = {k.name: (k, k.listener.schedule) for k in _known(host) if k.listener and k.listener.schedule}
+    if agent is not None and agent not in scheduled:
+        raise UsageError(
+            f"no schedule starts an agent {agent!r}", remedy=f"Known: {', '.join(scheduled) or 'none yet'}."
+        )
+    for name, (known, times) in scheduled.items():
+        if agent not in (None, name):
             continue
-        zone = ZoneInfo(listener.schedule.timezone)
+        zone, at = ZoneInfo(times.timezone), now
         for _ in range(limit):
-            due = listener.schedule.next(at)
+            due = times.next(at)
             if due is None or due > end:
                 break
             at = due
             found.append(
                 {"agent": name, "utc": iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
-                 "timezone": listener.schedule.timezone, "schedule": listener.schedule.expression}
+                 "timezone": times.timezone, "schedule": times.expression, "state": known.state}
             )  # fmt: skip
     return sorted(found, key=lambda row: (row["utc"], row["agent"]))[:limit]

@@ -52,7 +52,7 @@ class Snapshot:
             self._collect(prefix, entry, found)
         return found
 
-    def files(self, prefix: str) -> dict[str, bytes]:
+    def contents(self, prefix: str) -> dict[str, bytes]:
         """The contents of all regular files under the folder ``prefix``, by path."""
         oids = {path: oid for path, (mode, oid) in self.entries(prefix).items() if mode.startswith("100")}
         return dict(zip(oids, self.blobs(list(oids.values())), strict=True))

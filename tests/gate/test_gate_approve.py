@@ -368,7 +368,7 @@ def test_no_primitive_and_no_method_decides(ws: Workspace) -> None:
 
 def test_a_script_cannot_reach_its_own_proposal(ws: Workspace) -> None:
     """What a rehearsal could change, it could approve: nothing of it is kept."""
-    write(ws, 'git_commit("agent: P1 approved")\nctx_emit("proposal.approved", {"id": "P1"})\n1')
+    write(ws, 'git_commit("agent: P1 approved")\nctx_emit("proposal.accepted", {"id": "P1"})\n1')
     propose(ws, "probe")
     assert proposal(ws, "P1")["decision"] is None
     refused(ws("agent", "run", "probe"), 3, "cleared agent propose probe")

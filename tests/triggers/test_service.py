@@ -639,10 +639,70 @@ def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp
         world.time.forward(seconds=40)
         for _ in range(500):
             member.idle()
-            if told.exists() and told.read_bytes():
+            if member.notifier.state()["last_sent_at"]:
                 break
             time.sleep(0.02)
         assert b"ZeroDivisionError" in told.read_bytes()
-        assert member.idle() is not None and member.notifier.state()["last_sent_at"]
     finally:
-        member.service.close()
+        member.close()
+
+
+def test_a_run_that_goes_well_at_another_try_settles_its_own_card(world: World) -> None:
+    agent(world, "hears", "trigger: event\nevent: ping\nretries: 3\n", 'journal_add_double(date="2025-02-01",'
+          ' description="x", debit_account=5030, credit_account=1010, amount=1)')  # fmt: skip
+    chart = "accounts/chart-of-accounts.csv"
+    good = world.ws.read(chart)
+    with world:
+        world.ws.put(chart, "".join(line for line in good.splitlines(True) if not line.startswith("5030")))
+        world.ws.commit(chart)
+        world.ws.ok("event", "emit", "ping")
+        world.settle()
+        assert [c["kind"] for c in world.ws.cards()] == ["failed_run"]
+        world.ws.put(chart, good)
+        world.ws.commit(chart)
+        world.forward(seconds=15)
+    assert "failed_run" not in [c["kind"] for c in world.ws.cards()]
+
+
+def test_a_file_that_was_set_aside_and_put_back_is_imported_and_leaves_no_trace(world: World) -> None:
+    agent(world, "take", WATCH + "retries: 0\n", "1 / 0\n" + TAKE)
+    with world:
+        world.ws.drop("a.csv", IN)
+        world.forward(minutes=1)
+        aside = world.ws.root / "import/failed/a.csv"
+        assert aside.exists()
+        agent(world, "take", WATCH, TAKE)
+        aside.rename(world.ws.root / "import/a.csv")
+        world.forward(minutes=1)
+    assert len(world.ws.entries()) == 4
+    assert "set_aside" not in [c["kind"] for c in world.ws.cards()]
+    world.ws.in_order()
+
+
+def test_nobody_can_tell_what_the_program_itself_tells(world: World) -> None:
+    refused = world.ws("event", "emit", "run.failed")
+    assert refused.code == 2 and "told by the program itself" in refused.err
+    agent(world, "lies", "trigger: on_demand\n", 'ctx_emit("run.succeeded")')
+    assert "told by the program itself" in world.ws.run("lies", code=1)["error"]["message"]
+
+
+def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path: Path) -> None:
+    agent(world, "asks", "trigger: event\nevent: ping\n", 'ctx_emit("said", queue_ask("Really?", ["yes", "no"]))')
+    with world:
+        world.ws.ok("event", "emit", "ping")
+        world.settle()
+    there = tmp_path / "clone"
+    world.ws.git("clone", "-q", str(world.ws.root), str(there))
+    from cleared.app import open_workspace
+    from cleared.review.decisions import answer
+
+    [card] = world.ws.cards()
+    answer(open_workspace(world.ws.root), card["id"], "yes")  # the run is not gone on with, as if it were killed here
+    clone = World(Workspace(there))
+    clone.ws.git("pull", "-q")
+    with clone:
+        clone.settle()
+    assert clone.commits("Outcome") == ["asks"] and "said" not in clone.ws.read("logs/events.jsonl").split("ping")[-1]
+    with world:
+        world.settle()
+    assert '"said"' in world.ws.read("logs/events.jsonl")
