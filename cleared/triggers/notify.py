@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.cards import store
+from cleared.cards.age import overdue
 from cleared.cards.model import KINDS, Card
 from cleared.clock import iso
 from cleared.config.model import Notifications
@@ -332,6 +333,10 @@ def _digest(host: Host, cards: list[Card], failed: Counter[str], now: datetime) 
     lines += [f"{count:>5}  {KINDS.get(kind, kind)}" for kind, count in kinds.most_common()]
     if cards:
         lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
+    late = overdue(cards, now, host.config.review.remind_after)
+    if late:
+        lines += ["", f"Waiting for {host.config.review.remind_after} or longer:"]
+        lines += _listed([f"{card.created_at[:10]} {card.title}" for card in late])
     if proposals:
         lines += ["", "To approve or to reject:", *_listed([card.title for card in proposals])]
     if failed:
@@ -340,6 +345,7 @@ def _digest(host: Host, cards: list[Card], failed: Counter[str], now: datetime) 
     lines += ["", f"Look and decide: cleared review, in {host.root}"]
     data = {
         "cards": dict(kinds), "oldest": _brief(cards[0]) if cards else None,
+        "overdue": [_brief(card) for card in late[:_MAX_LISTED]],
         "proposals": [_brief(card) for card in proposals[:_MAX_LISTED]], "failed": dict(failed),
     }  # fmt: skip
     return _message(host, "digest", ", ".join(said), lines, data, now)
