@@ -37,7 +37,7 @@ class Traces:
     """The trace database of one workspace. Losing it loses no entry, card or decision."""
 
     def __init__(self, state_dir: Path, *, lasting: bool = False) -> None:
-        """``lasting``: what runs are written with stays open until ``close``."""
+        """``lasting``: what runs are written with stays open until ``close``; for one thread at a time."""
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
         self._lasting = lasting
@@ -69,7 +69,7 @@ class Traces:
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=10)
+        db = sqlite3.connect(self.path, timeout=10, check_same_thread=not self._lasting)
         try:
             if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 # Nothing is lost with an empty database, so its making need not wait for the disk.
