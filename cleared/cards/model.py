@@ -44,6 +44,8 @@ class Card:
     resolved_at: str | None = None
     resolved_by: str | None = None
     resolution: str | None = None
+    skipped_at: str | None = None
+    """When somebody put it behind all others last."""
     agreed: tuple[Mapping[str, Any], ...] = ()
     """What the first of two has decided, where it takes two; as ``approvals.authority`` reads it."""
 

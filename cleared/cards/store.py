@@ -2,6 +2,7 @@
 
     {"event": "open", "id": …, "kind": …, "title": …, "created_at": …, …}
     {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}
+    {"event": "skip", "id": …, "at": …, "by": …}
     {"event": "agree", "id": …, "at": …, "by": …, "decision": …, …}
     {"event": "disagree", "id": …, "at": …, "by": …, "decision": …}
 
@@ -50,16 +51,24 @@ def render_disagree(card_id: str, at: str, by: str, decision: str) -> str:
     return _line({"event": "disagree", "id": card_id, "at": at, "by": by, "decision": decision})
 
 
+def render_skip(card_id: str, at: str, by: str) -> str:
+    return _line({"event": "skip", "id": card_id, "at": at, "by": by})
+
+
 def _line(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
 def load(source: Source, queue: str) -> dict[str, Card]:
-    """All cards by id, oldest first. Raises ``WorkspaceError`` for a damaged line."""
+    """All cards by id, oldest first; those that were skipped behind all that were not.
+
+    Raises ``WorkspaceError`` for a damaged line.
+    """
     opened: dict[str, Card] = {}
     resolved: dict[str, tuple[str, str, str]] = {}
     agreed: dict[str, dict[str, Mapping[str, Any]]] = {}
     withdrawn: set[tuple[str, str]] = set()
+    skipped: dict[str, str] = {}
     for path in source.paths(queue):
         if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
             continue
@@ -73,6 +82,8 @@ def load(source: Source, queue: str) -> dict[str, Card]:
                     agreed.setdefault(data["id"], {})[str(data["decision"])] = _agreed(data)
                 elif data["event"] == "disagree":
                     withdrawn.add((data["id"], str(data["decision"])))
+                elif data["event"] == "skip":
+                    skipped[data["id"]] = max(skipped.get(data["id"], ""), str(data["at"]))
                 else:
                     resolved.setdefault(data["id"], (data["at"], data["by"], data["resolution"]))
             except (ValueError, KeyError, TypeError):
@@ -90,7 +101,9 @@ def load(source: Source, queue: str) -> dict[str, Card]:
             opened[card_id] = replace(
                 opened[card_id], status="resolved", resolved_at=at, resolved_by=by, resolution=resolution
             )
-    return dict(sorted(opened.items(), key=lambda item: item[1].created_at))
+    for card_id in skipped.keys() & opened.keys():
+        opened[card_id] = replace(opened[card_id], skipped_at=skipped[card_id])
+    return dict(sorted(opened.items(), key=lambda item: (item[1].skipped_at or "", item[1].created_at)))
 
 
 def _at_once(lines: list[bytes]) -> list[Any] | None:
@@ -126,6 +139,8 @@ class CardDraft:
         self.agreed: dict[str, Mapping[str, Any]] = {}
         self.withdrawn: list[tuple[str, str, str, str]] = []
         """Card, time, by whom, the decision that agreed to it."""
+        self.skipped: dict[str, tuple[str, str]] = {}
+        """Card → time, by whom it is put behind all others."""
         self._known: dict[str, Card] | None = None
 
     @property
@@ -140,6 +155,10 @@ class CardDraft:
             return False
         self.added[card.id] = card
         return True
+
+    def skip(self, card_id: str, at: str, by: str) -> None:
+        """Stage that an open card is put behind all others."""
+        self.skipped[card_id] = (at, by)
 
     def resolve(self, card_id: str, at: str, by: str, resolution: str) -> None:
         """Stage that a card is settled; one that is staged itself is simply dropped, one that is not open is left."""
@@ -171,6 +190,8 @@ class CardDraft:
             lines.setdefault(shard(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
         for card_id, at, by, decision in self.withdrawn:
             lines.setdefault(shard(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
+        for card_id, (at, by) in self.skipped.items():
+            lines.setdefault(shard(self.queue, at), []).append(render_skip(card_id, at, by))
         for path, new in lines.items():
             out[path] = (self.source.read(path) or b"") + "".join(new).encode("utf-8")
         return out

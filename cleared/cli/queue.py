@@ -188,6 +188,14 @@ def answer(
         show_run(result, json=json, quiet=json)
 
 
+@app.command("skip")
+def skip(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Put cards behind all others; they wait still."""
+    from cleared.review.decisions import skip as do
+
+    _tell(do(host_of(workspace), ids), json, "Skipped")
+
+
 @app.command("agree")
 def agree(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Decide the same as another reviewer has, where it takes two (thresholds.two_person)."""

@@ -25,7 +25,7 @@ from cleared.review.entries import Correction, correct, line_of, lines_of, other
 from cleared.review.matters import Matter, matters
 from cleared.review.resume import unfinished
 from cleared.runs.authority import AGREES
-from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.desk import Decided, Desk, actor, decide
 from cleared.runs.host import Host
 from cleared.schema import money
 
@@ -77,6 +77,23 @@ Wish = Mapping[str, Any]
 def confirm(host: Host, ids: Sequence[str]) -> Done:
     """The entries are right: ``user-confirmed``."""
     return _decide(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
+
+
+def skip(host: Host, ids: Sequence[str]) -> Done:
+    """Put open cards behind all others, for everybody. It decides nothing about them, and is not taken back."""
+    refuse_in_job()
+    done = Done()
+
+    def act(desk: Desk) -> Decided:
+        for matter in matters(desk, ids):
+            if matter.card is None:
+                raise UsageError(f"no card waits for {matter.name}", remedy="cleared queue list shows those that do.")
+            desk.context.cards.skip(matter.card.id, iso(desk.context.now), desk.by)
+            done.cards.append(matter.card.id)
+        return Decided(f"log: skipped {', '.join(done.cards)}"[:200])
+
+    done.commit = decide(host, "queue skip", act, by=actor()) or ""
+    return done
 
 
 Remember = Callable[[Desk, dict[str, tuple[Leg, ...]], Done], dict[str, bytes | None]]

@@ -366,3 +366,17 @@ def test_a_long_list_looks_like_a_short_one(posted: Workspace, monkeypatch: pyte
     short = posted.ok("queue", "list").out
     monkeypatch.setattr("cleared.cli.queue.LONG", 0)
     assert posted.ok("queue", "list").out == short
+
+
+def test_a_card_that_is_skipped_waits_behind_all_others(posted: Workspace) -> None:
+    first, second = [c["id"] for c in posted.cards()]
+    done = posted.ok("queue", "skip", first)
+    assert done.out.startswith(f"Skipped: {first}")
+    assert [c["id"] for c in posted.cards()] == [second, first]
+    assert "Decision" in posted.trailers() and posted.entries("--status", "pending-review")
+    posted.ok("queue", "skip", second, first)
+    assert [c["id"] for c in posted.cards()] in ([second, first], [first, second])
+    refused(posted("queue", "skip", "zzzz"), 2, "there is no card")
+    posted.ok("queue", "approve", first)
+    refused(posted("queue", "skip", first), 3, "is settled")
+    posted.in_order()

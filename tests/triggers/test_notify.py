@@ -124,6 +124,9 @@ def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServ
     assert [m["Subject"] for m in server.mails][1:] == ["Acme: 4 cards wait"]
     assert server.mails[0]["Message-ID"] != server.mails[1]["Message-ID"]
     assert box.state()["last_sent_at"] == "2025-02-11T08:00:00Z"
+    assert not any("3d or longer" in m.get_content() for m in server.mails)
+    box.tick(MORNING + 3 * DAY)
+    assert "Waiting for 3d or longer:" in server.mails[-1].get_content(), "review.remind_after"
 
 
 def test_nothing_is_sent_where_nothing_waits(ws: Workspace, server: MailServer) -> None:
