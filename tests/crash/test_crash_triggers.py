@@ -22,6 +22,7 @@ from crash_service import Services
 from harness import Workspace, chase, environment, here
 
 BEFORE, AT = "2025-02-10T07:00:00+00:00", "2025-02-10T09:00:30+00:00"
+LATER = "2025-02-10T09:05:00+00:00"
 TAKE = (
     'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n'
     '        if "POISON" in t["description"]:\n            1 / 0\n'
@@ -224,7 +225,7 @@ def test_c8_the_service_killed_at_each_of_its_steps(
                     Workspace(root).git(
                         "clean", "-fdq", "--", "books", "logs", "queue", "import/processed", "import/failed"
                     )
-            services.serve(root, AT)
+            services.serve(root, LATER if left.by_hand else AT)
             check(root, left)
         except BaseException as error:
             error.add_note(f"killed at point {number}, {points[number - 1]}: look at {root}")
