@@ -7,12 +7,13 @@ original if its period is open, else on the first day of the earliest open perio
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.bank import BankLine
@@ -42,6 +43,25 @@ def written(correction: Correction) -> dict[str, Any]:
         "day": correction.day.isoformat() if correction.day else None, "counterparty": correction.counterparty,
         "tags": list(correction.tags) if correction.tags is not None else None, "note": correction.note,
     }  # fmt: skip
+
+
+_DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
+
+
+def with_details(correction: Correction, text: str) -> Correction:
+    """What else is to change, as a person types it behind an account: ``date=2025-01-31 vendor="A B" tags=x,y`` and
+    then a note, each as wanted. Raises ``UsageError`` for a date that is none."""
+    found, at = {}, 0
+    while match := _DETAIL.match(text, at):
+        found[match[1]], at = match[2].strip('"'), match.end()
+    try:
+        day = date.fromisoformat(found["date"]) if "date" in found else None
+    except ValueError:
+        raise UsageError(f"{found['date'][:40]!r} is not a date", remedy="Write it like date=2025-01-31.") from None
+    tags = tuple(t for t in found["tags"].split(",") if t) if "tags" in found else None
+    return replace(
+        correction, day=day, tags=tags, counterparty=found.get("vendor"), note=" ".join(text[at:].split()) or None
+    )
 
 
 def read(data: Mapping[str, Any]) -> Correction:

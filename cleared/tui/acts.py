@@ -50,7 +50,7 @@ class Said:
 class Acts:
     """Decides wishes, each as one commit.
 
-    The workspace is opened anew each time: who may decide, and how, is what the settings say then. ``proposals``
+    ``open`` gives the workspace as its settings are then: who may decide, and how, is what they say. ``proposals``
     counts approvals since the last decision that ``undo`` knows: it must not silently take back an older one instead.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -16,8 +16,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from cleared.cli.output import safe
+from cleared.errors import UsageError
 from cleared.review import view
-from cleared.review.entries import Correction
+from cleared.review.entries import Correction, with_details
 from cleared.review.view import Found, Picture
 from cleared.tui import draw
 
@@ -122,6 +123,9 @@ class Look(Dialog[None]):
         self.query_one(".pane", VerticalScroll).scroll_relative(y=by, animate=False)
 
 
+NOTE: Final = 'note, if any; before it also date=2025-01-31 vendor="A B" tags=x,y'
+
+
 class AskAccount(Dialog[Correction | None]):
     """An account by number or name, or several with amounts; and a note."""
 
@@ -140,7 +144,7 @@ class AskAccount(Dialog[Correction | None]):
         return self.framed(
             Input(placeholder="number or name" + ("; several: 5020=30 5060=" if self.one else ""), id="typed"),
             Static(id="found"),
-            Input(placeholder="note (may stay empty)", id="note"),
+            Input(placeholder=NOTE, id="note"),
             Static(hint, classes="hint"),
         )
 
@@ -181,10 +185,16 @@ class AskAccount(Dialog[Correction | None]):
         pane.update(Text("\n".join(map(safe, lines))))
 
     def on_input_submitted(self) -> None:
-        typed, note = self.typed, self.query_one("#note", Input).value.strip() or None
+        typed, more = self.typed, self.query_one("#note", Input).value
         if "=" in typed:
             split = view.split(self.picture, self.identity, typed)
             if self.one and not split.problem:
-                self.dismiss(Correction(lines=split.lines, note=note))
+                self._take(Correction(lines=split.lines), more)
         elif self.listed:
-            self.dismiss(Correction(self.listed[self.current].id, note=note))
+            self._take(Correction(self.listed[self.current].id), more)
+
+    def _take(self, correction: Correction, more: str) -> None:
+        try:
+            self.dismiss(with_details(correction, more))
+        except UsageError as error:
+            self.query_one("#found", Static).update(Text(safe(f"! {error}")))

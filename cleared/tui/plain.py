@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cleared.cli.output import safe
-from cleared.errors import ClearedError
+from cleared.errors import ClearedError, UsageError
 from cleared.review import view
-from cleared.review.entries import Correction
+from cleared.review.entries import Correction, with_details
 from cleared.review.view import Choice, Group, Picture, Row, Shown
 from cleared.tui import keys
 from cleared.tui.acts import UNDO, Acts, Said, Wish, code
@@ -163,20 +163,25 @@ class Plain:
             if "=" in typed:
                 split = view.split(self.picture, identity, typed)
                 if one and not split.problem:
-                    return Correction(lines=split.lines, note=self._note())
+                    return self._with_note(Correction(lines=split.lines))
                 self._tell(safe(split.problem) if one else "Several accounts are for one card at a time.")
             else:
                 found = view.accounts(self.picture, identity, typed, 9)
                 if len(found) == 1 or (found and str(found[0].id) == typed):
                     self._tell(f"{found[0].id} {safe(found[0].name)}")
-                    return Correction(found[0].id, note=self._note())
+                    return self._with_note(Correction(found[0].id))
                 self._tell("Several fit:" if found else "No account fits.")
                 for each in found:
                     self._tell(f"  {each.id} {safe(each.name)}{', ' + each.why if each.why else ''}")
             typed = ""
 
-    def _note(self) -> str | None:
-        return self._line("Note (empty: none) ") or None
+    def _with_note(self, correction: Correction) -> Correction:
+        asked = 'Note (empty: none; before it also date=2025-01-31 vendor="A B" tags=x,y) '
+        while True:
+            try:
+                return with_details(correction, self._line(asked))
+            except UsageError as error:
+                self._tell(safe(str(error)))
 
     def _outcome(self, identity: str) -> tuple[str | None, str | None]:
         said = self._line(

@@ -144,6 +144,20 @@ def test_c_finds_the_account_by_name_and_keeps_the_note(posted: Workspace) -> No
     posted.in_order()
 
 
+def test_c_takes_another_date_vendor_and_tags_too(posted: Workspace) -> None:
+    async def play(s: Sitting) -> None:
+        await s.press("down", "c", "type:5070", "tab", "type:date=2025-13-01", "enter")
+        assert "is not a date" in s.text and isinstance(s.app.screen, AskAccount)
+        await s.press("ctrl+u", 'type:date=2025-01-20 vendor="Blue Cup" tags=team,food with Ann', "enter")
+        assert "✓ Corrected: COFFEE" in s.text
+
+    sit(posted, play)
+    [made] = [e for e in posted.entries("--account", "5070") if e["date"] == "2025-01-20"]
+    assert made["counterparty"] == "Blue Cup" and made["notes"] == "with Ann"
+    assert {"team", "food"} <= set(made["tags"])
+    posted.in_order()
+
+
 def test_c_takes_a_number_or_the_marked_account_and_escape_nothing(posted: Workspace) -> None:
     async def play(s: Sitting) -> None:
         await s.press("down", "c", "type:507", "escape")
