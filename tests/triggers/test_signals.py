@@ -25,7 +25,7 @@ def while_a_run_is_on(what: Callable[[], None], first: Callable[[], None] = lamb
     loop = Loop(waker, lambda: None)
     killed: list[str] = []
     try:
-        with signals(loop):
+        with signals(loop, lambda: None):
             first()
             with watch.guard(lambda: killed.append("run"), 30):
                 try:
