@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Final
 
 from cleared.errors import PolicyError
 from cleared.runs.host import Host
 from cleared.vcs import Repository, Snapshot, recent
-from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.database import connect
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
@@ -71,7 +71,7 @@ def latest(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[
 
 def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connection:
     """The index, up to the snapshot's commit."""
-    db = _ready(host)
+    db = connect(host.layout.state_dir / INDEX, _SCHEMA, _VERSION)
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""
@@ -119,30 +119,3 @@ def _add(db: sqlite3.Connection, commits: Iterable[Mapping[str, str]]) -> None:
             "INSERT INTO latest VALUES (?,?,?) ON CONFLICT (agent, kind) DO UPDATE SET key=max(key, excluded.key)",
             (agent, kind, key),
         )
-
-
-def _ready(host: Host) -> sqlite3.Connection:
-    ensure_state_dir(host.layout.state_dir)
-    path = host.layout.state_dir / INDEX
-    try:
-        return _connect(str(path))
-    except sqlite3.DatabaseError:  # an index only: begun anew from the history
-        with suppress(OSError):
-            path.unlink()
-        return _connect(str(path))
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10)
-    try:
-        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            db.execute("PRAGMA synchronous=OFF")
-            db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(_SCHEMA)
-            db.execute(f"PRAGMA user_version={_VERSION}")
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.execute("SELECT 1 FROM head")
-    except sqlite3.DatabaseError:
-        db.close()
-        raise
-    return db

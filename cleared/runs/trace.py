@@ -10,13 +10,13 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.dispatch import Call
 from cleared.registry.wire import to_json
-from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.database import connect, set_aside
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -50,38 +50,15 @@ class Traces:
         if not create and not self.path.exists():
             yield None
             return
-        db = self._ready(create=create)
+        db = self._ready()
         try:
             with db:
                 yield db
         finally:
             db.close()
 
-    def _ready(self, *, create: bool = True) -> sqlite3.Connection:
-        if create:
-            ensure_state_dir(self.state_dir)
-        try:
-            return self._connect()
-        except sqlite3.DatabaseError:
-            # Not a database any more: set aside, begin anew.
-            with suppress(OSError):
-                self.path.replace(self.path.with_suffix(".damaged"))
-            return self._connect()
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=10, check_same_thread=not self._lasting)
-        try:
-            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                # Nothing is lost with an empty database, so its making need not wait for the disk.
-                db.execute("PRAGMA synchronous=OFF")
-                db.execute("PRAGMA journal_mode=WAL")
-                db.executescript(SCHEMA)
-                db.execute(f"PRAGMA user_version={_VERSION}")
-            db.execute("PRAGMA synchronous=NORMAL")
-        except sqlite3.DatabaseError:
-            db.close()
-            raise
-        return db
+    def _ready(self) -> sqlite3.Connection:
+        return connect(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
 
     def damage(self) -> str | None:
         """What SQLite finds wrong with the file; None where it is sound."""
@@ -101,9 +78,7 @@ class Traces:
         aside = None
         if self.path.exists():
             aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(FileNotFoundError):
-                    Path(f"{self.path}{suffix}").replace(f"{aside}{suffix}")
+            set_aside(self.path, aside)
         with self._open(create=True):
             pass
         return aside

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.runs.attempt import Event, event_of
-from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.database import connect
 
 State = Literal["waiting", "held"]
 _VERSION: Final = 1
@@ -59,18 +59,8 @@ class Inbox:
     """The deliveries of one workspace, in the order they came. One process uses it at a time, from one thread."""
 
     def __init__(self, state_dir: Path) -> None:
-        ensure_state_dir(state_dir)
         self.path = state_dir / "inbox.db"
-        self._db = self._ready()
-
-    def _ready(self) -> sqlite3.Connection:
-        try:
-            return _connect(self.path)
-        except sqlite3.DatabaseError:
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(OSError):
-                    Path(f"{self.path}{suffix}").replace(f"{self.path}.damaged{suffix}")
-            return _connect(self.path)
+        self._db = connect(self.path, _SCHEMA, _VERSION, isolation_level=None)
 
     def close(self) -> None:
         self._db.close()
@@ -253,21 +243,6 @@ def peek(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
     except sqlite3.Error:
         return {}, []
     return counts, [_delivery(row) for row in rows]
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10, isolation_level=None)
-    try:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
-        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            db.executescript(_SCHEMA)
-            db.execute(f"PRAGMA user_version={_VERSION}")
-        db.execute("SELECT 1 FROM deliveries LIMIT 1")
-    except sqlite3.DatabaseError:
-        db.close()
-        raise
-    return db
 
 
 def _time(seconds: float) -> datetime:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace
+from harness import CLOCK, Workspace
 from peers import PATIENCE, Peer, peer, request
 
 from cleared.app import open_workspace
 from cleared.bridge.jsonrpc import Request, RpcError, answer
+from cleared.clock import clock_from
 from cleared.errors import ClearedError, PolicyError, PrimitiveError, UsageError
 from cleared.registry.wire import from_wire, to_wire
 from cleared.rpc.service import ONLY_IN_A_RUN, Current, Service
@@ -42,7 +43,7 @@ Caller = Callable[..., Any]
 @pytest.fixture(params=["direct", "json-rpc"])
 def call(request: pytest.FixtureRequest, posted: Workspace) -> Caller:
     """``call(name, *args, **kwargs)`` over a transport."""
-    service = Service(open_workspace(posted.root))
+    service = Service(open_workspace(posted.root, clock=clock_from(CLOCK)))
 
     def direct(name: str, *args: Any, **kwargs: Any) -> Any:
         with service.dispatcher() as dispatcher:
@@ -122,7 +123,7 @@ def test_contract_refusals(
 
 @pytest.fixture
 def service(posted: Workspace) -> Service:
-    return Service(open_workspace(posted.root))
+    return Service(open_workspace(posted.root, clock=clock_from(CLOCK)))
 
 
 def ask(service: Any, method: str, params: Any = None) -> Any:
@@ -192,7 +193,7 @@ def test_the_commands_say_what_the_command_line_says(posted: Workspace, service:
 
 def test_agent_run_is_the_one_path(ws: Workspace) -> None:
     ws.drop("january.csv")
-    service = Service(open_workspace(ws.root))
+    service = Service(open_workspace(ws.root, clock=clock_from(CLOCK)))
     before = ws.head()
     rehearsed = ask(service, "agent.run", {"name": "ingest", "dry_run": True})
     assert rehearsed["status"] == "dry_run" and len(rehearsed["entries"]) == 4 and ws.head() == before
@@ -208,7 +209,7 @@ def test_agent_run_is_the_one_path(ws: Workspace) -> None:
 
 
 def test_every_request_sees_the_books_of_that_moment(ws: Workspace) -> None:
-    current = Current(lambda: open_workspace(ws.root))
+    current = Current(lambda: open_workspace(ws.root, clock=clock_from(CLOCK)))
     assert ask(current, "journal_query") == []
     ws.drop("january.csv")
     ws.run("ingest")
