@@ -172,6 +172,27 @@ def test_missing_object_and_dead_reader(work: Work) -> None:
     assert work.repo.object(work.base)[0] == "commit"
 
 
+def test_many_objects_are_read_together_as_one_by_one(work: Work) -> None:
+    """More than a pipe holds; and where the reader dies in between, or one is missing."""
+    commit = work.seal({f"books/2025/{n:03d}.txt": b"%d\n" % n * 2_000 for n in range(300)})
+    snapshot = Snapshot(work.repo, commit)
+    found = snapshot.contents("books/2025")
+    assert found == {path: snapshot.read(path) for path in snapshot.entries("books/2025")}
+    assert len(found) >= 300
+    names = snapshot.folder("books/2025")
+    assert {f"books/2025/{name}" for name, entry in names.items() if entry.is_file} <= found.keys()
+    assert snapshot.folder("books/2025/000.txt") == snapshot.folder("nowhere") == {}
+    oids = [entry.oid for entry in names.values() if entry.is_file]
+    read = work.repo.objects(oids)
+    first = [next(read)]
+    assert work.repo._reader is not None
+    work.repo._reader.kill()
+    assert [*first, *read] == [work.repo.object(oid) for oid in oids]
+    with pytest.raises(WorkspaceError, match="missing from the repository"):
+        list(work.repo.objects([oids[0], "0" * 40, oids[1]]))
+    assert work.repo.object(oids[1])[0] == "blob"
+
+
 def test_replaced_commits_are_not_believed(work: Work) -> None:
     commit = work.seal()
     work.git("replace", commit, work.base)
