@@ -41,6 +41,7 @@ class Member:
         self.notifier = Notifier(self.service.host)
         self._notify_at: datetime | None = clock.now()
         self._changed = False
+        self._idle_at = clock.now()
         self._notifying: threading.Thread | None = None
         self.service.handler.on_run = self._running
         self.service.handler.on_failed = self._failed
@@ -94,9 +95,10 @@ class Member:
             if self._notifying.is_alive():
                 return 1.0
             self._notifying = None
-        if self._changed or self.notifier.host is not self.service.host:
+        if self._changed or self.notifier.host is not self.service.host or now < self._idle_at:
             self._changed, self._notify_at = False, now
             self.notifier.host = self.service.host
+        self._idle_at = now
         if self._notify_at is None:
             return None
         if now < self._notify_at:

@@ -185,7 +185,7 @@ class Handler:
         if delivery.event.kind != "event":
             return False
         times = self._by_events.setdefault(delivery.agent, deque())
-        while times and times[0] <= now - _HOUR:
+        while times and not now - _HOUR < times[0] <= now:  # or of a clock that was set back since
             times.popleft()
         most = host.config.triggers.max_event_runs
         if len(times) < most:
