@@ -290,7 +290,8 @@ def same(one: Any, two: Any) -> None:
 
     def plain(value: Any) -> str:
         text = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN", repr(value))
-        return re.sub(r"\b(?:[0-9a-f]{40}|[0-9a-f]{10})\b|'duration_ms': \d+|transport: (?:direct|bridge)|Origin: [0-9a-f]{12}", "…", text)
+        ids = r"\b(?:[0-9a-f]{40}|[0-9a-f]{10})\b|'duration_ms': \d+|Origin: [0-9a-f]{12}"
+        return re.sub(rf"{ids}|transport: (?:direct|bridge)", "…", text)
 
     assert plain(one) == plain(two)
 
