@@ -16,6 +16,11 @@ from cleared.runs.source import CommittedSource
 from cleared.sandbox.finding import Finding
 from cleared.vcs import Repository, Snapshot
 
+_EMIT = (
+    "Mend the script; or, where it needs a payload, emit such an event first, which rehearsals then have: "
+    "cleared event emit NAME --data …"
+)
+
 
 class Dynamic:
     """``pins``: agent → what it is rehearsed over; filled by the rehearsal where it holds nothing yet."""
@@ -37,7 +42,8 @@ class Dynamic:
         for occasion in found:
             for dry_run, kept in ((False, subject.rehearsals), (True, subject.watched)):
                 kept.append(self._rehearse(subject.then, subject.script, occasion, dry_run=dry_run))
-        findings = [_failed(subject, r) for r in subject.rehearsals if r.error is not None]
+        unheard = pin.event is not None and pin.event["kind"] == "event" and pin.event["payload"] is None
+        findings = [_failed(subject, r, unheard=unheard) for r in subject.rehearsals if r.error is not None]
         return result_of("rehearsal", findings, {}, rehearsals=[r.summary() for r in subject.rehearsals])
 
     def invariants(self, subject: Subject) -> StageResult:
@@ -151,11 +157,12 @@ def _finding(subject: Subject, rule: str, message: str) -> Finding:
     return Finding(rule, message, Place(subject.file), "Mend the script.")
 
 
-def _failed(subject: Subject, rehearsal: Rehearsal) -> Finding:
+def _failed(subject: Subject, rehearsal: Rehearsal, *, unheard: bool) -> Finding:
+    """``unheard``: there has been no event of the kind that starts the agent, so that there was no payload."""
     error = rehearsal.error
     assert error is not None
     what = f"{error.primitive}: {error.message}" if error.primitive else error.message
     return Finding(
         "rehearsal", f"over {rehearsal.label}: {what}".rstrip("."), Place(error.file or subject.file, error.line),
-        error.remedy or "Mend the script.",
+        error.remedy or (_EMIT if unheard else "Mend the script."),
     )  # fmt: skip

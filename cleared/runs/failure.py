@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
@@ -12,6 +13,9 @@ from cleared.runs.host import Host
 from cleared.runs.outcome import RunError
 from cleared.runs.scripts import Script
 from cleared.vcs import Repository, Snapshot
+
+_MOST: Final = 100
+"""Files that a card names."""
 
 
 def record(
@@ -39,7 +43,7 @@ def record(
         Card(
             identity, "failed_run", f"{failed.agent} failed: {first}"[:300], iso(failed.now), failed.run_id, None,
             failed.agent,
-            {"cause": str(error)[:4_000], "not_done": _lost(failed), **_again(failed, identity)},
+            {"cause": str(error)[:4_000], "not_done": _lost(failed), **again(failed.event, failed.agent, identity)},
         )
     )  # fmt: skip
     cards = list(fresh.cards.added.values())
@@ -48,13 +52,15 @@ def record(
     return [commit], cards
 
 
-def _again(failed: Context, card: str) -> dict[str, Any]:
-    """How to run it once more for what it was run for."""
-    kind, payload = failed.event["kind"], failed.event["payload"]
-    event_id = {} if kind == "on_demand" else {"event_id": failed.event["id"]}
-    if kind == "file_watch" or (kind == "on_demand" and payload is None):  # the files lie there still
-        return {"retry": f"cleared agent run {failed.agent}", **event_id}
-    return {"retry": f"cleared agent run {failed.agent} --again {card}", "event": dict(failed.event), **event_id}
+def again(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
+    """What a card of a failed run says of how to run it once more for what it was run for."""
+    kind, payload = event["kind"], event["payload"]
+    about: dict[str, Any] = {} if kind == "on_demand" and payload is None else {"event_id": event["id"]}
+    if files := [digest for _, digest in event.get("files", ())][:_MOST]:
+        about["files"] = files
+    if kind == "file_watch" or not about:  # the files lie there still
+        return {"retry": f"cleared agent run {agent}", **about}
+    return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
 
 
 def _lost(failed: Context) -> str:

@@ -17,7 +17,8 @@ BY = "cleared"
 def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
     """Stage what the run settles beside what it is for."""
     event = context.event
-    if event["kind"] != "on_demand" and only_failure(host, repo, snapshot, context.agent, str(event["id"])):
+    given = event["kind"] == "on_demand" and event["payload"] is not None
+    if given or (event["kind"] != "on_demand" and only_failure(host, repo, snapshot, context.agent, str(event["id"]))):
         for card in context.cards.open_cards():
             if (
                 card.kind == "failed_run"

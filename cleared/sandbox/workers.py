@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -167,16 +168,32 @@ def confinement_level(confine: Confine = "best") -> Level:
 _failed: set[Restrictions] = set()
 
 
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """What is started in here does not hear the terminal's Ctrl-C: that is for us to answer, who may want the script
+    to end in good order. Only the main thread can see to it; a program that starts workers in others has its own
+    terminal."""
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
     from pydantic_monty import Monty
 
     pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
     leash = Leash()
     try:
-        if wanted == _UNCONFINED:
-            pool.__enter__()
-        else:
-            run_restricted(wanted, pool.__enter__)
+        with _deaf_to_ctrl_c():
+            if wanted == _UNCONFINED:
+                pool.__enter__()
+            else:
+                run_restricted(wanted, pool.__enter__)
     except BaseException:
         leash.let_go()
         raise

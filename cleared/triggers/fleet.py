@@ -43,6 +43,7 @@ class Member:
         self._changed = False
         self._idle_at = clock.now()
         self._notifying: threading.Thread | None = None
+        self.service.on_lost = self.hold
         self.service.handler.on_run = self._running
         self.service.handler.on_failed = self._failed
 

@@ -7,10 +7,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleared.cards.model import card_id
+from cleared.clock import iso
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.emitted import events
+from cleared.runs.failure import again
 from cleared.runs.healing import BY, FAILED_DIR
 from cleared.runs.host import Host
 from cleared.triggers.stream import Told
@@ -47,17 +49,22 @@ def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> N
 
 def died(host: Host, agent: str, event: Event, why: str) -> None:
     """A run took the whole process down with it, so that nothing but this can tell of it."""
+    key = ("died", agent, event.key or "")
+    about = again(event.data(), agent, card_id("failed_run", *key))
     _card(
-        host, "failed_run", ("died", agent, event.key or ""), f"{agent} failed: {why}"[:300], cause=why,
-        not_done="nothing of it was kept", retry=f"cleared agent run {agent}",
+        host, "failed_run", key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
+        not_done="nothing of it was kept", **about,
     )  # fmt: skip
 
 
-def _card(host: Host, kind: str, key: tuple[str, ...], title: str, **details: Any) -> None:
+def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = BY, **details: Any) -> None:
+    """``about``: the agent, where it is one agent's."""
+
     def act(desk: Desk) -> Decided | None:
         known = desk.context.cards.known.get(card_id(kind, *key))
         if known is not None:
             return None
+        desk.context.agent = about
         desk.context.card(kind, key, title, **details)
         return Decided(f"log: {title}"[:200])
 
@@ -89,12 +96,16 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 moves = (LocalMove(path, None if in_git else target[0], data),)
         where = f", and was set aside as {target[0]}" if target else ""
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
+        desk.context.agent = agent
         desk.context.card(
             "set_aside", (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
             cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
             remedy=f"When the cause is gone, move it back to {drop}." if target
             else f"Change {agent}, or the file, to have it tried again.",
         )  # fmt: skip
+        for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
+            if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
+                desk.context.cards.resolve(card.id, iso(desk.context.now), BY, "the file was set aside")
         return Decided(f"log: {title}"[:200], files, moves=moves)
 
     decide(host, f"service: set {path} aside", act, by=BY)

@@ -39,6 +39,7 @@ def status(host: Host) -> dict[str, Any]:
     with host.reading() as repo:
         cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
         waiting = sum(card.status == "open" for card in cards)
+        unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
     trouble = [] if service else ["the service is not up (cleared up)"]
     if said.get("problem"):
         trouble.append(f"nothing is run: {said['problem']}")
@@ -49,10 +50,12 @@ def status(host: Host) -> dict[str, Any]:
         trouble.append(f"notifications are not sent: {notifications['last_error']}")
     for agent in agents:
         last = agent["last_run"]
-        if last and last["status"] in ("failed", "killed"):
+        failed = last and (last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in unseen))
+        if failed:  # what somebody has seen, or a later run settled, needs nobody any more
             trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
         if agent["state"] not in ("approved", "starter"):
-            trouble.append(f"{agent['name']} is not run: {agent['why']}")
+            remedy = " (cleared trust)" if agent["state"] == "untrusted" else ""
+            trouble.append(f"{agent['name']} is not run: {agent['why']}{remedy}")
         if agent["held"]:
             trouble.append(f"{agent['name']} is held: {agent['held']}")
     return {

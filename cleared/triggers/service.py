@@ -59,6 +59,8 @@ class Service:
         self._on_folders = on_folders
         self.host = self._open()
         self.log.redactor = self.host.redactor
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called where ``.cleared/`` was deleted, and with it what says that this service is up."""
         self.problem: str | None = None
         """Why nothing is run, where the workspace cannot be used as it is."""
         self.roster = Roster()
@@ -173,6 +175,7 @@ class Service:
             self.inbox.close()
             self.inbox, self._fresh, self._head = Inbox(self.host.layout.state_dir), True, ""
             self.drops.forget()
+            self.on_lost()
         if self._repo.current_branch() != self._repo.branch:
             self._repo.close()
             self._repo = Repository.open(self.root, for_writing=False)

@@ -4,11 +4,13 @@ environment can run a program, ask a question, or alter a byte.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
@@ -99,6 +101,19 @@ class GitFailed(WorkspaceError):
         self.returncode = returncode
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Between its fork and its session of its own, a program that is started would hear the terminal's Ctrl-C."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Git:
     """Runs git in ``root``, hardened."""
 
@@ -137,15 +152,16 @@ class Git:
     ) -> subprocess.Popen[bytes]:
         """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle."""
         try:
-            return subprocess.Popen(
-                [executable(), *hardening(gc=gc), *args],
-                cwd=self.root,
-                env=environment(env),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
+            with _quiet():
+                return subprocess.Popen(
+                    [executable(), *hardening(gc=gc), *args],
+                    cwd=self.root,
+                    env=environment(env),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
         except OSError as error:
             if not self.root.is_dir():
                 raise WorkspaceError(f"{self.root} is not a directory") from error

@@ -480,7 +480,7 @@ def test_a_poisoned_file_is_set_aside_with_a_card_and_the_others_go_on(world: Wo
     assert len(world.ws.entries()) == 8
     assert [p.name for p in (world.ws.root / "import/failed").iterdir()] == ["5.csv"]
     assert not list((world.ws.root / "import").glob("*.csv"))
-    [card] = [c for c in world.ws.cards() if c["kind"] == "set_aside"]
+    [card] = [c for c in world.ws.cards() if c["kind"] in ("set_aside", "failed_run")]
     assert "import/5.csv" in card["title"] and "ZeroDivisionError" in card["details"]["cause"]
     assert world.waiting() == []
     world.ws.in_order()
@@ -610,6 +610,8 @@ def test_a_run_that_takes_the_process_down_each_time_is_given_up_with_a_card(wor
         assert len(world.ran("other")) == 1 and world.waiting() == []
         [card] = world.ws.cards()
         assert card["kind"] == "failed_run" and "the process died 5 times" in card["title"]
+        assert card["agent"] == "deadly" and card["details"]["retry"].endswith(f"--again {card['id']}")
+        world.ws.ok("agent", "run", "deadly", "--again", card["id"])
 
 
 def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp_path: Path) -> None:

@@ -238,10 +238,11 @@ def test_down_now_breaks_the_run_off(up: Up) -> None:
 
 def test_ctrl_c_on_the_terminal_lets_the_run_end(up: Up) -> None:
     """Ctrl-C goes to the whole process group, so to the sandbox's workers too."""
-    up.agent("slow", "trigger: event\nevent: ping\ntimeout: 60\n", SLOW.replace("60000000", "6000000"))
+    up.agent("slow", "trigger: event\nevent: ping\ntimeout: 60\n", SLOW.replace("60000000", "20000000"))
     process = up.start(start_new_session=True)
     up.ws.ok("event", "emit", "ping")
     eventually(lambda: up.board().get("running"))
+    time.sleep(0.5)  # the worker computes by now
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(SECONDS) == 0
     code, err = up.stop()
