@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def new(
-    name: NAME,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The stem of its file in agents/.")] = None,
     template: Annotated[
         str, typer.Option("--template", metavar="TEMPLATE", help="What to begin with (--list shows them).")
     ] = "blank",
@@ -49,6 +49,8 @@ def new(
         else:
             table(["template", "what it does"], ((n, t.about) for n, t in found.items()), empty="")
         return
+    if name is None:
+        raise typer.BadParameter("give the NAME of the new agent, or --list")
     path = new_agent(host, name, template)
     if json:
         out_json({"path": path, "template": template})

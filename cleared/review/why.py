@@ -7,6 +7,7 @@ or, where these were not kept, from this machine's trace.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from typing import Any
 
@@ -155,8 +156,13 @@ def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
     found = Traces(host.layout.state_dir).run(run)
     for call in (found or {}).get("calls", ()):
         if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
-            return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call.get("col"),
-                    "arguments": call["arguments"], "from": "trace"}  # fmt: skip
+            try:
+                given = json.loads(call["arguments"])
+                arguments = _arguments(tuple(given["args"]), given["kwargs"], 0)
+            except (ValueError, KeyError, TypeError):  # cut off, where they were long
+                arguments = call["arguments"]
+            return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
+                    "arguments": arguments, "from": "trace"}  # fmt: skip
     return None
 
 

@@ -49,8 +49,6 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             emitted.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
             for i, e in enumerate(context.events)
         ).encode("utf-8")
-    if taken := emitted.taken(host, context):
-        changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), taken)
     return Draft(changes, tuple(moves))
 
 
@@ -76,6 +74,9 @@ def commit(
     host.step("checked")
     draft = render(host, snapshot, context)
     draft.changes.update(files or {})
+    taken = emitted.taken(host, context) if any(key == "Event" for key, _ in trailers) else []
+    if taken:  # a run that failed, or asks, has not had its files
+        draft.changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), taken)
     waiting = log.waiting(host)
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
