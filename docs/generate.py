@@ -98,7 +98,13 @@ def _is_argument(about: Any) -> bool:
 
 
 def _usage(name: str, command: Callable[..., Any]) -> str:
-    arguments = [about.metavar or name.upper() for name, _, about, _ in _parameters(command) if _is_argument(about)]
+    arguments = [
+        word if default is inspect.Parameter.empty else f"[{word}]"
+        for word, about, default in (
+            (about.metavar or name.upper(), about, default) for name, _, about, default in _parameters(command)
+        )
+        if _is_argument(about)
+    ]
     options = [a for _, _, a, _ in _parameters(command) if not _is_argument(a)]
     return " ".join([name, *(["[OPTIONS]"] if options else []), *arguments])
 

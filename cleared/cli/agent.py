@@ -145,7 +145,7 @@ def show(name: NAME, json: JsonOption = False, workspace: WorkspaceOption = None
 
 @app.command("check")
 def check(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The stem of its file in agents/.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Check every agent.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def new(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The stem of its file in agents/.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")] = None,
     template: Annotated[
         str, typer.Option("--template", metavar="TEMPLATE", help="What to begin with (--list shows them).")
     ] = "blank",

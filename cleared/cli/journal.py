@@ -139,7 +139,7 @@ def open_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
 
 @app.command("balance")
 def balance(
-    account: Annotated[int | None, typer.Argument(metavar="[ACCOUNT]", help="Only this account.")] = None,
+    account: Annotated[int | None, typer.Argument(metavar="ACCOUNT", help="Only this account.")] = None,
     month: MonthOption = None,
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="Up to and including this day.")] = None,
     json: JsonOption = False,

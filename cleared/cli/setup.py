@@ -74,7 +74,7 @@ def import_(
 
 def demo(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Where to make it; new or empty (default: a temporary one).")
+        Path | None, typer.Argument(metavar="DIR", help="Where to make it; new or empty (default: a temporary one).")
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -29,7 +29,7 @@ def up(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR…]", help="Workspaces to serve in one process; with --detach in one each (default: this one)."
+            metavar="DIR", help="Workspaces to serve in one process; with --detach in one each (default: this one)."
         ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Serve in the background.")] = False,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cleared.approvals.policy import InForce
 from cleared.clock import Clock
@@ -21,10 +21,6 @@ from cleared.schema import money
 from cleared.vcs import Author, Repository, recover
 from cleared.workspace.locate import Layout
 from cleared.workspace.lock import Holder, writer_lock
-
-if TYPE_CHECKING:
-    from cleared.runs.attempt import Attempt
-    from cleared.runs.outcome import RunResult
 
 Say = Callable[[str], None]
 
@@ -41,8 +37,8 @@ class Host:
     say: Say
     on_step: Callable[[str], None] | None = None
     """Told of each step of a run and its seal; crash tests stop the process there."""
-    on_ended: Callable[[Attempt, RunResult], None] | None = None
-    """Told of each run that was begun, when it has ended."""
+    on_ended: Callable[[Any, Any], None] | None = None
+    """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
     policy: InForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
     lasting: bool = False

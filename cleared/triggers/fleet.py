@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from cleared.clock import Clock, iso
 from cleared.errors import BusyError, ClearedError
+from cleared.triggers.actions import Actions
 from cleared.triggers.control import Board, running, serving
 from cleared.triggers.inbox import Delivery
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.loop import Loop, Pipe, signals
 from cleared.triggers.notify import Notifier
-from cleared.triggers.service import Actions, Service
+from cleared.triggers.service import Service
 from cleared.triggers.watch import Watcher
 
 _HEAD: Final = "head"

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.clock import iso
 from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
@@ -14,14 +14,12 @@ from cleared.runs.consumed import AlreadyRun
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
 from cleared.triggers import notices
+from cleared.triggers.actions import Actions
 from cleared.triggers.drops import dropped
 from cleared.triggers.inbox import Delivery, Inbox
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.roster import Listener, Roster
 from cleared.workspace.lock import holder, waiters
-
-if TYPE_CHECKING:
-    from cleared.triggers.service import Actions
 
 CRASHES: Final = 5
 """So often the process may die of a delivery before that counts as a failed run."""

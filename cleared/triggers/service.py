@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from cleared.approvals.policy import stamp
 from cleared.clock import iso
@@ -19,8 +19,8 @@ from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
 from cleared.runs.consumed import had, latest
 from cleared.runs.host import Host
-from cleared.runs.outcome import RunResult
 from cleared.triggers import notices
+from cleared.triggers.actions import Actions
 from cleared.triggers.drops import Drops
 from cleared.triggers.handling import Handler
 from cleared.triggers.inbox import Inbox
@@ -36,19 +36,6 @@ LONGEST_WAIT: Final = timedelta(hours=25)
 """Nothing is put off for longer: a day is the most that a header's jitter can be."""
 _CURSOR: Final = "cursor"
 _RETRY: Final = timedelta(seconds=30)
-
-
-class Actions(Protocol):
-    """What the service has done for it by the layers above."""
-
-    def open(self) -> Host:
-        """The workspace with its configuration as it is now."""
-
-    def run(self, host: Host, agent: str, event: Event) -> RunResult:
-        """Run an agent for an event."""
-
-    def chore(self, host: Host, log: Logbook) -> datetime | None:
-        """Settle questions whose time has come, go on with those that were answered; when the next comes due."""
 
 
 class Service:
