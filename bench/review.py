@@ -12,11 +12,12 @@ from bench.commits import write_and_commit
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace
-from cleared.app import Session, run
+from cleared.app import run
 from cleared.cards.model import Card, card_id
 from cleared.cards.store import render_open
 from cleared.queries import cards
 from cleared.review.decisions import confirm
+from cleared.runs.kept import Kept
 
 CARDS = 10_000
 BATCH = 500
@@ -59,7 +60,7 @@ def decision(quick: bool) -> Result:
     root, plain = _booked(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
-    session = Session(root, lambda: host(root))
+    session = Kept(root, lambda: host(root))
     opened = session()
     waiting = iter([c["id"] for c in cards(opened)])
     paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]

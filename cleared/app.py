@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from cleared.approvals.policy import in_force, stamp
+from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
 from cleared.primitives import registry
@@ -58,30 +58,6 @@ def open_workspace(
     )
 
 
-class Session:
-    """The workspace for a program that stays open: the same host from one act to the next, as long as nobody has
-    written the settings, their approval or what is trusted anew. For one act at a time."""
-
-    def __init__(self, root: Path, open_: Callable[[], Host]) -> None:
-        self._root, self._open = root, open_
-        self._host: Host | None = None
-        self._stamp: object = None
-
-    def __call__(self) -> Host:
-        """The host. Raises as ``open_workspace`` does."""
-        now = stamp(self._root)
-        if self._host is None or now != self._stamp:
-            self.close()
-            self._host, self._stamp = self._open(), now
-            self._host.lasting = True
-        return self._host
-
-    def close(self) -> None:
-        if self._host is not None:
-            self._host.close()
-        self._host = None
-
-
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
     """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
@@ -118,12 +94,8 @@ def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str]
         if spans is not None:
             stack.callback(spans.close)
         record = spans.record if spans is not None else None
-        desks = {root: stack.enter_context(Served(root, clock, say, record)) for root in roots}
-        up(
-            [desk.root for desk in desks.values()], {desk.root: desk for desk in desks.values()}.__getitem__,
-            clock or SystemClock(), say or (lambda _: None),
-            facts=lambda: {"confinement": next(iter(desks.values())).level()},
-        )  # fmt: skip
+        served = {root: stack.enter_context(Served(root, clock, say, record)) for root in roots}
+        up(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))
 
 
 class Served:
@@ -133,12 +105,11 @@ class Served:
         self, root: Path, clock: Clock | None, say: Callable[[str], None] | None,
         on_ended: Callable[[Attempt, RunResult], None] | None = None,
     ) -> None:  # fmt: skip
-        self._clock, self._say, self._on_ended = clock, say, on_ended
-        self.root = self.open(root).root
+        self.root, self._clock, self._say, self._on_ended = root, clock, say, on_ended
         self._standing: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
 
-    def open(self, root: Path | None = None) -> Host:
-        host = open_workspace(root or self.root, clock=self._clock, say=self._say)
+    def open(self) -> Host:
+        host = open_workspace(self.root, clock=self._clock, say=self._say)
         host.on_ended = self._on_ended
         return host
 
@@ -146,7 +117,7 @@ class Served:
         return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)
 
     def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
-        from cleared.review.resume import due, next_due
+        from cleared.review.resume import due
 
         settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
         for result in settled.runs:
@@ -154,12 +125,10 @@ class Served:
             log(f"run.{result.status}", f"{result.agent} {what}", agent=result.agent, run=result.run_id)
         for text in settled.said:
             log("question.trouble", text, level="warning")
-        return next_due(host)
+        return settled.next
 
-    def level(self) -> str:
-        """The confinement that scripts run under."""
-        executor = self._executor(self.open())
-        return str(getattr(executor, "level", "as the bridge reaches"))
+    def level(self, host: Host) -> str:
+        return str(getattr(self._executor(host), "level", "as the bridge reaches"))
 
     def _executor(self, host: Host) -> Executor:
         wanted = (host.config.sandbox.transport, host.config.sandbox.confine)

@@ -50,7 +50,7 @@ def _open(workspace: Path | None, tell: Callable[[str], None]) -> Host:
 
 
 def _prompts(workspace: Path | None) -> None:
-    from cleared.app import Session
+    from cleared.runs.kept import Kept
     from cleared.tui.acts import Acts
     from cleared.tui.plain import Plain
     from cleared.workspace.locate import find
@@ -65,17 +65,17 @@ def _prompts(workspace: Path | None) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    Plain(Acts(Session(find(chosen(workspace)), lambda: _open(workspace, say))), ask, tell).run()
+    Plain(Acts(Kept(find(chosen(workspace)), lambda: _open(workspace, say))), ask, tell).run()
 
 
 def _screen(workspace: Path | None) -> None:
-    from cleared.app import Session
+    from cleared.runs.kept import Kept
     from cleared.tui.acts import Acts
     from cleared.tui.screen import ReviewApp
     from cleared.workspace.locate import find
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(Acts(Session(find(chosen(workspace)), lambda: _open(workspace, heard.append))), heard)
+    app = ReviewApp(Acts(Kept(find(chosen(workspace)), lambda: _open(workspace, heard.append))), heard)
     app.run(mouse=True)
     if app.parting:
         say(app.parting)

@@ -41,7 +41,7 @@ def up(
     Only one service serves a workspace (exit code 5); other commands work beside it.
     """
     from cleared.clock import clock_from
-    from cleared.workspace.locate import find
+    from cleared.workspace.locate import Layout, find
 
     if directories and workspace is not None:
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
@@ -52,7 +52,7 @@ def up(
 
         for root in roots:
             host_of(root)  # what is wrong with it is said here
-            found = start(root, root / ".cleared")
+            found = start(root, root / Layout.state)
             say(f"up: process {found.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down.")
         return
     from cleared.app import serve
@@ -67,9 +67,9 @@ def down(
 ) -> None:
     """Stop the service after the run that is on."""
     from cleared.triggers.control import stop
-    from cleared.workspace.locate import find
+    from cleared.workspace.locate import Layout, find
 
-    found = stop(find(chosen(workspace)) / ".cleared", now=now, wait=wait)
+    found = stop(find(chosen(workspace)) / Layout.state, now=now, wait=wait)
     say(f"down: process {found.pid} has ended" if found else "the service was not up")
 
 
@@ -149,9 +149,9 @@ def logs(
 ) -> None:
     """Show the service's log."""
     from cleared.triggers.logbook import Follower, tail
-    from cleared.workspace.locate import find
+    from cleared.workspace.locate import Layout, find
 
-    state_dir = find(chosen(workspace)) / ".cleared"
+    state_dir = find(chosen(workspace)) / Layout.state
     follower = Follower(state_dir)
     for row in tail(state_dir, lines):
         _line(row, json)

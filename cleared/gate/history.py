@@ -16,7 +16,7 @@ from cleared.ledger.bank import parse_imports
 from cleared.runs.attempt import Event
 from cleared.runs.emitted import DATA, events
 from cleared.runs.host import Host
-from cleared.vcs import Repository, Snapshot, history
+from cleared.vcs import Repository, Snapshot, history, parents_in
 from cleared.workspace.dropped import counts
 from cleared.workspace.files import read_stable
 
@@ -135,12 +135,8 @@ def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tup
 
 def parent_of(repo: Repository, commit: str) -> str | None:
     """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
-    _, data = repo.object(commit)
-    for line in data.split(b"\n\n", 1)[0].split(b"\n"):
-        if line.startswith(b"parent "):
-            parent = line[7:].decode("ascii")
-            with contextlib.suppress(WorkspaceError):
-                repo.object(parent)
-                return parent
-            return None
+    for parent in parents_in(repo.object(commit)[1])[:1]:
+        with contextlib.suppress(WorkspaceError):
+            repo.object(parent)
+            return parent
     return None

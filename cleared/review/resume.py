@@ -38,6 +38,8 @@ class Due:
     escalated: list[str] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    next: datetime | None = None
+    """When the next open question comes due."""
 
     def data(self) -> dict[str, Any]:
         return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
@@ -98,7 +100,9 @@ def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False)
             return _expire(host, desk, now, done, counts)
 
         done.commit = decide(host, "queue expire", act, by=TIMEOUT)
-    for card in _to_go_on(host, counts):
+        cards = _cards(host)
+    done.next = _next(cards.values(), now)
+    for card in _to_go_on(host, cards, counts):
         try:
             result = resume(host, executor, card.id)
         except ClearedError as error:  # one that may not go on keeps nobody else from it
@@ -109,12 +113,11 @@ def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False)
     return done
 
 
-def _to_go_on(host: Host, counts: Callable[[Card], bool]) -> list[Card]:
+def _to_go_on(host: Host, cards: Mapping[str, Card], counts: Callable[[Card], bool]) -> list[Card]:
     """One question of each run that has its answers, and has not gone on."""
+    found: dict[str, Card] = {}
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
-        cards = store.load(CommittedSource(snapshot), host.layout.queue_dir)
-        found: dict[str, Card] = {}
         for card in cards.values():
             run = card.details.get("run") if card.kind == "question" else None
             if run is not None and run not in found and counts(card) and unfinished(host, repo, snapshot, cards, card):
@@ -122,10 +125,10 @@ def _to_go_on(host: Host, counts: Callable[[Card], bool]) -> list[Card]:
     return list(found.values())
 
 
-def next_due(host: Host) -> datetime | None:
+def _next(cards: Iterable[Card], now: datetime) -> datetime | None:
     """When the next open question comes due that is not due yet."""
-    now, found = host.clock.now(), []
-    for card in _cards(host).values():
+    found = []
+    for card in cards:
         if card.kind == "question" and card.status == "open" and not _late([card], now):
             with suppress(ValueError, TypeError):
                 found.append(datetime.fromisoformat(str(card.details.get("due"))))

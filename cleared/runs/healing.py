@@ -8,9 +8,8 @@ from cleared.primitives.context import Context
 from cleared.runs.consumed import only_failure
 from cleared.runs.host import Host
 from cleared.vcs import Repository, Snapshot
+from cleared.workspace.dropped import FAILED
 
-FAILED_DIR = "failed"
-"""In ``import/``: files that were set aside."""
 BY = "cleared"
 
 
@@ -35,13 +34,13 @@ def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -
 
 def _set_aside(host: Host, snapshot: Snapshot) -> bool:
     """Whether there is, or was, any file set aside."""
-    folder = f"{host.layout.import_dir}/{FAILED_DIR}"
+    folder = f"{host.layout.import_dir}/{FAILED}"
     return snapshot.entry(folder) is not None or (host.root / folder).exists()
 
 
 def put_back(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
     """Paths in git of files that were set aside, and are imported from where a person put them back."""
-    folder = f"{host.layout.import_dir}/{FAILED_DIR}"
+    folder = f"{host.layout.import_dir}/{FAILED}"
     if snapshot.entry(folder) is None:
         return []
     done = {file.data for file in context.imports.moves().values()}

@@ -20,5 +20,8 @@ class Actions(Protocol):
     def run(self, host: Host, agent: str, event: Event) -> RunResult:
         """Run an agent for an event."""
 
+    def level(self, host: Host) -> str:
+        """The confinement that scripts run under."""
+
     def chore(self, host: Host, log: Logbook) -> datetime | None:
         """Settle questions whose time has come, go on with those that were answered; when the next comes due."""

@@ -36,10 +36,14 @@ def serving(state_dir: Path, clock: Clock) -> Iterator[None]:
         other = running(state_dir)
         if other is None:
             raise
-        raise BusyError(
-            f"the service of {state_dir.parent} is up already: process {other.pid}, since {other.since}",
-            remedy="See: cleared status. Stop it with: cleared down.",
-        ) from None
+        raise _up_already(state_dir, other) from None
+
+
+def _up_already(state_dir: Path, other: Holder) -> BusyError:
+    return BusyError(
+        f"the service of {state_dir.parent} is up already: process {other.pid}, since {other.since}",
+        remedy="See: cleared status. Stop it with: cleared down.",
+    )
 
 
 def running(state_dir: Path) -> Holder | None:
@@ -121,10 +125,7 @@ def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
     """
     clock = clock or SystemClock()
     if (other := running(state_dir)) is not None:
-        raise BusyError(
-            f"the service of {root} is up already: process {other.pid}, since {other.since}",
-            remedy="See: cleared status.",
-        )
+        raise _up_already(state_dir, other)
     ensure_state_dir(state_dir)
     said = state_dir / "service.out"
     with said.open("wb") as out:

@@ -91,7 +91,9 @@ class Drops:
             if look.again_in is not None:
                 again.append(look.again_in)
             name = watched.listener.name
-            taken = taken_by(Snapshot(repo, head).read(host.layout.taken_files), name)
+            within = f"{host.layout.import_dir}/"
+            outside = any(not file.path.startswith(within) for file in look.ready)
+            taken = taken_by(Snapshot(repo, head).read(host.layout.taken_files), name) if outside else {}
             _Taking(self, host, inbox, watched.listener, version(name), taken, now).take(list(look.ready))
         inbox.release(now)  # what is held may wait for a working copy, which nobody tells of
         self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *again]))
@@ -103,7 +105,7 @@ class Drops:
 @dataclass(frozen=True, slots=True)
 class _Taking:
     """One agent's complete files at one moment. ``taken``: SHA-256 → path of files outside of the drop folder that
-    the history says it has had."""
+    the history says it has had; empty where there are none to ask about."""
 
     drops: Drops
     host: Host

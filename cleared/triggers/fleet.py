@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cleared.clock import Clock, iso
 from cleared.errors import BusyError, ClearedError
@@ -20,6 +20,7 @@ from cleared.triggers.loop import Loop, Pipe, signals
 from cleared.triggers.notify import Notifier
 from cleared.triggers.service import Service
 from cleared.triggers.watch import Watcher
+from cleared.workspace.locate import Layout
 
 _HEAD: Final = "head"
 
@@ -27,11 +28,11 @@ _HEAD: Final = "head"
 class Member:
     """One workspace of the process."""
 
-    def __init__(
-        self, root: Path, actions: Actions, watcher: Watcher, clock: Clock, say: Callable[[str], None]
-    ) -> None:  # fmt: skip
-        self.root, self._watcher, self._clock = root, watcher, clock
-        self.state_dir = root / ".cleared"
+    def __init__(self, root: Path, actions: Actions, clock: Clock, say: Callable[[str], None]) -> None:
+        self.root, self._clock = root, clock
+        self.watcher: Watcher | None = None
+        """What hints; the folders are looked at without it, too."""
+        self.state_dir = root / Layout.state
         self.log = Logbook(self.state_dir, clock, say)
         self.board = Board(self.state_dir, clock)
         self._place = ExitStack()
@@ -72,7 +73,7 @@ class Member:
 
     def rewatch(self) -> None:
         """Watch what is to be watched; also what was deleted and made again meanwhile."""
-        for problem in self._watcher.watch(str(self.root), self._folders):
+        for problem in self.watcher.watch(str(self.root), self._folders) if self.watcher else ():
             if problem not in self._said:
                 self._said.add(problem)
                 self.log("watch.problem", problem, level="warning")
@@ -115,11 +116,9 @@ class Member:
 
 
 def up(
-    roots: Sequence[Path], actions: Callable[[Path], Actions], clock: Clock, say: Callable[[str], None], *,
-    facts: Callable[[], dict[str, Any]],
+    roots: Sequence[Path], actions: Callable[[Path], Actions], clock: Clock, say: Callable[[str], None]
 ) -> None:  # fmt: skip
-    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` makes what a service has done for it; ``facts`` is
-    what the status is to say of the process.
+    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` gives what each service has done for it.
 
     Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.
     """
@@ -136,20 +135,21 @@ def up(
                     member.service.hint()
             waker.wake()
 
-        polling = any(actions(root).open().config.triggers.polling for root in roots)
-        watcher = Watcher(hint, polling=polling)
-        stack.callback(watcher.close)
         for root in roots:
             prefix = f"{root.name}: " if len(roots) > 1 else ""
-            member = Member(root, actions(root), watcher, clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
+            member = Member(root, actions(root), clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
             members.append(member)
             stack.callback(member.close)
+        watcher = Watcher(hint, polling=any(m.service.host.config.triggers.polling for m in members))
+        stack.callback(watcher.close)
+        for member in members:
+            member.watcher = watcher
             git, branches = member.service.head_folders
-            watcher.watch(f"{_HEAD} {root}", [git], recursive=False)
-            watcher.watch(f"{_HEAD} {root}", [branches])
+            watcher.watch(f"{_HEAD} {member.root}", [git], recursive=False)
+            watcher.watch(f"{_HEAD} {member.root}", [branches])
         watcher.start()
         loop.services = [member.service for member in members]
-        known = facts()
+        known = {"confinement": members[0].service.level}
         for member in members:
             member.board.say(ready=True, roots=[str(root) for root in roots], **known)
             member.log("service.up", "up; Ctrl-C ends it after the run that is on", **known)

@@ -173,13 +173,9 @@ class Inbox:
         """Keep it until ``release``: it cannot be run as things are."""
         self._db.execute("UPDATE deliveries SET state='held', why=?, starts=0 WHERE id=?", (why[:1_000], delivery.id))
 
-    def release(self, now: datetime, agent: str | None = None) -> int:
-        """Things have changed: what is held is tried again. How many."""
-        of = "" if agent is None else " AND agent=?"
-        values: list[Any] = [now.timestamp(), *([] if agent is None else [agent])]
-        return self._db.execute(
-            f"UPDATE deliveries SET state='waiting', not_before=? WHERE state='held'{of}", values
-        ).rowcount
+    def release(self, now: datetime) -> None:
+        """Things have changed: what is held is tried again."""
+        self._db.execute("UPDATE deliveries SET state='waiting', not_before=? WHERE state='held'", (now.timestamp(),))
 
     def hurry(self, agent: str, now: datetime) -> None:
         """The agent is another one now: what failed, or is held, is tried at once, and from the beginning."""

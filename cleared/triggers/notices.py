@@ -13,10 +13,11 @@ from cleared.runs.attempt import Event
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.emitted import events
 from cleared.runs.failure import again
-from cleared.runs.healing import BY, FAILED_DIR
+from cleared.runs.healing import BY
 from cleared.runs.host import Host
 from cleared.triggers.stream import Told
 from cleared.vcs import LocalMove, Snapshot, history
+from cleared.workspace.dropped import FAILED
 from cleared.workspace.files import read_stable
 
 
@@ -87,7 +88,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 return None
             if hashlib.sha256(data).hexdigest() != digest:
                 return None
-            target.append(_free(host, desk, f"{drop}{FAILED_DIR}/{path.removeprefix(drop)}"))
+            target.append(_free(host, desk, f"{drop}{FAILED}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
             if desk.snapshot.oid_of(path) is not None:
                 files = {path: None, target[0]: data}

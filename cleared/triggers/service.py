@@ -13,12 +13,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from cleared.approvals.policy import stamp
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
 from cleared.runs.consumed import had, latest
-from cleared.runs.host import Host
+from cleared.runs.kept import Kept
 from cleared.triggers import notices
 from cleared.triggers.actions import Actions
 from cleared.triggers.drops import Drops
@@ -44,7 +43,8 @@ class Service:
     def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
         self.root, self.actions, self.log = root, actions, log
         self._on_folders = on_folders
-        self.host = self._open()
+        self._kept = Kept(root, actions.open)
+        self.host = self._kept()
         self.log.redactor = self.host.redactor
         self.on_lost: Callable[[], None] = lambda: None
         """Called where ``.cleared/`` was deleted, and with it what says that this service is up."""
@@ -56,7 +56,6 @@ class Service:
         self._fresh = self.inbox.get(_CURSOR) is None
         self.drops = Drops(root, log, self.now)
         self.handler = Handler(actions, log, self._version)
-        self._stats: object = stamp(self.root)
         self._head = ""
         self._due: list[tuple[datetime, str]] = []
         self._chore_at: datetime | None = self.now
@@ -73,11 +72,16 @@ class Service:
     def close(self) -> None:
         self.inbox.close()
         self._repo.close()
-        self.host.close()
+        self._kept.close()
 
     def hint(self) -> None:
         """Something may have changed in a watched folder. Called from another thread."""
         self.drops.hinted = True
+
+    @property
+    def level(self) -> str:
+        """The confinement that scripts run under."""
+        return self.actions.level(self.host)
 
     @property
     def head_folders(self) -> tuple[Path, Path]:
@@ -136,24 +140,20 @@ class Service:
         ]
         return min((t for t in times if t is not None), default=None)
 
-    def next_due(self, name: str) -> datetime | None:
-        return next((at for at, agent in self._due if agent == name), None)
-
     def _trouble(self, error: Exception, now: datetime) -> None:
         """Something is wrong with the workspace itself: nothing is lost by waiting until it is right again."""
         if self.problem != str(error):
             self.log("workspace.trouble", f"nothing is run until this is put right: {error}", level="error")
         self.problem, self._try_at = str(error), now + _RETRY
-        self._stats = None  # read the settings again, too
+        self._kept.close()  # read the settings again, too
 
     # --- the workspace -----------------------------------------------------------------------------------------
 
     def _refresh(self, now: datetime) -> None:
         """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
-        settings = stamp(self.root)
-        if settings != self._stats:
-            self.host.close()
-            self.host, self._stats = self._open(), settings
+        host = self._kept()
+        if host is not self.host:
+            self.host = host
             self.log.redactor = self.host.redactor
             self._head = ""
             self.inbox.release(now)
@@ -182,11 +182,6 @@ class Service:
         if self._pruned is None or now - self._pruned > timedelta(days=1):
             self._pruned = now
             self.inbox.prune(now, self.roster.listeners)
-
-    def _open(self) -> Host:
-        host = self.actions.open()
-        host.lasting = True
-        return host
 
     def _listen(self, now: datetime, snapshot: Snapshot) -> None:
         """The agents are others than before: reckon anew what comes due, and which folders are watched."""
@@ -312,7 +307,7 @@ class Service:
     def _version(self, agent: str) -> str:
         """Changes where a file that an agent could do nothing with may be worth another try."""
         listener = self.roster.listeners.get(agent)
-        return hashlib.sha256(f"{listener.blob if listener else ''} {self._stats}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{listener.blob if listener else ''} {self._kept.stamp}".encode()).hexdigest()[:16]
 
     def _chores(self, now: datetime) -> None:
         if self._chore_at is not None and now >= self._chore_at:

@@ -66,7 +66,7 @@ def _far(host: Host, repo: Repository, head: str, cursor: str | None, now: datet
         return []
     if since is None:
         found = [c for c in found if c.when >= now - LOOK_BACK]
-    return [Recent(c.id, "", c.subject, c.trailers) for c in found]
+    return [Recent(c.id, c.subject, c.trailers) for c in found]
 
 
 def _told(host: Host, repo: Repository, commit: Recent, wanted: Callable[[str], bool]) -> Iterator[Told]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cleared.vcs.housekeeping import maybe_gc
 from cleared.vcs.objects import Author, blob_id
 from cleared.vcs.origin import origin
-from cleared.vcs.recent import Recent, recent
+from cleared.vcs.recent import Recent, parents_in, recent
 from cleared.vcs.recovery import recover
 from cleared.vcs.refs import HeadMoved
 from cleared.vcs.repository import Repository, TreeEntry
@@ -32,6 +32,7 @@ __all__ = [
     "differences",
     "maybe_gc",
     "origin",
+    "parents_in",
     "recent",
     "recover",
     "seal",

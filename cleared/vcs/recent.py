@@ -12,12 +12,17 @@ from cleared.vcs.repository import Repository
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """One commit. ``parent``: the only one it has."""
+    """One commit."""
 
     id: str
-    parent: str
     subject: str
     trailers: Mapping[str, str] = field(default_factory=dict)
+
+
+def parents_in(data: bytes) -> list[str]:
+    """The parents that a commit object names."""
+    fields = data.partition(b"\n\n")[0].split(b"\n")
+    return [field[7:].decode("ascii") for field in fields if field.startswith(b"parent ")]
 
 
 def recent(repo: Repository, commit: str, after: str, limit: int = 200) -> list[Recent] | None:
@@ -35,11 +40,11 @@ def recent(repo: Repository, commit: str, after: str, limit: int = 200) -> list[
             kind, data = repo.object(at)
         except WorkspaceError:
             return None
-        fields, _, text = data.partition(b"\n\n")
-        parents = [f[7:].decode("ascii") for f in fields.split(b"\n") if f.startswith(b"parent ")]
+        text = data.partition(b"\n\n")[2]
+        parents = parents_in(data)
         if kind != "commit" or len(parents) != 1:
             return None
         message = text.decode("utf-8", "replace")
-        found.append(Recent(at, parents[0], message.partition("\n")[0], parse_trailers(message)))
+        found.append(Recent(at, message.partition("\n")[0], parse_trailers(message)))
         at = parents[0]
     return found

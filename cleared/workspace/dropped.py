@@ -7,7 +7,9 @@ from typing import Final
 
 TEMPORARY: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
 """How names end that programs give to files they have not finished; in any case of letters."""
-SET_ASIDE: Final = ("processed", "failed")
+FAILED: Final = "failed"
+"""In ``import/``: files that no run got through with."""
+SET_ASIDE: Final = ("processed", FAILED)
 """Folders at the top of ``import/`` that hold what is done with."""
 MAX_FILES: Final = 20_000
 """More are not looked at at once; the first by name are."""

@@ -8,47 +8,33 @@ the way.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-BROKEN = 70
+from forked import Forking, attend
+
 AROUND = ("begin", "finish", "again")
 AFTER = ("add", "drop", "put", "mark", "keep_files", "forget_files")
 """Methods of the inbox around which a process can be killed; the others are parts of what is done at once."""
 
 
-class Services:
-    """The process that forks; a context manager."""
+class Services(Forking):
+    """The service in forked processes."""
 
-    def __enter__(self) -> Self:
-        self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+    file = __file__
 
     def serve(self, root: Path, at: str, stop: int = 0, name: str = "") -> list[str]:
         """The points it came by, in order. Killed at the ``stop``-th of them, or of those of that ``name``; 0: not at
         all."""
-        assert self.process.stdin is not None and self.process.stdout is not None
         told = root.parent / f"{root.name}.points"
         told.unlink(missing_ok=True)
-        order = {"root": str(root), "at": at, "stop": stop, "name": name, "told": str(told), "env": dict(os.environ)}
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        code = int(self.process.stdout.readline())
+        self.order({"root": str(root), "at": at, "stop": stop, "name": name, "told": str(told)})
+        code = self.ended()
         points = told.read_text().splitlines()
         killed = stop and sum(name in ("", point) for point in points) == stop
         assert code == (-signal.SIGKILL if killed else 0), (code, points[-3:])
@@ -151,8 +137,6 @@ def _attach(point: Callable[[str], None]) -> None:
 
 def _obey(order: dict[str, Any]) -> int:
     left = order["stop"]
-    os.environ.clear()
-    os.environ.update(order["env"])
     with Path(order["told"]).open("a") as told:
 
         def point(name: str) -> None:
@@ -177,20 +161,7 @@ def main() -> None:
     import cleared.sandbox.monty
     import cleared.triggers.service  # noqa: F401
 
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            code = BROKEN
-            try:
-                signal.alarm(60)
-                with contextlib.redirect_stdout(sys.stderr):
-                    code = _obey(json.loads(line))
-            except BaseException:  # noqa: BLE001 - the copy must not go on reading orders
-                os.write(2, traceback.format_exc().encode())
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    attend(_obey)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from harness import Workspace, refused
-from test_up import Up, eventually
+from running import Up, eventually
 
 SECRET = "sk-very-secret-1234"
 

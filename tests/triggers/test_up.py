@@ -9,81 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from harness import Workspace, chase, no_traceback
+from running import SECONDS, Up, eventually
 
-SECONDS = 20.0
 IN = chase(*((f"01/0{n}/2025", f"INVOICE {n}", "5.00", f"{n * 5}.00") for n in range(1, 5)))
-
-
-def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What it gives, as soon as that is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s")
-
-
-class Up:
-    """A workspace and its service."""
-
-    def __init__(self, ws: Workspace) -> None:
-        self.ws = ws
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self, **options: Any) -> subprocess.Popen[bytes]:
-        environment = {k: v for k, v in os.environ.items() if k != "CLEARED_CLOCK"}
-        self.process = self.ws.start("up", env=environment, **options)
-        process = self.process
-        eventually(
-            lambda: process.poll() is not None or (self.board().get("pid") == process.pid and self.board()["ready"])
-        )
-        assert process.poll() is None, process.communicate()
-        return process
-
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=SECONDS)
-        assert out == b""
-        code, self.process = self.process.returncode, None
-        return code, err.decode()
-
-    def board(self) -> dict[str, Any]:
-        try:
-            found = json.loads((self.ws.root / ".cleared/service.json").read_text())
-        except (OSError, ValueError):
-            return {}
-        assert isinstance(found, dict)
-        return found
-
-    def log(self, *what: str) -> list[dict[str, Any]]:
-        path = self.ws.root / ".cleared/service.log"
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [row for row in rows if not what or row["what"] in what]
-
-    def agent(self, name: str, header: str, body: str) -> None:
-        path = f"agents/{name}.py"
-        self.ws.put(path, f'"""\nname: {name}\n{header}"""\n{body}\n')
-        self.ws.commit(path, *self.ws.approve(path), message=f"agent: {name}")
-
-
-@pytest.fixture
-def up(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
-    monkeypatch.delenv("CLEARED_CLOCK")
-    found = Up(ws)
-    yield found
-    if found.process is not None:
-        found.process.kill()
-        found.process.communicate()
 
 
 def test_c3_a_slow_write_fires_once_with_the_complete_file(up: Up) -> None:

@@ -7,24 +7,13 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from harness import Workspace, no_traceback
-from test_up import SECONDS, SLOW, Up, eventually
+from running import SECONDS, Up, eventually
+from test_up import SLOW
 
 HEARS = "trigger: event\nevent: ping\n"
-
-
-@pytest.fixture
-def up(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
-    monkeypatch.delenv("CLEARED_CLOCK")
-    found = Up(ws)
-    yield found
-    if found.process is not None:
-        found.process.kill()
-        found.process.communicate()
 
 
 def test_c8_with_its_state_deleted_it_takes_its_place_again(up: Up) -> None:
