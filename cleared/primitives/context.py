@@ -128,6 +128,14 @@ class Context:
             raise PrimitiveError("the event's payload is larger than 64 kB", remedy="Emit ids, not data.")
         self.events.append({"name": name, "payload": payload})
 
+    def card_about(self, entry: Entry, title: str, description: str, confidence: str) -> str:
+        """Stage a card that asks about an entry, unless it was asked about before; its id."""
+        return self.card(
+            "entry", (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
+            confidence=confidence, amount=str(entry.amount), evidence=entry.evidence,
+            accounts=[leg.account_id for leg in entry.legs],
+        )  # fmt: skip
+
     def card(self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any) -> str:
         """Stage a card unless it was asked before; its id."""
         identity = card_id(kind, *key)

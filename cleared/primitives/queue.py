@@ -43,12 +43,7 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
         return _hold(ctx, entry_id, description)
     entry = ctx.books.existing(entry_id)
     ctx.note("queue_add_review", description[:500], entry.entry_id)
-    title = f"{entry.date} {entry.amount} {description[:120]}"
-    return ctx.card(
-        "entry", (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
-        confidence=_plain(confidence), amount=str(entry.amount), evidence=entry.evidence,
-        accounts=[leg.account_id for leg in entry.legs],
-    )  # fmt: skip
+    return ctx.card_about(entry, f"{entry.date} {entry.amount} {description[:120]}", description, _plain(confidence))
 
 
 def _hold(ctx: Context, reference: str, description: str) -> str:

@@ -26,9 +26,5 @@ def amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
 def ask(ctx: Context, entry: Entry) -> None:
     """A card for an entry that the script was sure of."""
     said = f"from {ctx.config.thresholds.two_person} on it takes two reviewers, whatever the script is sure of"
-    ctx.card(
-        "entry", (entry.entry_id,), f"{entry.date} {entry.amount} {entry.description[:80]}", entry_id=entry.entry_id,
-        description=said, confidence=entry.confidence, amount=str(entry.amount), evidence=entry.evidence,
-        accounts=[leg.account_id for leg in entry.legs],
-    )  # fmt: skip
+    ctx.card_about(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", said, entry.confidence)
     ctx.note("queue_add_review", said, entry.entry_id)

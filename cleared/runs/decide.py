@@ -117,6 +117,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
     where nobody needs to answer for it.
     """
+    from cleared.runs.signatures import ACCEPTS
     from cleared.vcs import history
 
     if not reason.strip():
@@ -129,7 +130,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         context = desk.context
         context.note("accept", f"{found.id} {found.subject}: {reason}"[:500])
         said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
-        return Decided(said, trailers=(("Accepts", found.id),))
+        return Decided(said, trailers=((ACCEPTS, found.id),))
 
     return found.id, _made(decide(host, "journal accept", act))
 

@@ -30,7 +30,7 @@ from cleared.ledger.violations import Violation
 from cleared.runs.host import Host
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import Repository, Snapshot, parents_in
 
 if TYPE_CHECKING:
     from cleared.vcs.history import CommitInfo
@@ -81,9 +81,7 @@ def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
 
 def parents(repo: Repository, commit: str) -> list[str]:
     """The ids of the commits before one."""
-    _, data = repo.object(commit)
-    lines = data.split(b"\n\n", 1)[0].split(b"\n")
-    return [line[7:].decode("ascii") for line in lines if line.startswith(b"parent ")]
+    return parents_in(repo.object(commit)[1])
 
 
 def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
