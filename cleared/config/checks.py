@@ -23,6 +23,7 @@ from cleared.config.model import (
     Import,
     Limits,
     Lock,
+    Loop,
     Match,
     Notifications,
     Paths,
@@ -230,6 +231,11 @@ def _duration(value: str) -> str | None:
     return None if re.fullmatch(r"[1-9][0-9]{0,4}[mhdw]", value) else f"{value[:20]!r} is no time such as 12h, 3d or 2w"
 
 
+def _session(value: str) -> str | None:
+    good = re.fullmatch(r"[A-Za-z0-9_-]{1,60}", value)
+    return None if good else f"{value[:60]!r} has more than letters, digits, - and _"
+
+
 def _rules(value: Mapping[str, str]) -> str | None:
     wrong = [rule for rule, what in value.items() if what not in ("block", "warn", "off")]
     return f"{wrong[0]} must be block, warn or off, not {value[wrong[0]][:40]!r}" if wrong else None
@@ -291,6 +297,14 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Triggers, "retry_seconds"): _between(0, 3_600),
     (Triggers, "max_depth"): _between(1, 1_000),
     (Triggers, "max_event_runs"): _at_least(1),
+    (Loop, "runtime_dir"): _one_line,
+    (Loop, "sleep_seconds"): _between(0, 86_400),
+    (Loop, "max_cycles"): _at_least(1),
+    (Loop, "tmux_session"): _session,
+    (Loop, "log_dir"): _one_line,
+    (Loop, "max_failures"): _between(1, 1_000),
+    (Loop, "keep_jobs"): _between(25, 1_000_000),
+    (Loop, "akela_report"): _folder,
     (Notifications, "address"): _mail,
     (Notifications, "sender"): _mail,
     (Notifications, "smtp_host"): _host_name,

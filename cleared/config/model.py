@@ -294,6 +294,44 @@ class Notifications(Section):
 
 
 @section
+class Loop(Section):
+    """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence."""
+
+    runtime_dir: str = ".cleared/loop"
+    """Where its files are: relative to the workspace, or absolute. SINGLE_AGENT_RUNTIME_DIR, --runtime-dir."""
+    sleep_seconds: float = 30.0
+    """Between two cycles when no job waits. SINGLE_AGENT_SLEEP_SECONDS, --sleep."""
+    max_cycles: int | None = None
+    """After how many cycles it ends; None: it goes on. SINGLE_AGENT_MAX_CYCLES, --max-cycles."""
+    init_on_start: bool = False
+    """Begin with a fresh state; the old one is archived. SINGLE_AGENT_INIT_ON_START, --init."""
+    auto_rotate: bool = False
+    """Enqueue the next job of ``rotation`` when none waits. --auto-rotate."""
+    rotation: tuple[str, ...] = ("continuity_scan", "akela_meta_summary", "git_status_summary")
+    """Kinds that rotate, in this order."""
+    tmux_session: str | None = None
+    """Name of the tmux session that ``loop start`` uses; None: none. SINGLE_AGENT_TMUX_SESSION, --session."""
+    log_dir: str | None = None
+    """None: ``logs`` in the runtime directory. SINGLE_AGENT_LOG_DIR, --log-dir."""
+    allow_ai_turn: bool = False
+    """Let ai_single_turn_bridge do anything at all. SINGLE_AGENT_ALLOW_AI_TURN, --allow-ai-turn."""
+    ai_dry_run: bool = False
+    """Have ai_single_turn_bridge write what it would ask, and ask nobody. SINGLE_AGENT_AI_DRY_RUN, --ai-dry-run."""
+    max_failures: int = 3
+    """How often in a row a kind may fail before the loop stops."""
+    keep_jobs: int = 200
+    """The files of so many of the newest jobs are kept."""
+    continuity: tuple[str, ...] = ("continuity", "docs", "README.md")
+    """Files and folders that continuity_scan reads, where there are such."""
+    akela_report: str = "reports/akela_meta.json"
+    """The report that akela_meta_summary reads."""
+    forbidden_paths: tuple[str, ...] = ()
+    """Patterns of names (``*.sqlite``) and of paths (``private/*``) that no job reads, beside those built in."""
+    plugins: tuple[str, ...] = ()
+    """Plug-in kinds of jobs (entry points) that may be loaded, by name."""
+
+
+@section
 class Config(Section):
     """All of ``config.yaml``. ``data`` is the same, as plain values, for ``config_get``."""
 
@@ -316,4 +354,5 @@ class Config(Section):
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
     triggers: Triggers = field(default_factory=Triggers)
     notifications: Notifications = field(default_factory=Notifications)
+    loop: Loop = field(default_factory=Loop)
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from cleared.errors import WorkspaceError
 
 POLICY: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
-    "import.plugins", "git.auto_commit",
+    "import.plugins", "loop.plugins", "git.auto_commit",
 )  # fmt: skip
 """Sections and keys."""
 _SECRETS: Final = ("notifications.smtp_password",)

@@ -1,0 +1,144 @@
+"""What others want of the loop. They leave messages; the loop alone takes them in, and alone writes its state."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal
+
+from cleared.clock import Clock, iso
+from cleared.config.model import Config
+from cleared.errors import BusyError, PolicyError, WorkspaceError
+from cleared.jobs import schema
+from cleared.jobs.forbidden import Forbidden
+from cleared.jobs.kinds import Kind, wanted
+from cleared.jobs.layout import Runtime
+from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop
+from cleared.jobs.seal import Sealer
+from cleared.workspace.files import reason
+
+MOST_WAITING: Final = 1_000
+
+
+def enqueue(runtime: Runtime, config: Config, kind: str, target: str | None, by: str, clock: Clock) -> str:
+    """Ask for a job; its id. It is in the loop's hands when this returns.
+
+    Raises ``PolicyError`` where no such job may be run, which is left as a message too: a running loop stops for it.
+    """
+    runtime.make()
+    try:
+        found, aim = wanted(config, kind, target, Forbidden(runtime.root, config.loop.forbidden_paths))
+    except PolicyError as error:
+        put(runtime, clock, "refused", refused=safety_stop(kind, target or "", by, str(error), clock))
+        raise
+    waiting = sum(1 for _ in runtime.inbox.glob("*.json"))
+    if waiting >= MOST_WAITING:
+        raise BusyError(
+            f"{waiting} messages wait for the loop; that is the most",
+            remedy="Let it take them in: cleared loop run.",
+        )
+    item = reserve(runtime, found, aim, by, clock)
+    put(runtime, clock, "job", job=sealed(item, Sealer(runtime.folder)), name=item["job_id"])
+    return item["job_id"]
+
+
+def reserve(runtime: Runtime, kind: Kind, target: str, by: str, clock: Clock) -> Item:
+    """A new job, its id unique: the manifest that is made for it cannot be made twice. Raises ``WorkspaceError``."""
+    now = clock.now()
+    stem = f"job_{now:%Y%m%dT%H%M%SZ}_{kind.name}"
+    number = 1
+    while True:
+        identity = stem if number == 1 else f"{stem}_{number}"
+        item: Item = {
+            "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": iso(now),
+        }  # fmt: skip
+        if _make_new(runtime.manifest(identity), schema.encoded(manifest(runtime, kind, item))):
+            return item
+        number += 1
+
+
+def manifest(runtime: Runtime, kind: Kind, item: Item) -> Manifest:
+    """What the job is and may do, before it has started."""
+    data: Manifest = {
+        "schema_version": "single_agent_job_manifest_v1", "job_id": item["job_id"], "kind": item["kind"],
+        "target": item["target"], "by": item["by"], "enqueued_at": item["enqueued_at"], "status": "queued",
+        "command": list(kind.command), "function": kind.function or None, "reads": list(kind.reads),
+        "writes": list(kind.writes), "timeout_sec": kind.timeout, "max_output_bytes": kind.max_output,
+        "started_at": None, "pid": None, "pid_started": None,
+        "result_path": runtime.shown(runtime.result(item["job_id"])),
+        "output_path": runtime.shown(runtime.output(item["job_id"])),
+    }  # fmt: skip
+    schema.check("manifest", data, item["job_id"])
+    return data
+
+
+def sealed(item: Item, sealer: Sealer) -> Queued:
+    return {**item, "seal": sealer.seal(item)}
+
+
+def safety_stop(kind: str, target: str, by: str, why: str, clock: Clock) -> SafetyStop:
+    """A record of something that was asked for and is not allowed."""
+    return {"at": iso(clock.now()), "kind": kind[:100], "target": target[:200], "by": by[:200], "reason": why[:1000]}
+
+
+def put(
+    runtime: Runtime, clock: Clock, what: Literal["job", "refused", "pause", "resume"], *, job: Queued | None = None,
+    refused: SafetyStop | None = None, name: str = "",
+) -> None:  # fmt: skip
+    """Leave a message, and wake the loop. Raises ``WorkspaceError``."""
+    message: Message = {
+        "schema_version": "single_agent_inbox_v1", "what": what, "at": iso(clock.now()), "job": job, "refused": refused,
+    }  # fmt: skip
+    # Messages are taken in by name: in the order of time, and of ids within one instant.
+    number = name.rpartition("_")[2]
+    order = int(number) if number.isdigit() else 0
+    stem = f"{clock.now():%Y%m%dT%H%M%S%f}-{order:06d}-{name or f'{what}-{secrets.token_hex(4)}'}"
+    schema.write("inbox", runtime.inbox / f"{stem}.json", message, fsync=True)
+    ring(runtime)
+
+
+def messages(runtime: Runtime) -> Iterator[tuple[Path, Message | WorkspaceError]]:
+    """What waits, oldest first; an error in place of what is no message."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(runtime.inbox) if entry.name.endswith(".json"))
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = runtime.inbox / name
+        if name.startswith("."):
+            continue
+        try:
+            yield path, schema.read("inbox", path, shown=f"inbox/{name}")
+        except WorkspaceError as error:
+            yield path, error
+
+
+def ring(runtime: Runtime) -> None:
+    """Wake the loop, if one sleeps."""
+    with suppress(OSError):
+        descriptor = os.open(runtime.bell, os.O_WRONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            os.write(descriptor, b".")
+        finally:
+            os.close(descriptor)
+
+
+def _make_new(path: Path, data: bytes) -> bool:
+    """Write a file that is not there yet, whole; whether it was not. Raises ``WorkspaceError``."""
+    if path.exists():
+        return False
+    staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
+    try:
+        staged.write_bytes(data)
+        try:
+            os.link(staged, path)
+        except FileExistsError:
+            return False
+        finally:
+            staged.unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
+    return True

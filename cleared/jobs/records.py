@@ -1,0 +1,172 @@
+"""The records in the loop's files, as the schemas have them."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+Status = Literal["succeeded", "failed", "failed_or_no_result"]
+Code = Literal["asked", "cycles", "repeated_failure", "safety_stop", "trouble"]
+
+
+class Item(TypedDict):
+    """A job as it was asked for."""
+
+    job_id: str
+    kind: str
+    target: str
+    by: str
+    """Who asked: ``person``, ``rotation``, ``run:<id>``."""
+    enqueued_at: str
+
+
+class Queued(Item):
+    seal: str
+
+
+class Running(Item):
+    started_at: str
+    pid: int
+    """The process that watches over the job; leader of the session that all of the job's processes are in."""
+    pid_started: str
+    """With ``pid``, names one process for ever."""
+    seal: str
+
+
+class Row(TypedDict):
+    """A job that has ended."""
+
+    job_id: str
+    kind: str
+    target: str
+    by: str
+    status: Status
+    started_at: str
+    ended_at: str
+    duration_sec: float
+    exit_code: int | None
+    summary: str
+
+
+class Result(TypedDict):
+    """``jobs/<job_id>.result.json``, the contract's ``single_agent_job_result_v1``."""
+
+    schema_version: Literal["single_agent_job_result_v1"]
+    job_id: str
+    kind: str
+    target: str
+    status: Status
+    started_at: str
+    ended_at: str
+    duration_sec: float
+    exit_code: int | None
+    manifest_path: str
+    output_path: str
+    summary: str
+    wakeup_written: bool
+
+
+class Manifest(Item):
+    """``jobs/<job_id>.manifest.json``."""
+
+    schema_version: Literal["single_agent_job_manifest_v1"]
+    status: Literal["queued", "started"]
+    command: list[str]
+    function: str | None
+    reads: list[str]
+    writes: list[str]
+    timeout_sec: float
+    max_output_bytes: int
+    started_at: str | None
+    pid: int | None
+    pid_started: str | None
+    result_path: str
+    output_path: str
+
+
+class Known(TypedDict):
+    """What a job found out."""
+
+    at: str
+    kind: str
+    target: str
+    job_id: str
+    text: str
+
+
+class Stop(TypedDict):
+    at: str
+    code: Code
+    reason: str
+
+
+class SafetyStop(TypedDict):
+    """Something that was asked for and is not allowed."""
+
+    at: str
+    kind: str
+    target: str
+    by: str
+    reason: str
+
+
+class Notice(TypedDict):
+    at: str
+    text: str
+
+
+class Counts(TypedDict):
+    succeeded: int
+    failed: int
+    failed_or_no_result: int
+
+
+class Rotation(TypedDict):
+    next: str | None
+    """None: the first."""
+    turns: int
+
+
+class State(TypedDict):
+    """``single_agent_state.json``."""
+
+    schema_version: Literal["single_agent_state_v1"]
+    instance: str
+    created_at: str
+    updated_at: str
+    status: Literal["idle", "running", "sleeping", "paused", "stopped"]
+    paused: bool
+    stop: Stop | None
+    cycles: int
+    queue: list[Queued]
+    running: Running | None
+    jobs: list[Row]
+    """Oldest first."""
+    counts: Counts
+    failures: dict[str, int]
+    """Kind → how often in a row it has failed."""
+    rotation: Rotation
+    knowledge: list[Known]
+    safety_stops: list[SafetyStop]
+    notices: list[Notice]
+    cursor: str | None
+    """The commit up to which the workspace's scripts' jobs were taken in."""
+
+
+class Message(TypedDict):
+    """``inbox/<name>.json``."""
+
+    schema_version: Literal["single_agent_inbox_v1"]
+    what: Literal["job", "refused", "pause", "resume"]
+    at: str
+    job: Queued | None
+    refused: SafetyStop | None
+
+
+class Wakeup(TypedDict):
+    """``single_agent_wakeup.flag``."""
+
+    schema_version: Literal["single_agent_wakeup_v1"]
+    reason: str
+    time: str
+    job_id: NotRequired[str | None]
+    artifact: NotRequired[str | None]

@@ -1,0 +1,119 @@
+"""The loop's state: one file, written in one step, with the one before it as a backup."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cleared.clock import Clock, iso
+from cleared.errors import WorkspaceError
+from cleared.jobs import schema
+from cleared.jobs.layout import Runtime
+from cleared.jobs.records import State
+
+MOST_JOBS: Final = 50
+MOST_KNOWN: Final = 50
+MOST_STOPS: Final = 50
+MOST_NOTICES: Final = 20
+_KEPT_ARCHIVES: Final = 20
+
+
+def fresh(now: datetime, instance: str | None = None) -> State:
+    """A state in which nothing has happened yet."""
+    return {
+        "schema_version": "single_agent_state_v1",
+        "instance": instance or secrets.token_hex(8),
+        "created_at": iso(now), "updated_at": iso(now),
+        "status": "idle", "paused": False, "stop": None, "cycles": 0,
+        "queue": [], "running": None, "jobs": [],
+        "counts": {"succeeded": 0, "failed": 0, "failed_or_no_result": 0},
+        "failures": {}, "rotation": {"next": None, "turns": 0}, "knowledge": [], "safety_stops": [], "notices": [],
+        "cursor": None,
+    }  # fmt: skip
+
+
+def peek(runtime: Runtime) -> State | None:
+    """The state as it is now, for readers; the backup where it cannot be read; None where there is none yet."""
+    for path in (runtime.state, runtime.backup):
+        try:
+            found: State = schema.read("state", path, shown=path.name)
+        except WorkspaceError:
+            continue
+        return found
+    return None
+
+
+def load(runtime: Runtime, clock: Clock) -> State:
+    """The state for the loop itself. A damaged one is set aside, the backup is used, and a notice says so.
+
+    Raises ``WorkspaceError`` where a file cannot be read for another reason.
+    """
+    if not runtime.state.exists() and not runtime.backup.exists():
+        return fresh(clock.now())
+    problem = "it was gone"
+    if runtime.state.exists():
+        try:
+            found: State = schema.read("state", runtime.state, shown=runtime.state.name)
+            return found
+        except schema.Damaged as error:
+            problem = str(error)
+            aside = _aside(runtime, clock, "corrupt")
+            problem += f"; set aside as {runtime.shown(aside)}"
+    try:
+        state: State = schema.read("state", runtime.backup, shown=runtime.backup.name)
+        note(state, f"the state could not be used ({problem}); its backup is", clock)
+    except WorkspaceError:
+        state = fresh(clock.now())
+        note(state, f"the state could not be used ({problem}), nor its backup; a fresh one is", clock)
+    return state
+
+
+def save(runtime: Runtime, state: State, clock: Clock) -> None:
+    """Raises ``WorkspaceError``; then the state on disk is the one before."""
+    state["updated_at"] = iso(clock.now())
+    del state["jobs"][:-MOST_JOBS], state["knowledge"][:-MOST_KNOWN]
+    del state["safety_stops"][:-MOST_STOPS], state["notices"][:-MOST_NOTICES]
+    staged = runtime.backup.with_name(f".{runtime.backup.name}.{secrets.token_hex(6)}.tmp")
+    with suppress(FileNotFoundError, FileExistsError):
+        os.link(runtime.state, staged)
+        staged.replace(runtime.backup)
+    schema.write("state", runtime.state, state, fsync=True)
+
+
+def note(state: State, text: str, clock: Clock) -> None:
+    """Have the state, and so the tree, say something."""
+    state["notices"].append({"at": iso(clock.now()), "text": text[:1000]})
+
+
+def archive(runtime: Runtime, clock: Clock) -> Path | None:
+    """Move the state away, to begin with another; where it lies now."""
+    if not runtime.state.exists():
+        return None
+    aside = _aside(runtime, clock, "archived")
+    runtime.backup.unlink(missing_ok=True)
+    return aside
+
+
+def _aside(runtime: Runtime, clock: Clock, why: str) -> Path:
+    runtime.archive.mkdir(mode=0o700, exist_ok=True)
+    stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
+    aside = runtime.archive / f"single_agent_state.{stamp}.{why}.json"
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = aside.with_name(f"single_agent_state.{stamp}_{number}.{why}.json")
+    runtime.state.replace(aside)
+    kept = sorted(runtime.archive.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
+    for old in kept[:-_KEPT_ARCHIVES]:
+        old.unlink(missing_ok=True)
+    return aside
+
+
+def size(state: State) -> int:
+    """Bytes that it takes on disk."""
+    return len(json.dumps(state))
