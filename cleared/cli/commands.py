@@ -51,7 +51,7 @@ def _empty() -> typer.Typer:
 _GROUPS = {
     "agent": ("agent", "app"), "run": ("run_cmd", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
     "period": ("period", "app"), "test": ("gate", "test_app"), "event": ("up", "event_app"),
-    "service": ("service", "app"),
+    "service": ("service", "app"), "loop": ("loop", "app"),
 }  # fmt: skip
 """Name of the group → its module here, and what it is called there."""
 

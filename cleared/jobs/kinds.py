@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from cleared.config.model import Config
-from cleared.errors import Place, PolicyError, WorkspaceError
+from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.jobs.forbidden import Forbidden
 from cleared.workspace.names import safe_name
 
@@ -36,6 +36,8 @@ class Kind:
     """What results say where no target was given."""
     reads: tuple[str, ...] = (".",)
     """Paths below the workspace that it may read, beside its target; never what is forbidden."""
+    reads_setting: str = ""
+    """Key of ``loop:`` that names what it reads where no target was given; its function gets it as ``settings``."""
     writes: tuple[str, ...] = ()
     """Paths below the workspace that it may write. Plug-ins may not ask for ``.git`` or for the whole."""
     timeout: float = 60.0
@@ -104,7 +106,7 @@ def _target(kind: Kind, target: str | None, forbidden: Forbidden) -> str:
     elif kind.target == "agent":
         try:
             safe_name(target, "agent")
-        except Exception as error:
+        except UsageError as error:
             raise PolicyError(str(error), place=Place(field="target")) from None
     elif target:
         raise PolicyError(f"{kind.name} takes no target", place=Place(field="target"), remedy="Leave it out.")
@@ -133,6 +135,8 @@ def _problems(kind: Kind) -> Iterator[str]:
         yield "a plug-in's kind has either a command or a function"
     if kind.timeout <= 0 or kind.max_output < 0:
         yield "its limits must be positive"
+    if kind.summary or kind.reads_setting:
+        yield "it may not have what only built-in kinds have (summary, reads_setting)"
     if any(path.strip("/").split("/")[0] in ("", ".", "..", ".git", "agents") for path in kind.writes):
         yield "it may not write the whole workspace, .git or agents"
 
@@ -159,11 +163,13 @@ BUILT_IN: Final[Mapping[str, Kind]] = MappingProxyType(
                 "continuity_scan", "Which documents there are, how large, and when each was last changed.",
                 function="cleared.loop.reports:continuity_scan", target="path", default_target="continuity documents",
                 reads=(),
+                reads_setting="continuity",
             ),
             Kind(
                 "akela_meta_summary", "What the report named in loop.akela_report says.",
                 function="cleared.loop.reports:akela_meta_summary", target="path",
                 default_target="Akela meta report", reads=(),
+                reads_setting="akela_report",
             ),
             Kind(
                 "git_status_summary", "Which files differ from the last commit (git status --short).",

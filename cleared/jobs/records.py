@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 Status = Literal["succeeded", "failed", "failed_or_no_result"]
-Code = Literal["asked", "cycles", "repeated_failure", "safety_stop", "trouble"]
+Code = Literal["asked", "repeated_failure", "safety_stop", "trouble"]
 
 
 class Item(TypedDict):

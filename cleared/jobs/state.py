@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from contextlib import suppress
@@ -48,29 +47,28 @@ def peek(runtime: Runtime) -> State | None:
     return None
 
 
-def load(runtime: Runtime, clock: Clock) -> State:
-    """The state for the loop itself. A damaged one is set aside, the backup is used, and a notice says so.
+def load(runtime: Runtime, clock: Clock) -> tuple[State, str]:
+    """The state for the loop itself, and what was wrong with it, empty where nothing was.
 
-    Raises ``WorkspaceError`` where a file cannot be read for another reason.
+    A damaged one is set aside, the backup is used, and the state says so too. Raises ``WorkspaceError`` where a file
+    cannot be read for another reason.
     """
     if not runtime.state.exists() and not runtime.backup.exists():
-        return fresh(clock.now())
+        return fresh(clock.now()), ""
     problem = "it was gone"
     if runtime.state.exists():
         try:
-            found: State = schema.read("state", runtime.state, shown=runtime.state.name)
-            return found
+            return schema.read("state", runtime.state, shown=runtime.state.name), ""
         except schema.Damaged as error:
-            problem = str(error)
-            aside = _aside(runtime, clock, "corrupt")
-            problem += f"; set aside as {runtime.shown(aside)}"
+            problem = f"{error}; set aside as {runtime.shown(_aside(runtime, clock, 'corrupt'))}"
     try:
         state: State = schema.read("state", runtime.backup, shown=runtime.backup.name)
-        note(state, f"the state could not be used ({problem}); its backup is", clock)
+        text = f"the state could not be used ({problem}); its backup is used"
     except WorkspaceError:
         state = fresh(clock.now())
-        note(state, f"the state could not be used ({problem}), nor its backup; a fresh one is", clock)
-    return state
+        text = f"the state could not be used ({problem}), nor its backup; a fresh one is begun"
+    note(state, text, clock)
+    return state, text
 
 
 def save(runtime: Runtime, state: State, clock: Clock) -> None:
@@ -112,8 +110,3 @@ def _aside(runtime: Runtime, clock: Clock, why: str) -> Path:
     for old in kept[:-_KEPT_ARCHIVES]:
         old.unlink(missing_ok=True)
     return aside
-
-
-def size(state: State) -> int:
-    """Bytes that it takes on disk."""
-    return len(json.dumps(state))

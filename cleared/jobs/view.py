@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+from typing import Any, Final
 
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.jobs import inbox, schema
@@ -11,6 +12,8 @@ from cleared.jobs.layout import LOCK, Runtime, job_id
 from cleared.jobs.records import Item, State
 from cleared.jobs.state import peek
 from cleared.workspace.lock import Holder, holder
+
+_MOST_LOG: Final = 4 << 20
 
 
 def up(runtime: Runtime) -> Holder | None:
@@ -56,8 +59,8 @@ def status(runtime: Runtime) -> dict[str, Any]:
         "paused": state["paused"],
         "stop": state["stop"],
         "cycles": state["cycles"],
-        "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,  # type: ignore[literal-required]
-        "queued": [{k: item[k] for k in ("job_id", "kind", "target", "by", "enqueued_at")} for item in queue],  # type: ignore[literal-required]
+        "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,
+        "queued": [{k: item[k] for k in ("job_id", "kind", "target", "by", "enqueued_at")} for item in queue],
         "counts": state["counts"],
         "failures": state["failures"],
         "safety_stops": state["safety_stops"],
@@ -119,6 +122,21 @@ def tree_text(runtime: Runtime) -> dict[str, Any]:
         state_of(runtime)
         raise
     return found
+
+
+def log_lines(runtime: Runtime, count: int | None, at: int = 0) -> tuple[list[str], int]:
+    """Lines of the loop's log: the last ``count``, or those from byte ``at`` on; and the byte to go on from."""
+    try:
+        with runtime.log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            end = file.tell()
+            file.seek(max(0, end - _MOST_LOG) if count is not None else at if at <= end else 0)
+            data = file.read()
+    except FileNotFoundError:
+        return [], 0
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.decode("utf-8", "replace").splitlines()
+    return (lines if count is None else lines[-count:] if count else []), end - (len(data) - len(whole))
 
 
 def _row(item: Item, status: str) -> dict[str, Any]:

@@ -60,6 +60,8 @@ class Restrictions:
     abi: int
     ruleset: tuple[bytes, tuple[tuple[Path, int], ...]] | None
     filter: bytes | None
+    outside: str = "/proc/self/status"
+    """A file that is there and that no rule allows to open: the restricted thread proves on it that they hold."""
 
 
 @lru_cache(maxsize=8)
@@ -67,7 +69,7 @@ def restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Res
     """What this kernel offers for a worker that runs ``binary``."""
     if sys.platform != "linux":
         return Restrictions(0, None, None)
-    abi = max(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY), 0) if files else 0
+    abi = landlock_abi() if files else 0
     ruleset = None
     if abi:
         try:
@@ -75,6 +77,13 @@ def restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Res
         except (OSError, ValueError):
             abi = 0
     return Restrictions(abi, ruleset, seccomp.program(platform.machine()))
+
+
+def landlock_abi() -> int:
+    """Which Landlock this kernel has; 0: none."""
+    if sys.platform != "linux":
+        return 0
+    return max(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY), 0)
 
 
 def restrict_thread(wanted: Restrictions) -> None:
@@ -105,8 +114,8 @@ def restrict_thread(wanted: Restrictions) -> None:
         finally:
             os.close(ruleset)
         # What a worker inherits cannot be read from outside, so the thread proves it on itself.
-        if _can_open("/proc/self/status"):
-            raise Unavailable("landlock: a file outside could be opened")
+        if _can_open(wanted.outside):
+            raise Unavailable(f"landlock: a file outside could be opened ({wanted.outside})")
     if wanted.filter is not None:
         buffer = ctypes.create_string_buffer(wanted.filter, len(wanted.filter))
         program = _Program(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))

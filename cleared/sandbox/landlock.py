@@ -1,4 +1,4 @@
-"""Which files an interpreter's worker may touch, as a Landlock ruleset: what it needs to start, time zones.
+"""Which files a process may touch, as a Landlock ruleset; for an interpreter's worker: what it needs to start.
 
 Source: the kernel's ``Documentation/userspace-api/landlock.rst``.
 """
@@ -9,7 +9,8 @@ import os
 import struct
 from pathlib import Path
 
-_EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 # Rights of the file system known to each ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 ZONES = Path("/usr/share/zoneinfo")
@@ -54,6 +55,22 @@ def rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
             allowed += [(path, _READ_FILE) for path in found]
     allowed.append((ZONES, _READ_FILE | _READ_DIR))
     return [(path, rights) for path, rights in allowed if path.exists()]
+
+
+def to_list(path: Path) -> tuple[Path, int]:
+    """A rule: the names in a folder and in those below it, but no file's content."""
+    return path, _READ_DIR
+
+
+def to_read(path: Path) -> tuple[Path, int]:
+    """A rule: read and execute a file, or all below a folder."""
+    return path, (_EXECUTE | _READ_FILE) if path.is_file() else (_EXECUTE | _READ_FILE | _READ_DIR)
+
+
+def to_write(path: Path, abi: int) -> tuple[Path, int]:
+    """A rule: all that can be done to a file, or below a folder; but no devices."""
+    rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1 & ~(1 << 6 | 1 << 11 | 1 << 15)
+    return path, rights if path.is_dir() else rights & _FILE_RIGHTS
 
 
 def open_rule(path: Path, rights: int) -> tuple[int, bytes]:

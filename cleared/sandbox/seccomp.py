@@ -1,4 +1,4 @@
-"""The system calls that an interpreter's worker needs, as a seccomp filter. Everything else is refused.
+"""System calls as seccomp filters: those that an interpreter's worker needs and nothing else; those a job must not.
 
 Source of the numbers: the kernel's ``syscall_64.tbl`` and ``asm-generic/unistd.h``.
 """
@@ -82,6 +82,41 @@ _PROT_EXEC, _MAP_ANONYMOUS = 0x4, 0x20
 _CLONE_VFORK, _CLONE_THREAD = 0x4000, 0x10000
 # A call newer than this filter does not exist, so that the C library falls back to an older one.
 _NEWEST = 434
+
+
+_JOB_REFUSED: dict[str, tuple[int, int]] = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "mount": (165, 40),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "io_uring_setup": (425, 425),
+}
+_SOCKET, _AF_UNIX = (41, 198), 1
+
+
+def job_program(machine: str) -> bytes | None:
+    """A filter for whole programs: no network, and no reaching into other processes; all else may happen."""
+    if machine not in _ARCHES:
+        return None
+    arch, column = _ARCHES[machine]
+    refuse = (_RET, 0, 0, 0x00050000 | errno.EPERM)
+    code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
+    if column == 0:
+        code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]
+    for numbers in _JOB_REFUSED.values():
+        code += [(_JEQ, 0, 1, numbers[column]), refuse]
+    code += [(_JEQ, 0, 3, _SOCKET[column]), (_LD, 0, 0, _ARGS), (_JEQ, 1, 0, _AF_UNIX), refuse]
+    code += [(_RET, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
 
 
 def program(machine: str) -> bytes | None:

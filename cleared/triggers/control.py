@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cleared.clock import Clock, SystemClock, iso
 from cleared.errors import BusyError, WorkspaceError
@@ -21,6 +21,8 @@ from cleared.workspace.lock import Holder, ensure_state_dir, holder, writer_lock
 LOCK: Final = "service.lock"
 STATE: Final = "service.json"
 START_SECONDS: Final = 30.0
+
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -93,22 +95,34 @@ def stop(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None)
 
     None where none was up. Raises ``BusyError`` where it still runs after ``wait`` seconds.
     """
+
+    def late(found: Holder) -> BusyError:
+        return BusyError(
+            f"the service (process {found.pid}) has not ended within {wait:g} seconds: its run goes on",
+            remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
+        )
+
+    return end(lambda: running(state_dir), late, now=now, wait=wait, clock=clock)
+
+
+def end(
+    find: Callable[[], Holder | None], late: Callable[[Holder], BusyError], *, now: bool, wait: float,
+    clock: Clock | None = None,
+) -> Holder | None:  # fmt: skip
+    """Tell the process that ``find`` finds to end, with ``now`` twice, and wait until it has; who it was."""
     clock = clock or SystemClock()
-    found = running(state_dir)
+    found = find()
     if found is None:
         return None
-    end = clock.monotonic() + wait
+    until = clock.monotonic() + wait
     _tell(found.pid)
     told_again = not now
-    while (still := running(state_dir)) is not None and still.pid == found.pid:
-        if not told_again and clock.monotonic() > end - wait + 0.1:
+    while (still := find()) is not None and still.pid == found.pid:
+        if not told_again and clock.monotonic() > until - wait + 0.1:
             told_again = True
             _tell(found.pid)
-        if clock.monotonic() >= end:
-            raise BusyError(
-                f"the service (process {found.pid}) has not ended within {wait:g} seconds: its run goes on",
-                remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
-            )
+        if clock.monotonic() >= until:
+            raise late(found)
         time.sleep(0.02)
     return found
 
@@ -123,24 +137,40 @@ def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
 
     Raises ``BusyError`` where one is up, ``WorkspaceError`` where it does not come up, with what it said.
     """
-    clock = clock or SystemClock()
     if (other := running(state_dir)) is not None:
         raise _up_already(state_dir, other)
     ensure_state_dir(state_dir)
-    said = state_dir / "service.out"
+
+    def ready(process: subprocess.Popen[bytes]) -> Holder | None:
+        found = running(state_dir)
+        return found if found is not None and found.pid == process.pid and board(state_dir).get("ready") else None
+
+    return launch(root, ["up"], state_dir / "service.out", ready, "the service", clock)
+
+
+def launch(
+    root: Path, arguments: Sequence[str], said: Path, ready: Callable[[subprocess.Popen[bytes]], _T | None], what: str,
+    clock: Clock | None = None,
+) -> _T:  # fmt: skip
+    """Start a command of this program in the background, and wait until ``ready`` has something to say of it.
+
+    ``said``: where its output goes. Raises ``WorkspaceError`` where it does not come up, with what it said.
+    """
+    clock = clock or SystemClock()
     with said.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cleared", "-C", str(root), "up"], stdin=subprocess.DEVNULL, stdout=out,
+            [sys.executable, "-m", "cleared", "-C", str(root), *arguments], stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True, cwd=root,
         )  # fmt: skip
-    end = clock.monotonic() + START_SECONDS
-    while clock.monotonic() < end:
-        found = running(state_dir)
-        if found is not None and found.pid == process.pid and board(state_dir).get("ready"):
+    until = clock.monotonic() + START_SECONDS
+    while clock.monotonic() < until:
+        gone = process.poll()
+        found = ready(process)
+        if found is not None:
             return found
-        if process.poll() is not None:
+        if gone is not None:
             text = said.read_text("utf-8", "replace").strip().removeprefix("cleared: ")
-            raise WorkspaceError(f"the service did not come up: {text or f'it ended with {process.returncode}'}")
+            raise WorkspaceError(f"{what} did not come up: {text or f'it ended with {gone}'}")
         time.sleep(0.02)
     process.terminate()
-    raise WorkspaceError("the service did not come up in time", remedy=f"See what it said: {said}.")
+    raise WorkspaceError(f"{what} did not come up in time", remedy=f"See what it said: {said}.")

@@ -1,0 +1,53 @@
+"""One turn of an AI as a job: disabled unless allowed, and even then only as a dry run. No engine is ever started."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.clock import Clock, iso
+from cleared.jobs import schema
+from cleared.jobs.layout import Runtime
+from cleared.jobs.records import Item
+from cleared.loop.knobs import Knobs
+from cleared.workspace.files import write_atomic
+
+REFERENCE: Final = "scripts/freedom_claude_loop_single_agent_v3.sh"
+"""What the contract names for a future real bridge. It is never executed."""
+
+_PROMPT: Final = """# One turn of work
+
+Job {job}, asked for by {by} at {at}.
+
+Target: {target}
+
+Read the loop's state in {tree}. Work on one thing only. Read `git status` before you change anything. Do not read
+.env files, keys or credentials. Decide nothing that a person has to decide: propose it. When done, say in one line
+what you did.
+"""
+
+
+def turn(runtime: Runtime, item: Item, knobs: Knobs, clock: Clock) -> tuple[bool, str]:
+    """Whether it succeeded, and the summary. A dry run leaves a bridge manifest and a prompt in the jobs folder."""
+    if not knobs.allow_ai_turn:
+        return False, (
+            "the AI bridge is disabled: nothing was started (SINGLE_AGENT_ALLOW_AI_TURN=1 with "
+            "SINGLE_AGENT_AI_DRY_RUN=1 makes a dry run)"
+        )
+    if not knobs.ai_dry_run:
+        return False, (
+            "the AI bridge is blocked: a live turn is not available, even where it is allowed; nothing was started "
+            "(SINGLE_AGENT_AI_DRY_RUN=1 makes a dry run)"
+        )
+    job = item["job_id"]
+    prompt = runtime.jobs / f"{job}.bridge_prompt.md"
+    text = _PROMPT.format(
+        job=job, by=item["by"], at=item["enqueued_at"], target=item["target"], tree=runtime.shown(runtime.tree)
+    )
+    write_atomic(prompt, text.encode("utf-8"), fsync=False)
+    schema.write(
+        "bridge", runtime.jobs / f"{job}.bridge_manifest.json",
+        {"schema_version": "single_agent_bridge_manifest_v1", "job_id": job, "target": item["target"],
+         "mode": "dry_run", "created_at": iso(clock.now()), "engine_invoked": False, "reference_command": REFERENCE,
+         "prompt_path": runtime.shown(prompt)},
+    )  # fmt: skip
+    return True, f"dry run: bridge manifest and prompt written to {runtime.shown(prompt)}; no engine was started"

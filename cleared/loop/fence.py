@@ -1,0 +1,98 @@
+"""What a job's processes can touch, held by the kernel: Landlock for files, a seccomp filter for the network.
+
+A job reads what its kind names, less what is forbidden, and what a program needs to start; it writes what its kind
+names and a folder of its own for temporary files. Keys lie in none of them. Elsewhere than on Linux nothing holds
+but what the job's own code asks (``JobContext.read``).
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import cleared
+from cleared.approvals.keys import home
+from cleared.errors import WorkspaceError
+from cleared.jobs.forbidden import Forbidden
+from cleared.jobs.seal import KEY
+from cleared.sandbox import landlock, seccomp
+from cleared.sandbox.confine import Restrictions, Unavailable, landlock_abi, run_restricted
+
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_PACKAGE: Final = Path(cleared.__file__).parent
+_STARTERS: Final = ("agents", "scripts", "config.yaml")
+"""Beside the package in a checkout, inside of it elsewhere."""
+
+
+def fence(
+    forbidden: Forbidden, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool
+) -> Restrictions | None:
+    """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
+
+    ``trust``: it must be able to tell whom this user trusts. None where the kernel has nothing to hold it with.
+    """
+    abi = landlock_abi()
+    filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
+    if not abi or filter is None:
+        return None
+    rules = [landlock.to_read(Path(p)) for p in _SYSTEM if Path(p).exists()]
+    rules += [landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()]
+    if path:
+        rules += _python(path)
+    if trust:
+        rules += [landlock.to_read(p) for p in (home() / "workspaces", home() / "approval-key.pub") if p.exists()]
+    rules += [landlock.to_read(found) for top in reads if top.exists() for found in forbidden.allowed(top)]
+    rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
+    return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
+
+
+def start(wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]) -> str:
+    """``action()``, which starts a process, inside the fence; how far it holds: ``landlock+seccomp`` or ``none``.
+
+    Raises ``WorkspaceError`` where it does not hold though ``sandbox.confine`` requires it, or keys could be read.
+    """
+    if wanted is None or confine == "off":
+        if confine == "require":
+            raise WorkspaceError(
+                "this machine cannot confine jobs, and sandbox.confine is require",
+                remedy="Use a Linux kernel with Landlock, or set sandbox.confine: best.",
+            )
+        action()
+        return "none"
+    try:
+        run_restricted(wanted, action)
+    except Unavailable as error:
+        raise WorkspaceError(
+            f"the job cannot be confined: {error}",
+            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
+        ) from None
+    return "landlock+seccomp"
+
+
+def _python(path: Sequence[str]) -> list[tuple[Path, int]]:
+    """The interpreter, its libraries, this package, and what plug-ins are in."""
+    prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
+    rules = [landlock.to_read(p) for p in prefixes if p.exists() and p != Path("/")]
+    rules.append(landlock.to_read(_PACKAGE))
+    for text in path:
+        place = Path(text)
+        if not place.exists() or any(place.resolve().is_relative_to(p) for p in prefixes):
+            continue
+        if place.resolve() == _PACKAGE.parent.resolve():  # a checkout: not all that is in it
+            rules.append(landlock.to_list(place))
+            rules += [landlock.to_read(place / name) for name in _STARTERS if (place / name).exists()]
+        else:
+            rules += [landlock.to_read(found) for found in Forbidden(place).allowed(place)]
+    return rules
+
+
+def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
+    """The real paths that a kind names, below the workspace. Raises ``PolicyError`` for one that is forbidden."""
+    found = []
+    for text in paths:
+        found.append(forbidden.root if text == "." else forbidden.resolve(text))
+    return found

@@ -1,0 +1,121 @@
+"""Telling processes apart, and ending all of a job's: by number and time of start, by session, by what they were given.
+
+A number alone is given to another process one day. Linux; elsewhere what ``ps`` and process groups can say.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from cleared.gate.surface import JOB
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
+"""Fields of ``/proc/<pid>/stat`` after the name (proc(5): 3, 4, 6 and 22)."""
+
+
+def started(pid: int) -> str | None:
+    """When the process began, as a text that no other of its number has; None where there is none, or it is dead."""
+    if sys.platform == "linux":
+        fields = _stat(pid)
+        return None if fields is None or fields[_STATE] in "ZX" else f"{_boot()}:{fields[_START]}"
+    return _started_by_ps(pid)
+
+
+def _started_by_ps(pid: int) -> str | None:
+    done = subprocess.run(
+        ["ps", "-o", "lstart=,stat=", "-p", str(pid)], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
+    )
+    text = " ".join(done.stdout.split())
+    return None if not text or text.rsplit(" ", 1)[-1].startswith("Z") else text.rsplit(" ", 1)[0]
+
+
+def alive(pid: int, since: str) -> bool:
+    """Whether the process that had this number then is still there."""
+    return started(pid) == since
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever is left behind below this process, so that it can be found and ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def of_job(job: str, session: int) -> list[int]:
+    """The live processes of a job: those of its session, and those that were given its name, wherever they went."""
+    marker = f"{JOB}={job}".encode()
+    found = []
+    for pid in _all():
+        fields = _stat(pid)
+        if fields is None or fields[_STATE] in "ZX":
+            continue
+        if int(fields[_SESSION]) == session or marker in _environment(pid).split(b"\0"):
+            found.append(pid)
+    return [pid for pid in found if pid not in (os.getpid(), session)]
+
+
+def orphans() -> list[int]:
+    """The live processes that have become children of this one."""
+    mine = str(os.getpid())
+    return [pid for pid in _all() if (stat := _stat(pid)) and stat[_PARENT] == mine and stat[_STATE] not in "ZX"]
+
+
+def end_all(job: str, session: int, *, group: int | None = None) -> None:
+    """End every process of a job but the one that watches over it; those that come meanwhile too."""
+    if group is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    for _ in range(20):
+        left = of_job(job, session)
+        if session == os.getpid():
+            left += [pid for pid in orphans() if pid not in left]
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _all() -> Iterator[int]:
+    if sys.platform == "linux":
+        with os.scandir("/proc") as entries:
+            yield from [int(entry.name) for entry in entries if entry.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    return text.rsplit(")", 1)[1].split()
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""  # another user's, or gone
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
+    except OSError:
+        return ""
+
+
+def pause() -> None:
+    """A moment between two looks."""
+    time.sleep(0.02)

@@ -1,0 +1,56 @@
+"""How much of the past is kept: the files of the newest jobs, by when they ended, not by what they are called."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from cleared.clock import Clock
+from cleared.jobs.layout import Runtime
+from cleared.jobs.records import State
+
+_FILE: Final = re.compile(r"(job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]+)\.[a-z_]+\.[a-z]+(?:\.damaged)?")
+_OLD_TEMPORARY: Final = 3600.0
+"""Seconds after which a temporary file is nobody's any more."""
+_EVERY: Final = 25
+
+
+def sometimes(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
+    """``trim``, after every so many jobs: to list a folder is not done for each."""
+    if sum(state["counts"].values()) % _EVERY == 0:  # type: ignore[arg-type]
+        trim(runtime, keep, state, clock)
+
+
+def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
+    """Remove the files of all but the ``keep`` jobs that ended last; jobs that wait or run keep theirs."""
+    needed = {item["job_id"] for item in state["queue"]}
+    if state["running"] is not None:
+        needed.add(state["running"]["job_id"])
+    files: dict[str, list[str]] = {}
+    newest: dict[str, float] = {}
+    now = clock.now().timestamp()
+    for folder in (runtime.jobs, runtime.inbox):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    changed = entry.stat(follow_symlinks=False).st_mtime
+                except FileNotFoundError:
+                    continue
+                if entry.name.startswith(".") and entry.name.endswith(".tmp") and now - changed > _OLD_TEMPORARY:
+                    with suppress(OSError):
+                        Path(entry.path).unlink()
+                    continue
+                found = _FILE.fullmatch(entry.name) if folder == runtime.jobs else None
+                if found is not None:
+                    files.setdefault(found[1], []).append(entry.path)
+                    newest[found[1]] = max(newest.get(found[1], 0.0), changed)
+    waiting = {name for name in newest if name not in needed and now - newest[name] < _OLD_TEMPORARY
+               and not runtime.result(name).exists()}  # fmt: skip
+    ended = sorted((name for name in files if name not in needed | waiting), key=newest.__getitem__, reverse=True)
+    for name in ended[keep:]:
+        for path in files[name]:
+            with suppress(OSError):
+                Path(path).unlink()

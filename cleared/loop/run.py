@@ -1,0 +1,268 @@
+"""Being the loop: its lock, its signals, its sleep. What a cycle does is the machine's."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from cleared.clock import Clock, iso
+from cleared.config.load import is_secret
+from cleared.config.secrets import MIN_LENGTH, Redactor
+from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
+from cleared.jobs.layout import LOCK
+from cleared.jobs.records import Item, Running, Stop
+from cleared.jobs.view import up
+from cleared.loop import processes
+from cleared.loop.asked import Asked
+from cleared.loop.knobs import Knobs
+from cleared.loop.machine import Machine
+from cleared.runs.host import Host
+from cleared.runs.kept import Kept
+from cleared.workspace.files import reason
+from cleared.workspace.lock import writer_lock
+
+LOOP: Final = "loop run"
+LOOK: Final = 0.5
+"""Seconds between two looks for the wakeup flag: nobody tells of a file."""
+LEAST_PAUSE: Final = 1.0
+"""Seconds between two rotated jobs of a loop without an end, whatever its sleep: it is not to be busy for nothing."""
+_MAX_LOG: Final = 2 << 20
+
+
+class Log:
+    """Lines for whoever watches, and into ``control_room.log``; a full disk stops nothing."""
+
+    def __init__(self, path: Path, clock: Clock, say: Callable[[str], None]) -> None:
+        self._path, self._clock, self._say = path, clock, say
+
+    def __call__(self, text: str) -> None:
+        line = f"{iso(self._clock.now())} {' '.join(text.split())}"
+        self._say(line)
+        with suppress(OSError):
+            if self._path.exists() and self._path.stat().st_size > _MAX_LOG:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, f"{line}\n".encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+
+
+@contextmanager
+def alone(knobs: Knobs, what: str, clock: Clock, wait: float = 0.0) -> Iterator[None]:
+    """Be the only one who writes the state. Raises ``BusyError`` where another loop runs there."""
+    knobs.runtime.make()
+    try:
+        with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
+            yield
+    except BusyError:
+        other = up(knobs.runtime)
+        if other is None:
+            raise
+        raise already(knobs, other.pid, other.since) from None
+
+
+def already(knobs: Knobs, pid: int, since: str) -> BusyError:
+    return BusyError(
+        f"a loop runs in {knobs.runtime.folder} already: process {pid}, since {since}",
+        remedy="See: cleared loop status. Stop it with: cleared loop stop.",
+    )
+
+
+def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
+    """The loop of a runtime directory, for whoever is ``alone`` there."""
+    asked = Asked(host) if knobs.own else _nobody
+    log = Log(knobs.runtime.log, host.clock, say)
+    return Machine(knobs, host.config, host.clock, redactor(host), log, asked, host.step)
+
+
+def redactor(host: Host) -> Redactor:
+    """For the secrets of the configuration, and of the environment, which no job is given."""
+    found = {v for k, v in os.environ.items() if is_secret(k) and len(v.strip()) >= MIN_LENGTH}
+    return Redactor(tuple(sorted({*host.redactor.secrets, *found}, key=len, reverse=True)))
+
+
+def take_in(host: Host, knobs: Knobs) -> bool:
+    """Where no loop runs: put what waits into the state at once; whether that was done."""
+    try:
+        with alone(knobs, "loop take in", host.clock, 1.0 if up(knobs.runtime) is None else 0.0):
+            found = machine(host, knobs, lambda _: None)
+            found.take_in()
+            found.collect()
+            if not found.runtime.state.exists():
+                found.save()
+            found.export()
+    except BusyError:
+        return False
+    return True
+
+
+def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool = False) -> Stop | None:
+    """Be the loop until it has done its cycles, is told to end, or stops; why it stopped, None where it did not.
+
+    Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was broken off by a second signal,
+    ``WorkspaceError`` where the files cannot be written.
+    """
+    with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
+        loop = _Loop(machine(host, knobs, host.say), bell, kept)
+        with _signals(loop):
+            loop.machine.begin(init=init or knobs.init_on_start)
+            loop.go(1 if once else knobs.max_cycles)
+        if loop.broken_off:
+            raise Interrupted("the job was broken off", remedy="It is recorded as failed; enqueue it again.")
+        return loop.machine.state["stop"]
+
+
+class _Loop:
+    def __init__(self, machine: Machine, bell: _Bell, kept: Kept) -> None:
+        self.machine, self._bell, self._kept = machine, bell, kept
+        self._trouble = ""
+        self.told = 0
+        self.broken_off = False
+
+    def go(self, cycles: int | None) -> None:
+        machine, done = self.machine, 0
+        machine.log(f"the loop is up (process {os.getpid()}) in {machine.runtime.folder}")
+        while not self.told:
+            self._read_settings()
+            machine.cycle(self._wait)
+            done += 1
+            if machine.state["stop"] is not None or (cycles is not None and done >= cycles):
+                break
+            if not machine.state["queue"] or machine.state["paused"] or machine.state["running"]:
+                self._sleep(cycles is None)
+        if self.told and machine.state["stop"] is None:
+            machine.stop("asked", "told to end")
+        elif machine.state["stop"] is None and machine.state["status"] != "paused":
+            machine.state["status"] = "running" if machine.state["running"] else "idle"
+        machine.save()
+        machine.export()
+        machine.log(f"the loop has ended after {done} {'cycle' if done == 1 else 'cycles'}")
+
+    def _read_settings(self) -> None:
+        """Those of now; as long as they are wrong, those from before."""
+        try:
+            host = self._kept()
+        except ClearedError as error:
+            if str(error) != self._trouble:
+                self.machine.log(f"the settings are as before, until this is put right: {error}")
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        if host.config is not self.machine.config:
+            self.machine.config, self.machine.redactor = host.config, redactor(host)
+
+    def tell(self) -> None:
+        self.told += 1
+        self._bell.ring()
+
+    def _wait(self, running: Running) -> None:
+        """Until the job's process has ended; what comes meanwhile is taken in."""
+        sent = False
+        exited = os.pidfd_open(running["pid"]) if sys.platform == "linux" else None
+        try:
+            while True:
+                if self.told > 1 and not sent:
+                    sent = self.broken_off = True
+                    with suppress(ProcessLookupError):
+                        os.kill(running["pid"], signal.SIGTERM)
+                if exited is None:
+                    if os.waitid(os.P_PID, running["pid"], os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                        return
+                    self._bell.wait(0.05)
+                elif self._bell.wait(LOOK, exited):
+                    return
+                if self._bell.rung() and self.machine.take_in():
+                    self.machine.export()
+        finally:
+            if exited is not None:
+                os.close(exited)
+
+    def _sleep(self, endless: bool) -> None:
+        machine = self.machine
+        seconds = machine.knobs.sleep_seconds
+        if endless:
+            seconds = max(seconds, LEAST_PAUSE)
+        if seconds <= 0:
+            return
+        if machine.state["status"] == "idle":
+            machine.state["status"] = "sleeping"
+            machine.save()
+            machine.export()
+        clock = machine.clock
+        end = clock.monotonic() + seconds
+        other = machine.state["running"]
+        while not self.told and (left := end - clock.monotonic()) > 0:
+            self._bell.wait(min(left, LOOK))
+            if self._bell.rung() or machine.flag.raised():
+                return
+            if other is not None and not processes.alive(other["pid"], other["pid_started"]):
+                return
+
+
+class _Bell:
+    """A named pipe that others write a byte to; for signals too."""
+
+    def __init__(self, knobs: Knobs) -> None:
+        self._path = knobs.runtime.bell
+        try:
+            if not self._path.is_fifo():
+                self._path.unlink(missing_ok=True)
+                os.mkfifo(self._path, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
+        except OSError as error:
+            raise WorkspaceError(f"{self._path} cannot be made: {reason(error)}") from None
+        self._rung = False
+
+    def __enter__(self) -> _Bell:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def ring(self) -> None:
+        with suppress(OSError):
+            os.write(self._descriptor, b".")
+
+    def wait(self, seconds: float, other: int | None = None) -> bool:
+        """Until it rings; whether ``other`` became readable."""
+        watched = [self._descriptor] if other is None else [self._descriptor, other]
+        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        if self._descriptor in ready:
+            self._rung = True
+            with suppress(OSError):
+                while os.read(self._descriptor, 4096):
+                    pass
+        return other is not None and other in ready
+
+    def rung(self) -> bool:
+        """Whether it has rung since this was asked last."""
+        was, self._rung = self._rung, False
+        return was
+
+
+@contextmanager
+def _signals(loop: _Loop) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop after the job that is on; a second one ends that job too."""
+
+    def told(number: int, frame: FrameType | None) -> None:
+        loop.tell()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)
+
+
+def _nobody(cursor: str | None) -> tuple[list[Item], str | None]:
+    return [], cursor

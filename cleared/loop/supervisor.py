@@ -1,0 +1,300 @@
+"""The process that watches over one job: a fork of the loop, alone in a session of its own, that outlives it.
+
+It starts the job, takes its output, stops it at its limits with all that it has started, and writes the result. A
+loop that is killed meanwhile finds the result when it is started again.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from cleared.approvals.keys import home
+from cleared.clock import Clock, iso
+from cleared.config.model import Config
+from cleared.config.secrets import Redactor
+from cleared.errors import ClearedError, WorkspaceError
+from cleared.gate.surface import JOB
+from cleared.jobs import schema
+from cleared.jobs.forbidden import Forbidden
+from cleared.jobs.kinds import Kind
+from cleared.jobs.records import Item, Result
+from cleared.loop import child, processes
+from cleared.loop.fence import fence, places
+from cleared.loop.fence import start as start_fenced
+from cleared.loop.knobs import Knobs
+from cleared.loop.output import Output, clean, last_line
+
+GRACE: Final = 3.0
+"""Seconds between TERM and KILL."""
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
+_PASSED_ON: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
+_SLICE: Final = 0.25
+"""Seconds after which it is looked whether somebody wants the job to end."""
+_MOST_SUMMARY: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job, and all that is to be known to do it."""
+
+    item: Item
+    kind: Kind
+    knobs: Knobs
+    config: Config
+    clock: Clock
+    redactor: Redactor
+
+    @property
+    def target(self) -> str:
+        """What was asked for; empty where nothing was."""
+        return "" if self.item["target"] == self.kind.default_target else self.item["target"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    status: str
+    summary: str
+    exit_code: int | None
+
+
+def fork(work: Work) -> tuple[int, int]:
+    """The number of a process that does the job as soon as a byte is written to the descriptor, and that descriptor.
+
+    Closed without a byte, also by the death of this process, it ends with nothing done.
+    """
+    waits, go = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(waits)
+        return pid, go
+    try:
+        _detach(keep=waits)
+        if os.read(waits, 1):
+            _Watch(work).run()
+    except BaseException:  # noqa: BLE001  (nothing above may go on in a copy of the loop)
+        os._exit(70)
+    os._exit(0)
+
+
+def _detach(keep: int) -> None:
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    # The loop's lock is one of them: it must be free when the loop is gone.
+    listed = Path("/proc/self/fd")
+    numbers = [int(p.name) for p in listed.iterdir()] if listed.exists() else list(range(256))
+    for descriptor in numbers:
+        if descriptor > 2 and descriptor != keep:
+            with suppress(OSError):
+                os.close(descriptor)
+    processes.adopt_orphans()
+
+
+class _Watch:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._told = False
+        signal.signal(signal.SIGTERM, self._tell)
+
+    def _tell(self, number: int, frame: FrameType | None) -> None:
+        self._told = True
+
+    def run(self) -> None:
+        """Do the job, and write its result."""
+        work, runtime = self._work, self._work.knobs.runtime
+        job = work.item["job_id"]
+        began, at = work.clock.now(), work.clock.monotonic()
+        # That the file is there says that the job was started, for ever.
+        output = Output(runtime.output(job), work.kind.max_output, work.redactor)
+        try:
+            ended = self._in_loop() if work.kind.in_loop else self._process(output)
+        except ClearedError as error:
+            ended = _Ended("failed", str(error), None)
+        except OSError as error:
+            ended = _Ended("failed", f"the job could not be started: {error.strerror or error}", None)
+        with suppress(OSError):
+            output.close()
+        summary = " ".join(clean(ended.summary, work.redactor).split())[:_MOST_SUMMARY]
+        result: Result = {
+            "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": work.item["kind"],
+            "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",
+            "started_at": iso(began), "ended_at": iso(work.clock.now()),
+            "duration_sec": round(max(0.0, work.clock.monotonic() - at), 3), "exit_code": ended.exit_code,
+            "manifest_path": runtime.shown(runtime.manifest(job)), "output_path": runtime.shown(runtime.output(job)),
+            "summary": summary, "wakeup_written": False,
+        }  # fmt: skip
+        for _ in range(20):  # a full disk may have room again; else the loop finds that there is no result
+            try:
+                schema.write("result", runtime.result(job), result, fsync=True)
+                return
+            except WorkspaceError:
+                time.sleep(0.5)
+
+    def _in_loop(self) -> _Ended:
+        from cleared.loop.ai_bridge import turn
+
+        work = self._work
+        succeeded, summary = turn(work.knobs.runtime, work.item, work.knobs, work.clock)
+        return _Ended("succeeded" if succeeded else "failed", summary, 0 if succeeded else 1)
+
+    def _process(self, output: Output) -> _Ended:
+        work, job = self._work, self._work.item["job_id"]
+        root = work.knobs.runtime.root
+        forbidden = Forbidden(root, work.config.loop.forbidden_paths)
+        named = [work.target] if work.target and work.kind.target == "path" else self._usual()
+        reads = [*places(forbidden, work.kind.reads), *places(forbidden, named)]
+        writes = places(forbidden, work.kind.writes)
+        scratch = work.knobs.runtime.folder / "tmp" / job
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return self._watch(self._argv(forbidden), reads, [*writes, scratch], scratch, forbidden, output)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _usual(self) -> list[str]:
+        """The paths that the configuration names for this kind."""
+        key = self._work.kind.reads_setting
+        value = getattr(self._work.config.loop, key) if key else ()
+        return [value] if isinstance(value, str) else list(value)
+
+    def _argv(self, forbidden: Forbidden) -> list[str]:
+        work = self._work
+        if work.kind.function:
+            return child.command(work.kind.function, forbidden, work.target, self._usual())
+        program = shutil.which(work.kind.command[0], path=_PATH)
+        if program is None:
+            raise WorkspaceError(f"the program {work.kind.command[0]} is not installed")
+        return [program, *(work.item["target"] if part == "{target}" else part for part in work.kind.command[1:])]
+
+    def _watch(
+        self, argv: list[str], reads: list[Path], writes: list[Path], scratch: Path, forbidden: Forbidden,
+        output: Output,
+    ) -> _Ended:  # fmt: skip
+        work = self._work
+        own = work.kind.function.startswith("cleared.")
+        path = child.module_path(forbidden.root) if work.kind.function else []
+        wanted = fence(forbidden, reads, writes, path, trust=own)
+        read_end, write_end = os.pipe()
+        begun: list[subprocess.Popen[bytes]] = []
+
+        def begin() -> None:
+            begun.append(
+                subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.STDOUT,
+                    cwd=forbidden.root, env=environment(work.item["job_id"], scratch, own=own), process_group=0,
+                )
+            )  # fmt: skip
+
+        try:
+            start_fenced(wanted, work.config.sandbox.confine, begin)
+        finally:
+            os.close(write_end)
+        process = begun[0]
+        why = self._pump(process, read_end, output)
+        os.close(read_end)
+        return self._judge(process.returncode, why, output)
+
+    def _pump(self, process: subprocess.Popen[bytes], read_end: int, output: Output) -> str:
+        """Take the output until the job has ended, or is made to; why it was made to, or an empty text."""
+        end = self._work.clock.monotonic() + self._work.kind.timeout
+        kill_at, why = None, ""
+        watched = [read_end]
+        exited = _exit_of(process.pid)
+        if exited is not None:
+            watched.append(exited)
+        while process.poll() is None:
+            now = self._work.clock.monotonic()
+            if not why and (self._told or now >= end):
+                why = "stopped by a person" if self._told else f"stopped at its limit of {self._work.kind.timeout:g} s"
+                kill_at = now + GRACE
+                _signal(process.pid, signal.SIGTERM)
+            if kill_at is not None and now >= kill_at:
+                _signal(process.pid, signal.SIGKILL)
+            ready, _, _ = select.select(watched, [], [], min(_SLICE, max(0.0, (kill_at or end) - now)))
+            if read_end in ready and not _drain(read_end, output):
+                watched.remove(read_end)
+                if exited is None:
+                    time.sleep(0.01)
+        if exited is not None:
+            os.close(exited)
+        self._end_rest(process.pid)
+        os.set_blocking(read_end, False)
+        with suppress(BlockingIOError):
+            while _drain(read_end, output):
+                pass
+        return why
+
+    def _end_rest(self, group: int) -> None:
+        """End what the job has left behind: whoever it was, it has become a child of this process."""
+        for _ in range(200):
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                processes.end_all(self._work.item["job_id"], os.getpid(), group=group)
+                time.sleep(0.005)
+
+    def _judge(self, code: int, why: str, output: Output) -> _Ended:
+        said = last_line(output.tail + output.pending)
+        if why:
+            return _Ended("failed", f"{why}{': ' + said if said else ''}", code)
+        if code < 0:
+            return _Ended("failed", f"killed by {signal.Signals(-code).name}{': ' + said if said else ''}", code)
+        if code:
+            return _Ended("failed", said or f"ended with exit code {code}", code)
+        if self._work.kind.summary:
+            output.close()
+            text = self._work.knobs.runtime.output(self._work.item["job_id"]).read_text("utf-8")
+            return _Ended("succeeded", str(child.function(self._work.kind.summary)(text)), 0)
+        return _Ended("succeeded", said or "done", 0)
+
+
+def environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
+    """All that a job's process gets: an allow-list. ``own``: of this package, which looks up whom the user trusts."""
+    found = {
+        "PATH": _PATH, "HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
+        "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", JOB: job,
+        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+    }  # fmt: skip
+    if own:
+        found["CLEARED_HOME"] = str(home().absolute())
+    return found | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+
+
+def _drain(read_end: int, output: Output) -> bool:
+    """Take what there is; False at the end."""
+    data = os.read(read_end, 65_536)
+    if data:
+        output.feed(data)
+    return bool(data)
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _exit_of(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends, where the system has such."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError):
+        return os.pidfd_open(pid)
+    return None

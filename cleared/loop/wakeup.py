@@ -1,0 +1,69 @@
+"""The wakeup flag: written for others when a job has ended; put there by others, it wakes the loop."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import suppress
+
+from cleared.clock import Clock, iso
+from cleared.errors import WorkspaceError
+from cleared.jobs import schema
+from cleared.jobs.layout import Runtime
+from cleared.jobs.records import Row, Wakeup
+
+Mark = tuple[int, int, int]
+
+
+def write(runtime: Runtime, row: Row, clock: Clock) -> bool:
+    """Say that a job has ended; whether the flag could be written."""
+    flag: Wakeup = {
+        "schema_version": "single_agent_wakeup_v1",
+        "reason": f"job {row['status']}: {row['summary']}"[:1000],
+        "time": iso(clock.now()),
+        "job_id": row["job_id"],
+        "artifact": runtime.shown(runtime.result(row["job_id"])),
+    }
+    try:
+        schema.write("wakeup", runtime.wakeup, flag)
+    except (WorkspaceError, OSError):
+        return False
+    return True
+
+
+class Flag:
+    """Tells a flag of somebody else from the loop's own, which is for others and left where it is."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._own = self._mark() if self._is_own() else None
+
+    def written(self) -> None:
+        """The loop has written it itself, as it is now."""
+        self._own = self._mark()
+
+    def raised(self) -> bool:
+        """Whether somebody else has raised it since; then it is taken down, once."""
+        mark = self._mark()
+        if mark is None or mark == self._own:
+            return False
+        with suppress(OSError):
+            self._runtime.wakeup.unlink()
+        self._own = None
+        return True
+
+    def _mark(self) -> Mark | None:
+        try:
+            found = self._runtime.wakeup.lstat()
+        except OSError:
+            return None
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _is_own(self) -> bool:
+        try:
+            flag: Wakeup = schema.read("wakeup", self._runtime.wakeup)
+        except WorkspaceError:
+            return False
+        job = flag.get("job_id")
+        return job is not None and self._runtime.result(job).exists()
