@@ -45,7 +45,7 @@ class JobContext:
     _forbidden: Forbidden = field(repr=False)
 
     def read(self, relative: str, most: int = 4 << 20) -> bytes:
-        """A file below the workspace. Raises ``JobFailed`` where no job may read it, ``NoInput`` where none is there."""
+        """A file below the workspace. Raises ``JobFailed`` where it is forbidden, ``NoInput`` where there is none."""
         try:
             path = self._forbidden.resolve(relative)
         except ClearedError as error:

@@ -26,10 +26,11 @@ _STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
 
 def started(pid: int) -> str | None:
     """When the process began, as a text that no other of its number has; None where there is none, or it is dead."""
-    if sys.platform == "linux":
+    if sys.platform != "linux":
+        return _started_by_ps(pid)
+    else:
         fields = _stat(pid)
         return None if fields is None or fields[_STATE] in "ZX" else f"{_boot()}:{fields[_START]}"
-    return _started_by_ps(pid)
 
 
 def _started_by_ps(pid: int) -> str | None:
