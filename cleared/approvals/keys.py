@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.files import reason
+from cleared.workspace.files import reason, write_atomic
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PREFIX: Final = "ed25519:"
 _KEY: Final = "approval-key"
+PUBLIC: Final = "approval-key.pub"
+"""Its public half, for a job, which must tell whose approvals count and must not be able to approve."""
 
 
 def home() -> Path:
@@ -58,6 +60,32 @@ def own_key(root: Path, *, create: bool = False) -> Key | None:
     if not path.exists():
         return _make(folder, path) if create else None
     return _read(path)
+
+
+def own_public_key(root: Path) -> str:
+    """The public half of this user's key; empty where there is none. Raises ``WorkspaceError`` as ``own_key`` does."""
+    try:
+        (home() / _KEY).open("rb").close()
+    except PermissionError:
+        try:
+            return (home() / PUBLIC).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            return ""
+    except OSError:
+        pass
+    own = own_key(root)
+    return own.public if own else ""
+
+
+def publish(root: Path) -> None:
+    """Put the public half of this user's key beside it, if there is one. Raises ``WorkspaceError``."""
+    key, public = home() / _KEY, home() / PUBLIC
+    try:
+        if not key.exists() or (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):
+            return
+    except OSError:
+        return
+    write_atomic(public, f"{own_public_key(root)}\n".encode("ascii"))
 
 
 def verify(public: str, signature: str, data: bytes) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cleared.approvals import trust
-from cleared.approvals.keys import own_key
+from cleared.approvals.keys import own_public_key
 from cleared.approvals.record import (
     QUARANTINED,
     WORKSPACE,
@@ -112,8 +112,7 @@ class Approvals:
 
     def _own_key(self) -> str:
         if self._own is None:
-            own = own_key(self.root)
-            self._own = own.public if own else ""
+            self._own = own_public_key(self.root)
         return self._own
 
     def read(self, path: str) -> Record | None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import cleared
-from cleared.approvals.keys import home
+from cleared.approvals.keys import PUBLIC, home
+from cleared.approvals.trust import folder as trust_folder
 from cleared.errors import WorkspaceError
 from cleared.jobs.forbidden import Forbidden
 from cleared.jobs.seal import KEY
@@ -44,7 +45,7 @@ def fence(
     if path:
         rules += _python(path)
     if trust:
-        rules += [landlock.to_read(p) for p in (home() / "workspaces", home() / "approval-key.pub") if p.exists()]
+        rules += [landlock.to_read(p) for p in (trust_folder(), home() / PUBLIC) if p.exists()]
     rules += [landlock.to_read(found) for top in reads if top.exists() for found in forbidden.allowed(top)]
     rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
     return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))

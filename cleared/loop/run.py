@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from cleared.approvals.keys import publish
 from cleared.clock import Clock, iso
 from cleared.config.load import is_secret
 from cleared.config.secrets import MIN_LENGTH, Redactor
@@ -112,6 +113,7 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
     ``WorkspaceError`` where the files cannot be written.
     """
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
+        publish(host.root)
         loop = _Loop(machine(host, knobs, host.say), bell, kept)
         with _signals(loop):
             loop.machine.begin(init=init or knobs.init_on_start)
