@@ -178,6 +178,7 @@ class Workspace:
         from cleared.approvals.record import WORKSPACE, Record, digest_of, record_path, signed
         from cleared.primitives import registry
 
+        granted = re.compile(r"loop_enqueue:[\w:]+")
         workspace = self.root / WORKSPACE
         if not workspace.exists():
             self.put(WORKSPACE, "0123456789abcdef" * 2 + "\n")
@@ -185,9 +186,10 @@ class Workspace:
         assert key is not None
         made = [WORKSPACE]
         for path in paths:
-            digest = digest_of((self.root / path).read_bytes())
+            data = (self.root / path).read_bytes()
+            digest, kinds = digest_of(data), granted.findall(data.decode("utf-8", "replace"))
             record = Record("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
-                            grants=tuple(registry()), proposal="P0")  # fmt: skip
+                            grants=(*registry(), *kinds), proposal="P0")  # fmt: skip
             self.put(record_path(path, digest), signed(record, key).render())
             made.append(record_path(path, digest))
         return made

@@ -52,7 +52,7 @@ class Report:
 
     @property
     def grants(self) -> dict[str, list[str]]:
-        """Path → the primitives it may call."""
+        """Path → the primitives it may call, and the kinds of jobs it may enqueue."""
         return {file: sorted(subject.grants) for file, subject in self.subjects.items()}
 
     @property
@@ -226,8 +226,7 @@ class Gate:
     def _subject(self, kind: Any, path: str, data: bytes, now: World, then: World) -> Subject:
         source = data.decode("utf-8", errors="surrogateescape")
         name = path.rsplit("/", 1)[-1].removesuffix(".py")
-        grants, _ = grants_of(source, path, self.host.registry, then.scripts.source_of)
-        return Subject(kind, name, path, source, now, then, grants)
+        return Subject(kind, name, path, source, now, then, then.scripts.grants(source, path))
 
     def _reached(self, candidate: Candidate) -> list[str]:
         names = set(candidate.looked_at)

@@ -126,6 +126,12 @@ def _made_up(name: str) -> dict[str, Any] | None:
     """The payload that an event of the program itself has, of a run that never was."""
     if name not in BUILT_IN:
         return None
+    if name == "loop.job_finished":
+        return {
+            "job_id": "job_20250101T000000Z_git_status_summary", "kind": "git_status_summary", "target": "git status",
+            "status": "succeeded", "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z",
+            "duration_sec": 0.0, "exit_code": 0, "summary": "nothing differs",
+        }  # fmt: skip
     about = {"commit": "0" * 40, "run": "20250101T000000Z-000000", "agent": "ingest"}
     more: dict[str, dict[str, Any]] = {
         "run.succeeded": {"event": "on_demand on_demand:20250101T000000Z-000000", "message": "import: 1 transaction"},

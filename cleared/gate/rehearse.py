@@ -16,6 +16,7 @@ from typing import Any
 from cleared.errors import ClearedError, PolicyError
 from cleared.ledger.violations import BooksViolated, Violation
 from cleared.primitives.journal import show_json
+from cleared.primitives.own_loop import RehearsedLoop
 from cleared.registry.wire import to_json
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.runs.host import Host
@@ -81,6 +82,7 @@ def rehearse(
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
         attempt.context.history = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
+        attempt.context.loop = RehearsedLoop(world.host.root, world.host.config)
         error: RunError | None = None
         result: object = None
         violations: tuple[Violation, ...] = ()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 
 from cleared.gate.stage import StageResult, Subject, result_of
 from cleared.gate.traps import traps
+from cleared.jobs.kinds import kinds
 from cleared.registry import describe
 from cleared.registry.primitive import Registry
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.lint import lint
+from cleared.sandbox.named import granted, kinds_in
 from cleared.sandbox.typecheck import TypeChecker
 
 
@@ -33,15 +36,19 @@ class Static:
         host = subject.then.host
         books, _ = open_books(host, CommittedSource(subject.now.scripts.snapshot))
         grants = subject.header.grants if subject.header else None
+        jobs: Collection[str] | None = None
+        if subject.kind == "agent" and subject.header is not None:
+            jobs = kinds(host.config) if kinds_in(grants or ()) else ()
+        found = traps(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return result_of(
-            "traps", traps(subject.source, subject.file, host.registry, books.chart, grants), host.config.gate.rules,
-            grants=sorted({host.registry[n].grant for n in subject.grants}), primitives=sorted(subject.grants),
+            "traps", found, host.config.gate.rules, primitives=sorted(subject.grants),
+            grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
 
     def types(self, subject: Subject) -> StageResult:
         host = subject.then.host
         grants = subject.header.grants if subject.header else None
-        allowed = frozenset(n for n, p in host.registry.items() if grants is None or p.grant in grants or n in grants)
+        allowed = frozenset(n for n, p in host.registry.items() if grants is None or granted(n, p.grant, grants))
         checker = self._checkers.get(allowed)
         if checker is None:
             stubs = describe.stubs(Registry(host.registry[n] for n in host.registry if n in allowed))

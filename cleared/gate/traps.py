@@ -6,7 +6,8 @@ Each rule says why it exists; most are places where a script would work in a tes
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from difflib import get_close_matches
 from typing import Final
@@ -17,6 +18,7 @@ from cleared.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, rules
 from cleared.sandbox.header import parse_header
+from cleared.sandbox.named import ENQUEUE, KIND, granted, kinds_in
 from cleared.sandbox.source import dead, normalise, parse, walk
 
 RULES: Final = rules(
@@ -68,12 +70,12 @@ RULES: Final = rules(
             "Use auto-confirmed or pending-review.",
         ),
         "unknown-grant": (
-            "a name in the header's `grants:` that no primitive has",
+            "a name in the header's `grants:` that no primitive, or no kind of job, has",
             "A misspelt grant leaves the agent without the primitive; one of a later version comes into force with it.",
             "cleared primitives shows each primitive's grant.",
         ),
         "grants": (
-            "a primitive that the header's `grants:` does not allow",
+            "a primitive, or a kind of job, that the header's `grants:` does not allow",
             "The line is a promise to whoever reads the header; the host keeps it.",
             "Add it to grants:, or do without it.",
         ),
@@ -83,36 +85,49 @@ _CALLBACKS: Final = {"map", "filter", "sorted", "min", "max", "sort", "reduce"}
 _ACCOUNT_ARGUMENTS: Final = {"debit_account", "credit_account", "account_id", "account"}
 # A date by which every closing has taken effect.
 _FAR: Final = date(9999, 12, 31)
+_AGENTS_JOB: Final = re.compile(rf"{KIND}agent:[\w.-]+")
 _POSTING: Final = {"journal_add_double", "journal_add", "journal_add_many"}
 
 
 def traps(
-    source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None
-) -> list[Finding]:
-    """Every trap in the script, in the order of its text. Never raises for any text."""
+    source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None,
+    kinds: Collection[str] | None = None,
+) -> list[Finding]:  # fmt: skip
+    """Every trap in the script, in the order of its text. Never raises for any text.
+
+    ``kinds``: of jobs, which an agent may enqueue where its header names them; None for a shared script, which may
+    what its caller may.
+    """
     source = normalise(source)
     tree = parse(source, file)
     if isinstance(tree, Finding):
         return []  # the lint says so
     walker = _Walker(file, primitives, chart, grants, source.split("\n"), Meanings(tree))
+    if kinds is not None:
+        walker.enqueues = kinds_in(grants or ())
     found: dict[tuple[int, int, str], Finding] = {}
-    for finding in (*_header(source, file, primitives, chart), *walker.walk(tree)):
+    for finding in (*_header(source, file, primitives, chart, kinds or ()), *walker.walk(tree)):
         found.setdefault((finding.place.line or 0, finding.place.column or 0, finding.rule), finding)
     return [found[key] for key in sorted(found)]
 
 
-def _header(source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart) -> Iterator[Finding]:
+def _header(
+    source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart, kinds: Collection[str]
+) -> Iterator[Finding]:
     """What the header names, against what there is."""
     header, _ = parse_header(source, file, kind="agent")
     if header is None:
         return
-    known = {name for p in primitives.values() for name in (p.name, p.grant)}
+    known = {name for p in primitives.values() for name in (p.name, p.grant)} | {f"{KIND}{kind}" for kind in kinds}
     for grant in header.grants or ():
-        if grant not in known:
+        if grant not in known and not _AGENTS_JOB.fullmatch(grant):
             near = get_close_matches(grant, sorted(known), 1, 0.6)
             remedy = f"Did you mean {near[0]}?" if near else RULES["unknown-grant"].remedy
             place = Place(file, header.line_of("grants"), 1, "grants")
-            yield Finding("unknown-grant", f"no primitive has the grant {grant!r}", place, remedy)
+            what = f"there is no kind of job {grant.removeprefix(KIND)!r}" if grant.startswith(KIND) else (
+                f"no primitive has the grant {grant!r}"
+            )  # fmt: skip
+            yield Finding("unknown-grant", what, place, remedy)
     for account_id in header.accounts or ():
         if chart.get(account_id) is None:
             _, remedy = chart.why_not_postable(account_id, _FAR) or ("", "")
@@ -127,6 +142,8 @@ class _Walker:
     ) -> None:  # fmt: skip
         self.file, self.primitives, self.chart, self.grants, self.lines = file, primitives, chart, grants, lines
         self.meanings = meanings
+        self.enqueues: frozenset[str] | None = None
+        """The grants of kinds of jobs; None where the caller's count."""
         self.verdicts: dict[int, tuple[str, str] | None] = {}
 
     def walk(self, tree: ast.Module) -> Iterator[Finding]:
@@ -139,13 +156,17 @@ class _Walker:
                 yield from self._call(node)
             elif isinstance(node, ast.Dict):
                 yield from self._dict(node)
-            elif isinstance(node, ast.Name) and node.id in self.primitives and self.grants is not None:
-                grant = self.primitives[node.id].grant
-                if isinstance(node.ctx, ast.Load) and grant not in self.grants and node.id not in self.grants:
-                    yield self._finding(
-                        "grants", node, f"{node.id} is not granted by the header",
-                        f"Add {grant} to grants:, or do without it.",
-                    )  # fmt: skip
+            elif isinstance(node, ast.Name) and node.id in self.primitives and isinstance(node.ctx, ast.Load):
+                yield from self._granted(node)
+
+    def _granted(self, node: ast.Name) -> Iterator[Finding]:
+        grant = self.primitives[node.id].grant
+        if node.id == ENQUEUE and self.enqueues is not None and not self.enqueues:
+            message = "the header grants no kind of job to enqueue"
+            yield self._finding("grants", node, message, f"Add {KIND}KIND to grants:, or do without it.")
+        elif self.grants is not None and not granted(node.id, grant, self.grants):
+            message = f"{node.id} is not granted by the header"
+            yield self._finding("grants", node, message, f"Add {grant} to grants:, or do without it.")
 
     def _finding(self, rule: str, node: ast.AST, message: str, remedy: str = "") -> Finding:
         line = getattr(node, "lineno", 1)
@@ -208,6 +229,21 @@ class _Walker:
             yield from self._account(value, posting=posting)
         elif argument == "status":
             yield from self._status(value, writes=posting or primitive == "journal_update_status")
+        elif primitive == ENQUEUE and argument == "kind" and self.enqueues:
+            yield from self._kind(value, self.enqueues)
+
+    def _kind(self, value: ast.expr, enqueues: frozenset[str]) -> Iterator[Finding]:
+        """What is written as the kind of a job. For one agent's job the host may have to look: the target says."""
+        for leaf in self.meanings.of(value):
+            if not (isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)):
+                continue
+            grant = f"{KIND}{leaf.value}"
+            whole = f"{KIND}agent_run"
+            named = any(_AGENTS_JOB.fullmatch(each) for each in enqueues)
+            if grant in enqueues or (_AGENTS_JOB.fullmatch(grant) and whole in enqueues) or (grant == whole and named):
+                continue
+            message = f"to enqueue {leaf.value[:60]} is not granted by the header"
+            yield self._finding("grants", leaf, message, f"Add {grant[:80]} to grants:, or do without it.")
 
     def _dict(self, node: ast.Dict) -> Iterator[Finding]:
         """The dicts of ``journal_add(lines=…)`` and ``journal_add_many``, wherever they are made: known by their

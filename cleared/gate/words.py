@@ -13,6 +13,7 @@ from cleared.gate.stage import Subject
 from cleared.registry.primitive import Primitive
 from cleared.runs.host import Host
 from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.named import KIND, kinds_in
 
 MAY: Final = {
     "importer.read": "read the bank files in import/",
@@ -32,6 +33,8 @@ MAY: Final = {
     "ctx.read": "ask for the date",
     "ctx.emit": "start other agents by events",
     "script.run": "run shared scripts",
+    "loop.read": "read how the loop's jobs are",
+    "loop.enqueue": "have the loop run jobs",
 }
 """Grant → what it allows, after "may"."""
 EXAMPLES: Final = 3
@@ -98,7 +101,11 @@ def _new(subject: Subject, registry: Mapping[str, Primitive]) -> str:
 
 def _may(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
     grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
-    return _list([MAY.get(g, g) for g in grants]) or "call primitives that are gone"
+    jobs = [kind.removeprefix(KIND) for kind in sorted(kinds_in(names))]
+    if jobs:
+        grants.pop("loop.enqueue", None)
+    said = [MAY.get(g, g) for g in grants]
+    return _list(said + ([f"have the loop run {_list(jobs)}"] if jobs else [])) or "call primitives that are gone"
 
 
 def _list(words: list[str]) -> str:

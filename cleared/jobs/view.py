@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 from cleared.errors import Place, UsageError, WorkspaceError
@@ -151,10 +151,7 @@ def _older(runtime: Runtime, known: set[str], most: int) -> list[dict[str, Any]]
     for path in runtime.jobs.glob("job_*.result.json"):
         if path.name.removesuffix(".result.json") in known:
             continue
-        try:
-            found.append(json.loads(path.read_bytes()))
-        except (OSError, ValueError):
-            continue
-    found = [row for row in found if isinstance(row, dict) and isinstance(row.get("ended_at"), str)]
+        with suppress(WorkspaceError):  # gone by now, or not a result
+            found.append(schema.read("result", path))
     found.sort(key=lambda row: row["ended_at"], reverse=True)
     return [{"by": "", **row} for row in found[:most]]

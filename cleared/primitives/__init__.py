@@ -11,9 +11,9 @@ from cleared.registry.primitive import Primitive, Registry
 @cache
 def registry() -> Registry:
     """All primitives. Raises ``DeclarationError`` where two share a name."""
-    from cleared.primitives import accounts, config, ctx, git, importer, journal, money, queue, script
+    from cleared.primitives import accounts, config, ctx, git, importer, journal, loop, money, queue, script
 
-    return collect(importer, journal, money, accounts, git, queue, config, ctx, script)
+    return collect(importer, journal, money, accounts, git, queue, config, ctx, script, loop)
 
 
 def collect(*modules: ModuleType) -> Registry:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.cards.model import Card, card_id
 from cleared.cards.store import CardDraft
@@ -20,6 +20,9 @@ from cleared.ledger.entry import Entry
 from cleared.primitives.imports import ImportSession
 from cleared.registry.vocabulary import Env
 from cleared.schema import money
+
+if TYPE_CHECKING:
+    from cleared.primitives.own_loop import OwnLoop
 
 MAX_EVENTS: Final = 1_000
 MAX_LOG_ROWS: Final = 100_000
@@ -92,6 +95,10 @@ class Context:
     check: Callable[[], None]
     """Raises ``BooksViolated`` where base + draft breaks an invariant."""
     ledger_accounts: Mapping[str, int]
+    loop: OwnLoop
+    """The workspace's own loop of jobs."""
+    may_enqueue: frozenset[str] = frozenset()
+    """The kinds of jobs that the script may ask for, each as the grant ``loop_enqueue:KIND``."""
     budget: Budget = field(default_factory=Budget)
     answers: Mapping[str, str] = field(default_factory=dict)
     """What people have answered to this run's questions: key → choice."""

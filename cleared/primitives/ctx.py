@@ -12,8 +12,12 @@ from cleared.registry.primitive import Effect, primitive
 from cleared.registry.shapes import EventInfo
 from cleared.registry.vocabulary import Json, Line, Text
 
-BUILT_IN: Final = ("run.succeeded", "run.failed", "proposal.approved", "card.resolved", "import.new")
+BUILT_IN: Final = (
+    "run.succeeded", "run.failed", "proposal.approved", "card.resolved", "import.new", "loop.job_finished",
+)  # fmt: skip
 """Events that the program itself tells of; no script and no person can."""
+LOOP_ENQUEUE: Final = "loop.enqueue"
+"""What ``loop_enqueue`` emits, and nothing else can: the loop takes it for an order."""
 _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
 
@@ -38,7 +42,7 @@ def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
 
 def emit_checked(ctx: Context, event_name: str, payload: Json) -> None:
     """Stage an event. Raises ``PrimitiveError`` where its name is not one, or its payload too large."""
-    if event_name in BUILT_IN:
+    if event_name in BUILT_IN or event_name == LOOP_ENQUEUE:
         raise PrimitiveError(
             f"{event_name} is told by the program itself",
             place=Place(field="event_name"),

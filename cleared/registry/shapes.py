@@ -168,6 +168,50 @@ class LegInfo(TypedDict):
     amount: Decimal
 
 
+class LoopAsked(TypedDict):
+    """A job that was asked for. It has no id before the loop has taken it in."""
+
+    kind: str
+    target: str | None
+
+
+class LoopStatus(TypedDict):
+    """How the loop is. ``status``: none (there has never been one), idle, running, sleeping, paused or stopped;
+    ``queued``: how many jobs wait; ``succeeded``, ``failed``, ``failed_or_no_result``: how many have ended so."""
+
+    up: bool
+    status: str
+    paused: bool
+    stop_reason: str | None
+    cycles: int
+    running: str | None
+    queued: int
+    succeeded: int
+    failed: int
+    failed_or_no_result: int
+    last_job: str | None
+
+
+class LoopResult(TypedDict):
+    """A job. ``status``: queued, running, succeeded, failed or failed_or_no_result; times are UTC, ISO 8601."""
+
+    job_id: str
+    kind: str
+    target: str
+    status: str
+    started_at: str | None
+    ended_at: str | None
+    duration_sec: float | None
+    exit_code: int | None
+    summary: str
+
+
+class LoopJob(LoopResult):
+    """A job, and who asked for it: person, rotation or ``run:<id>``; empty where that is not known any more."""
+
+    by: str
+
+
 class EventInfo(TypedDict):
     """Why the run happens."""
 

@@ -23,6 +23,7 @@ from cleared.runs.scripts import Script, Scripts, limits_of
 from cleared.runs.session import make_context, new_run_id
 from cleared.sandbox.failure import HostCallFailed, Position, ScriptError, traceback
 from cleared.sandbox.limits import Limits
+from cleared.sandbox.named import granted, kinds_in
 from cleared.vcs import Repository, Snapshot
 
 MAX_DEPTH: Final = 8
@@ -103,8 +104,10 @@ class Attempt:
         if script.header is not None:
             header = script.header
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
+        allowed = _allowed(host, script)
+        self.context.may_enqueue = kinds_in(allowed)
         self.dispatcher = Dispatcher(
-            host.registry, self.context, host.env, allowed=_allowed(host, script),
+            host.registry, self.context, host.env, allowed=allowed,
             monotonic=host.clock.monotonic, record=self._record,
         )  # fmt: skip
         self.sandbox: Executor | None = None
@@ -209,11 +212,12 @@ class Attempt:
 
 
 def _allowed(host: Host, script: Script) -> frozenset[str]:
-    """What was approved, as far as the header allows it."""
+    """What was approved, as far as the header allows it; kinds of jobs only where it names them."""
     bound = script.header.grants if script.header else None
     if bound is None:
-        return script.grants
-    return frozenset(n for n in script.grants if n in bound or host.registry[n].grant in bound)
+        return script.grants - kinds_in(script.grants)
+    known = host.registry
+    return frozenset(n for n in script.grants if n in bound or (n in known and granted(n, known[n].grant, bound)))
 
 
 def _explain_call(error: HostCallFailed) -> RunError:

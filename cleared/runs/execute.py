@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
+from cleared.primitives.ctx import LOOP_ENQUEUE
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import draft, emitted, failure, log
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
@@ -96,6 +97,8 @@ class _Run:
         try:
             self.host.step("begun")
             self._run(result)
+            if result.commits and any(event["name"] == LOOP_ENQUEUE for event in result.events):
+                _ring(self.host)
         except KeyboardInterrupt:
             result.status = "interrupted"
             message = "interrupted; nothing was changed"
@@ -219,6 +222,15 @@ class _Run:
             "cards": [c.id for c in result.cards],
             "log": [[r.action, r.details, r.entry_id] for r in self.context.log[:5_000]],
         }  # fmt: skip
+
+
+def _ring(host: Host) -> None:
+    """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
+    from cleared.jobs.inbox import ring
+    from cleared.jobs.layout import own_runtime
+
+    with contextlib.suppress(ClearedError, OSError):
+        ring(own_runtime(host.root, host.config))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from cleared.sandbox.finding import Finding, blocking
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.lint import lint
-from cleared.sandbox.named import grants_of
+from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
 from cleared.vcs import Snapshot, blob_id
 from cleared.workspace import starters
 from cleared.workspace.files import read_stable
@@ -23,7 +23,8 @@ MAX_SCRIPT = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too."""
+    """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too, and
+    the kinds of jobs that it may enqueue (``loop_enqueue:KIND``)."""
 
     name: str
     file: str
@@ -128,8 +129,13 @@ class Scripts:
         return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
 
     def grants(self, source: str, file: str) -> frozenset[str]:
-        """The primitives that a text names, and those of the shared scripts it runs."""
-        return grants_of(source, file, self.host.registry, self.source_of)[0]
+        """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
+        that an agent's header lets it enqueue."""
+        found, _ = grants_of(source, file, self.host.registry, self.source_of)
+        if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):
+            return found
+        header, _ = parse_header(source, file)
+        return found | kinds_in((header.grants or ()) if header else ())
 
     def source_of(self, name: str) -> tuple[str, str] | None:
         """File and text of a shared script, unchecked; None where there is none."""

@@ -19,6 +19,7 @@ from cleared.ledger.checks import check_draft
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
 from cleared.primitives.imports import ImportSession
+from cleared.primitives.own_loop import OwnLoop
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Difference, Repository, Snapshot, differences
@@ -96,6 +97,7 @@ def make_context(
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
         on_log=on_log, history=lambda limit: recent_commits(host, limit), run_script=run_script,
         check=_once(books, bank), ledger_accounts=host.ledger_accounts,
+        loop=OwnLoop(host.root, host.config),
     )  # fmt: skip
     imports.card = context.card
     return context

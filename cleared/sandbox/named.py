@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
+from typing import Final
 
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.source import normalise, parse
+
+ENQUEUE: Final = "loop_enqueue"
+KIND: Final = f"{ENQUEUE}:"
+"""What a grant of one kind of job begins with. A header gives it, never what a text names."""
+
+
+def kinds_in(grants: Iterable[str]) -> frozenset[str]:
+    """Those of these grants that name a kind of job (``loop_enqueue:KIND``)."""
+    return frozenset(grant for grant in grants if grant.startswith(KIND))
+
+
+def granted(name: str, grant: str, bound: Iterable[str]) -> bool:
+    """Whether a header's ``grants:`` allow a primitive: by its grant, its name, or a kind of job it may enqueue."""
+    return grant in bound or name in bound or (name == ENQUEUE and bool(kinds_in(bound)))
 
 
 def named(source: str, file: str, primitives: Container[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -20,7 +20,7 @@ from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Recent, Repository, Snapshot, origin, recent
 
-RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW = BUILT_IN
+RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN
 LOOK_BACK: Final = timedelta(days=7)
 """How old an event may be that is delivered without anything known of what was delivered before."""
 _MOST: Final = 10_000
@@ -28,7 +28,8 @@ _MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event, the commit that told it, and the run or decision that made the commit."""
+    """An event, the commit that told it, and the run or decision that made the commit; of a job that ended no commit,
+    and the run that asked for it."""
 
     event: Event
     commit: str
@@ -72,12 +73,12 @@ def _far(host: Host, repo: Repository, head: str, cursor: str | None, now: datet
 def _told(host: Host, repo: Repository, commit: Recent, wanted: Callable[[str], bool]) -> Iterator[Told]:
     trailers = commit.trailers
     by = trailers.get("Run") or trailers.get("Decision") or commit.id
-    depth = _number(trailers, DEPTH) + 1
+    depth = number(trailers, DEPTH) + 1
 
     def told(name: str, payload: Any, key: str = "") -> Told:
         return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit.id, by)
 
-    if emits := _number(trailers, EMITS):
+    if emits := number(trailers, EMITS):
         for line in _lines(host, repo, commit, emits):
             if wanted(name := str(line["name"])):
                 yield told(name, line["payload"], str(line["id"]).rpartition("/")[2])
@@ -89,9 +90,9 @@ def _told(host: Host, repo: Repository, commit: Recent, wanted: Callable[[str], 
     if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
         proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit.id}
         yield told(PROPOSAL_APPROVED, proposal)
-    if _number(trailers, RESOLVES) and wanted(CARD_RESOLVED):
+    if number(trailers, RESOLVES) and wanted(CARD_RESOLVED):
         yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, repo, commit)})
-    if _number(trailers, IMPORTS) and wanted(IMPORT_NEW):
+    if number(trailers, IMPORTS) and wanted(IMPORT_NEW):
         yield told(IMPORT_NEW, {**about, "files": _imported(host, repo, commit)})
 
 
@@ -121,6 +122,7 @@ def _imported(host: Host, repo: Repository, commit: Recent) -> list[dict[str, An
     ]  # fmt: skip
 
 
-def _number(trailers: Mapping[str, str], key: str) -> int:
+def number(trailers: Mapping[str, str], key: str) -> int:
+    """A trailer's number; 0 where there is none."""
     text = trailers.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

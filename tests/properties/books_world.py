@@ -24,6 +24,7 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives import registry
 from cleared.primitives.context import Context
 from cleared.primitives.imports import ImportSession
+from cleared.primitives.own_loop import OwnLoop
 from cleared.registry.vocabulary import Env
 from cleared.workspace.charts import chart
 from cleared.workspace.locate import Layout
@@ -133,7 +134,7 @@ class World:
             run_id=f"run-{self.runs}", agent="test", config=config(), env=Env(), books=books, bank=bank,
             imports=imports, cards=CardDraft(source, "queue"), now=NOW, today=NOW.date(), dry_run=False, event={},
             on_log=lambda _: None, history=lambda _: [], run_script=lambda *_: None, check=lambda: None,
-            ledger_accounts={"checking": 1010, "other": 1020},
+            ledger_accounts={"checking": 1010, "other": 1020}, loop=OwnLoop(self.root, config()),
         )  # fmt: skip
         imports.card = context.card
         door = Dispatcher(registry(), context, context.env, monotonic=time.monotonic)

@@ -1,0 +1,53 @@
+"""Agents that use the loop, and a loop's files as a loop leaves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness import Workspace
+
+from cleared.clock import SystemClock
+from cleared.config.load import load_file
+from cleared.jobs import schema, state
+from cleared.jobs.layout import Runtime, own_runtime
+
+GIT = "grants: [loop.read, loop_enqueue:git_status_summary, git.commit]\n"
+
+
+def own(ws: Workspace) -> Runtime:
+    """The workspace's own loop's files; the folders are there afterwards."""
+    runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
+    runtime.make()
+    return runtime
+
+
+def begun(ws: Workspace, **more: Any) -> Runtime:
+    """A loop has been there."""
+    runtime = own(ws)
+    if not runtime.state.exists():
+        state.save(runtime, {**state.fresh(SystemClock().now()), **more}, SystemClock())  # type: ignore[typeddict-item]
+    return runtime
+
+
+def end(ws: Workspace, job: str, by: str = "person", at: str | None = None, **more: Any) -> dict[str, Any]:
+    """A job that has ended, as its files say; its result."""
+    runtime = begun(ws)
+    stamp = job.split("_")[1]
+    began = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:11]}:{stamp[11:13]}:{stamp[13:]}"
+    kind = job.split("_", 2)[2]
+    manifest = {
+        "schema_version": "single_agent_job_manifest_v1", "job_id": job, "kind": kind, "target": "git status", "by": by,
+        "enqueued_at": began, "status": "started", "command": ["true"], "function": None, "reads": ["."],
+        "writes": [], "timeout_sec": 60.0, "max_output_bytes": 1000, "started_at": began, "pid": None,
+        "pid_started": None, "result_path": runtime.shown(runtime.result(job)),
+        "output_path": runtime.shown(runtime.output(job)),
+    }  # fmt: skip
+    result = {
+        "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": kind, "target": "git status",
+        "status": "succeeded", "started_at": began, "ended_at": at or began, "duration_sec": 0.25, "exit_code": 0,
+        "manifest_path": manifest["result_path"], "output_path": manifest["output_path"], "summary": "clean",
+        "wakeup_written": True, **more,
+    }  # fmt: skip
+    schema.write("manifest", runtime.manifest(job), manifest)
+    schema.write("result", runtime.result(job), result)
+    return result
