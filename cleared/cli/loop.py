@@ -403,3 +403,18 @@ def monitor(
         if not terminal:
             return
         time.sleep(every)
+
+
+@app.command("serve")
+def serve(
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Where; 0 takes a port that is free.")
+    ] = 8642,
+    runtime_dir: RuntimeOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it."""
+    from cleared.loop.serve import serve as do
+
+    host, knobs = _open(workspace, runtime_dir=runtime_dir)
+    do(knobs.runtime, port, host.clock, say)
