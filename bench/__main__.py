@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, review, service, startup, steady
+from bench import bulk, calls, commits, gate, loop, review, service, startup, steady
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -31,6 +31,10 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "cron": service.cron,
     "load": service.load,
     "idle": service.idle,
+    "job": loop.overhead,
+    "enqueued": loop.enqueued,
+    "tree": loop.export,
+    "idle_loop": loop.idle,
     "throughput": steady.throughput,
     "memory": steady.memory,
     "memory_commits": steady.memory_commits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -54,10 +55,14 @@ class Kind:
 
 def kinds(config: Config) -> Mapping[str, Kind]:
     """All kinds by name. Raises ``WorkspaceError`` for a plug-in that is missing or wrong."""
-    if not config.loop.plugins:
-        return BUILT_IN
+    return _with(config.loop.plugins) if config.loop.plugins else BUILT_IN
+
+
+@cache
+def _with(plugins: tuple[str, ...]) -> Mapping[str, Kind]:
+    """To look a plug-in up reads the metadata of every installed package: once is enough."""
     found = dict(BUILT_IN)
-    for name in dict.fromkeys(config.loop.plugins):
+    for name in dict.fromkeys(plugins):
         if name in found:
             raise _wrong(name, "there is such a kind already")
         found[name] = _load(name)

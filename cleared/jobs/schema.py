@@ -26,12 +26,12 @@ def text(name: Name) -> dict[str, Any]:
     return found
 
 
-def check(name: Name, data: Any, file: str) -> None:
-    """Raises ``Damaged``, naming the field, where ``data`` is not as the schema says."""
+def check(name: Name, data: Any, file: str, checked: str = "") -> None:
+    """Raises ``Damaged``, naming the field, where ``data`` is not as the schema says, but for the ``checked`` field."""
     from fastjsonschema import JsonSchemaValueException
 
     try:
-        _validator(name)(data)
+        _validator(name, checked)(data)
     except JsonSchemaValueException as error:
         field = str(error.name or "data").removeprefix("data").lstrip(".")
         message = f"it is no {name}: {error.message.removeprefix(str(error.name)).strip()[:200]}"
@@ -49,20 +49,26 @@ def read(name: Name, path: Path, *, shown: str | None = None) -> Any:
     return value
 
 
-def write(name: Name, path: Path, data: Any, *, fsync: bool = False) -> None:
-    """Put ``data``, checked, at ``path`` in one step. Raises ``WorkspaceError``; then nothing has changed."""
-    check(name, data, str(path))
+def write(name: Name, path: Path, data: Any, *, fsync: bool = False, checked: str = "") -> None:
+    """Put ``data``, checked, at ``path`` in one step. Raises ``WorkspaceError``; then nothing has changed.
+
+    ``checked``: a field that was just checked, as a file of its own.
+    """
+    check(name, data, str(path), checked)
     write_atomic(path, encoded(data), fsync=fsync)
 
 
 def encoded(data: Any) -> bytes:
-    """As it stands in the files: readable, ASCII."""
-    return (json.dumps(data, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+    """As it stands in the files: one line of ASCII. (With line breaks it would take ten times as long.)"""
+    return (json.dumps(data, ensure_ascii=True) + "\n").encode("ascii")
 
 
 @cache
-def _validator(name: Name) -> Callable[[Any], Any]:
+def _validator(name: Name, checked: str) -> Callable[[Any], Any]:
     import fastjsonschema
 
-    compiled: Callable[[Any], Any] = fastjsonschema.compile(text(name), use_default=False)
+    schema = text(name)
+    if checked:
+        schema["properties"][checked] = {"type": "object"}
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(schema, use_default=False)
     return compiled

@@ -15,7 +15,7 @@ from cleared.jobs import schema
 from cleared.jobs.layout import Runtime
 from cleared.jobs.records import State
 
-MOST_JOBS: Final = 50
+MOST_JOBS: Final = 25
 MOST_KNOWN: Final = 50
 MOST_STOPS: Final = 50
 MOST_NOTICES: Final = 20
@@ -71,8 +71,12 @@ def load(runtime: Runtime, clock: Clock) -> tuple[State, str]:
     return state, text
 
 
-def save(runtime: Runtime, state: State, clock: Clock) -> None:
-    """Raises ``WorkspaceError``; then the state on disk is the one before."""
+def save(runtime: Runtime, state: State, clock: Clock, *, twice: bool = False, fsync: bool = True) -> None:
+    """Raises ``WorkspaceError``; then the state on disk is the one before.
+
+    ``twice``: the backup becomes the same, for what is nowhere else afterwards. ``fsync=False``: where a power cut may
+    undo it, as what it says can be found out again.
+    """
     state["updated_at"] = iso(clock.now())
     del state["jobs"][:-MOST_JOBS], state["knowledge"][:-MOST_KNOWN]
     del state["safety_stops"][:-MOST_STOPS], state["notices"][:-MOST_NOTICES]
@@ -80,7 +84,9 @@ def save(runtime: Runtime, state: State, clock: Clock) -> None:
     with suppress(FileNotFoundError, FileExistsError):
         os.link(runtime.state, staged)
         staged.replace(runtime.backup)
-    schema.write("state", runtime.state, state, fsync=True)
+    schema.write("state", runtime.state, state, fsync=fsync)
+    if twice:
+        schema.write("state", runtime.backup, state, fsync=True)
 
 
 def note(state: State, text: str, clock: Clock) -> None:
@@ -89,15 +95,23 @@ def note(state: State, text: str, clock: Clock) -> None:
 
 
 def archive(runtime: Runtime, clock: Clock) -> Path | None:
-    """Move the state away, to begin with another; where it lies now."""
+    """Keep the state elsewhere, too, before another takes its place; where it lies now."""
     if not runtime.state.exists():
         return None
-    aside = _aside(runtime, clock, "archived")
-    runtime.backup.unlink(missing_ok=True)
+    aside = _place_aside(runtime, clock, "archived")
+    os.link(runtime.state, aside)
+    _forget_old(runtime)
     return aside
 
 
 def _aside(runtime: Runtime, clock: Clock, why: str) -> Path:
+    aside = _place_aside(runtime, clock, why)
+    runtime.state.replace(aside)
+    _forget_old(runtime)
+    return aside
+
+
+def _place_aside(runtime: Runtime, clock: Clock, why: str) -> Path:
     runtime.archive.mkdir(mode=0o700, exist_ok=True)
     stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
     aside = runtime.archive / f"single_agent_state.{stamp}.{why}.json"
@@ -105,8 +119,10 @@ def _aside(runtime: Runtime, clock: Clock, why: str) -> Path:
     while aside.exists():
         number += 1
         aside = aside.with_name(f"single_agent_state.{stamp}_{number}.{why}.json")
-    runtime.state.replace(aside)
+    return aside
+
+
+def _forget_old(runtime: Runtime) -> None:
     kept = sorted(runtime.archive.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
     for old in kept[:-_KEPT_ARCHIVES]:
         old.unlink(missing_ok=True)
-    return aside

@@ -31,5 +31,5 @@ def tree(state: State, clock: Clock) -> dict[str, Any]:
 
 
 def export(runtime: Runtime, state: State, clock: Clock) -> None:
-    """Write the tree. Raises ``WorkspaceError``."""
-    schema.write("tree", runtime.tree, tree(state, clock))
+    """Write the tree of a state that was just saved, and checked with that. Raises ``WorkspaceError``."""
+    schema.write("tree", runtime.tree, tree(state, clock), checked="state")

@@ -67,7 +67,7 @@ class Machine:
         Raises ``PolicyError`` where a job is running still that a fresh state would not know of.
         """
         self.take_in()
-        self.collect()
+        self.recover()
         if init:
             self._init()
         if self.state["stop"] is not None:
@@ -76,12 +76,12 @@ class Machine:
             self.state["stop"] = None
         if self.state["status"] != "paused":
             self.state["status"] = "idle"
-        self.save()
+        self.save(twice=init)
         retention.trim(self.runtime, self.config.loop.keep_jobs, self.state, self.clock)
         self.export()
 
-    def save(self) -> None:
-        state.save(self.runtime, self.state, self.clock)
+    def save(self, *, fsync: bool = True, twice: bool = False) -> None:
+        state.save(self.runtime, self.state, self.clock, fsync=fsync, twice=twice)
 
     def export(self) -> None:
         tree.export(self.runtime, self.state, self.clock)
@@ -103,7 +103,7 @@ class Machine:
             self._take_asked(item)
         if done or items or cursor != self.state["cursor"]:
             self.state["cursor"] = cursor
-            self.save()
+            self.save(twice=True)  # the messages are gone then: a backup without them would have lost them
             self.step("taken in")
             for path in done:
                 path.unlink(missing_ok=True)
@@ -168,6 +168,7 @@ class Machine:
         item = inbox.reserve(self.runtime, kind, target, ROTATION, self.clock)
         self.state["queue"].append(inbox.sealed(item, self.sealer))
         self.state["rotation"] = {"next": turn[(at + 1) % len(turn)], "turns": self.state["rotation"]["turns"] + 1}
+        self.save()
 
     def _run_next(self, wait: Callable[[Running], None]) -> None:
         job = self.state["queue"].pop(0)
@@ -193,7 +194,7 @@ class Machine:
         with suppress(ChildProcessError):
             os.waitpid(pid, 0)
         self.step("ended")
-        self.collect()
+        self.collect(told=True)
 
     def _put_down(self, kind: Kind, item: Item, pid: int) -> Running:
         now = iso(self.clock.now())
@@ -227,29 +228,35 @@ class Machine:
 
     # --- collecting --------------------------------------------------------------------------------------------
 
-    def collect(self) -> None:
-        """Take in the results of jobs that have ended, also of those that a killed loop had started."""
-        changed = self._find_started()
+    def recover(self) -> None:
+        """Find out what became of what another loop, killed since, had begun."""
+        if self._find_started():
+            self.save()
+        self.collect()
+
+    def collect(self, *, told: bool = False) -> None:
+        """Take in the result of the job that was running, if it has ended. ``told``: this very loop told it to go."""
         running = self.state["running"]
         if running is not None:
+            lives = processes.alive(running["pid"], running["pid_started"])  # asked first: its last act is the result
             result = self._result(running["job_id"])
             if result is not None:
                 self._finish(running, result)
-            elif not processes.alive(running["pid"], running["pid_started"]):
-                self._gone(running)
-            else:
-                return
-        elif changed:
-            self.save()
+            elif not lives:
+                self._gone(running, told)
 
     def _find_started(self) -> bool:
         """Jobs that the state takes for queued, as it is an older one: what was started is not started again."""
         changed = False
+        ended = {row["job_id"] for row in self.state["jobs"]}
         for job in list(self.state["queue"]):
-            result = self._result(job["job_id"])
-            if result is None and not self.runtime.output(job["job_id"]).exists():
+            if job["job_id"] in ended:
                 continue
-            started = self._started(job)
+            result, started = self._result(job["job_id"]), self._started(job)
+            if result is None and not self.runtime.output(job["job_id"]).exists():
+                # Its process may have been told to go just now.
+                if not started["pid_started"] or not processes.alive(started["pid"], started["pid_started"]):
+                    continue
             if result is not None and self.sealer.holds(job):
                 self.state["queue"].remove(job)
                 self._finish({**started, "seal": ""}, result)
@@ -266,9 +273,9 @@ class Machine:
             pid, since, at = manifest["pid"] or 2, manifest["pid_started"] or "", manifest["started_at"] or at
         return {**job, "started_at": at, "pid": pid, "pid_started": since}
 
-    def _gone(self, running: Running) -> None:
+    def _gone(self, running: Running, told: bool) -> None:
         """The process that watched over the job is dead, and there is no result."""
-        if not self.runtime.output(running["job_id"]).exists():
+        if not told and not self.runtime.output(running["job_id"]).exists():
             # It was never told to go: killed between the two, the loop has not run it.
             item: Item = {
                 "job_id": running["job_id"], "kind": running["kind"], "target": running["target"],
@@ -280,7 +287,7 @@ class Machine:
                 self.save()
                 return
         if self.sealer.holds(running):
-            processes.end_all(running["job_id"], running["pid"])
+            processes.end_all(running["job_id"], processes.session_of(running["pid"], running["pid_started"]))
         began = datetime.fromisoformat(running["started_at"])
         now = self.clock.now()
         result: Result = {
@@ -304,17 +311,18 @@ class Machine:
         result["wakeup_written"] = wakeup.write(self.runtime, row, self.clock)
         self.flag.written()
         self.step("flag written")
-        schema.write("result", path, result, fsync=True)
+        schema.write("result", path, result)
         self.step("result written")
         current = self.state["running"]
         if current is not None and current["job_id"] == running["job_id"]:
             self.state["running"] = None
-        self.state["status"] = "idle"
+        if self.state["stop"] is None and not self.state["paused"]:
+            self.state["status"] = "idle"
         self.state["jobs"].append(row)
         self.state["counts"][result["status"]] += 1
         self._learn(row)
         self._count_failure(row)
-        self.save()
+        self.save(fsync=False)  # the result is there, to be collected again
         self.step("collected")
         self.log(f"{row['job_id']} {row['status']}: {row['summary']}")
         retention.sometimes(self.runtime, self.config.loop.keep_jobs, self.state, self.clock)

@@ -37,7 +37,7 @@ class Output:
     """Takes bytes as they come; writes lines. ``tail`` is the end of the text, also of what was too much."""
 
     def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
-        self._file = path.open("w", encoding="utf-8", errors="replace", newline="")
+        self._file = path.open("x", encoding="utf-8", errors="replace", newline="")  # a job is done once
         self._left_to_write, self._redactor = most, redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = ""

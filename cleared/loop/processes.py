@@ -46,6 +46,11 @@ def alive(pid: int, since: str) -> bool:
     return started(pid) == since
 
 
+def session_of(pid: int, since: str) -> int:
+    """The session that this process led, now that it is gone; -1 where the number may be somebody else's by now."""
+    return pid if since.startswith(f"{_boot()}:") and started(pid) is None else -1
+
+
 def adopt_orphans() -> None:
     """Become the parent of whatever is left behind below this process, so that it can be found and ended."""
     if sys.platform == "linux":

@@ -97,7 +97,7 @@ def take_in(host: Host, knobs: Knobs) -> bool:
         with alone(knobs, "loop take in", host.clock, 1.0 if up(knobs.runtime) is None else 0.0):
             found = machine(host, knobs, lambda _: None)
             found.take_in()
-            found.collect()
+            found.recover()
             if not found.runtime.state.exists():
                 found.save()
             found.export()

@@ -96,12 +96,8 @@ def _detach(keep: int) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     # The loop's lock is one of them: it must be free when the loop is gone.
-    listed = Path("/proc/self/fd")
-    numbers = [int(p.name) for p in listed.iterdir()] if listed.exists() else list(range(256))
-    for descriptor in numbers:
-        if descriptor > 2 and descriptor != keep:
-            with suppress(OSError):
-                os.close(descriptor)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 1 << 16)
     processes.adopt_orphans()
 
 
@@ -140,7 +136,7 @@ class _Watch:
         }  # fmt: skip
         for _ in range(20):  # a full disk may have room again; else the loop finds that there is no result
             try:
-                schema.write("result", runtime.result(job), result, fsync=True)
+                schema.write("result", runtime.result(job), result)
                 return
             except WorkspaceError:
                 time.sleep(0.5)

@@ -1,0 +1,171 @@
+"""The loop: how soon it runs a job, what a cycle costs beside the job, what it costs while it waits."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.measure import Result, compare, seconds
+from bench.startup import CLEARED
+from bench.workspaces import host, place, workspace
+from cleared.app import open_workspace, set_setting
+from cleared.clock import SystemClock
+from cleared.jobs import inbox, state, tree
+from cleared.jobs.layout import own_runtime
+from cleared.jobs.view import up
+
+JOBS = 50
+PAST = 10_000
+IDLE_SECONDS = 30.0
+PLUGIN = "from cleared.jobs.kinds import Kind\nNOOP = Kind('noop', 'Nothing.', command=('true',), reads=())\n"
+
+
+def overhead(quick: bool) -> Result:
+    """Jobs that do nothing, each confined, with all its files: what so many more of them take a loop longer."""
+    root = _with_noop()
+    opened = open_workspace(root, clock=SystemClock())
+    runtime = own_runtime(root, opened.config)
+
+    def loop(count: int) -> float:
+        for _ in range(count):
+            inbox.enqueue(runtime, opened.config, "noop", None, "bench", SystemClock())
+        began = time.perf_counter()
+        subprocess.run(
+            [CLEARED, "loop", "run", "--max-cycles", str(count), "--sleep", "0"], cwd=root, check=True,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        return time.perf_counter() - began
+
+    def bare() -> float:
+        began = time.perf_counter()
+        for _ in range(JOBS):
+            subprocess.run(["true"], check=True)
+        return time.perf_counter() - began
+
+    loop(1)
+    took = [(loop(JOBS + 1) - loop(1), bare()) for _ in range(3 if quick else 11)]
+    more, base = (statistics.median(side) / JOBS for side in zip(*took, strict=True))
+    ended = state.peek(runtime)
+    assert ended is not None and ended["counts"]["failed"] == 0 and ended["counts"]["succeeded"] >= JOBS
+    return Result(
+        "a cycle with a job that does nothing / subprocess.run of it", seconds(more), seconds(base), more / base,
+        "≤ 10×", more / base <= 10,
+    )  # fmt: skip
+
+
+def enqueued(quick: bool) -> Result:
+    """A loop that sleeps is woken; the job's first act is to make its output file."""
+    root = _with_noop()
+    opened = open_workspace(root, clock=SystemClock())
+    runtime = own_runtime(root, opened.config)
+    took, bare = [], []
+    with _sleeping(root):
+        for _ in range(11 if quick else 101):
+            time.sleep(0.1)
+            began = time.perf_counter()
+            job = inbox.enqueue(runtime, opened.config, "noop", None, "bench", SystemClock())
+            while not runtime.output(job).exists():
+                time.sleep(0.0002)
+            took.append(time.perf_counter() - began)
+            while not runtime.result(job).exists():
+                time.sleep(0.002)
+            began = time.perf_counter()
+            subprocess.run(["true"], check=True)
+            bare.append(time.perf_counter() - began)
+    median, base = statistics.median(took[1:]), statistics.median(bare[1:])
+    return Result(
+        f"enqueue → the job runs, a loop that slept, p50 of {len(took) - 1} / subprocess.run of true", seconds(median),
+        seconds(base), median / base, "≤ 50 ms", median <= 0.05, f"slowest {seconds(max(took[1:]))}",
+    )  # fmt: skip
+
+
+def export(quick: bool) -> Result:
+    """The tree after ten thousand jobs, against the writing of as many bytes in one step."""
+    root = _with_noop()
+    opened = host(root)
+    runtime = own_runtime(root, opened.config)
+    runtime.make()
+    now = state.fresh(opened.clock.now())
+    for n in range(PAST):
+        job = f"job_20250101T000000Z_noop_{n}"
+        runtime.result(job).write_bytes(b"{}")
+        now["jobs"].append(
+            {"job_id": job, "kind": "noop", "target": "", "by": "bench", "status": "succeeded",
+             "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z", "duration_sec": 0.1,
+             "exit_code": 0, "summary": "x" * 200}
+        )  # fmt: skip
+    state.save(runtime, now, opened.clock)
+    size = runtime.tree
+    tree.export(runtime, now, opened.clock)
+    data = size.read_bytes()
+
+    def bare() -> object:
+        def write() -> None:
+            staged = size.with_name("bare.tmp")
+            staged.write_bytes(data)
+            staged.replace(size.with_name("bare"))
+
+        return write
+
+    return _at_most(
+        compare(f"the tree written after {PAST:,} jobs / its {len(data):,} bytes written",
+                lambda: lambda: tree.export(runtime, now, opened.clock), bare, 1e9, 5 if quick else 51), 0.05,
+    )  # fmt: skip
+
+
+def idle(quick: bool) -> Result:
+    """User and system time of a loop that sleeps."""
+    root, span = _with_noop(), IDLE_SECONDS / 3 if quick else IDLE_SECONDS
+    with _sleeping(root) as pid:
+        time.sleep(2)
+        before = _cpu_seconds(pid)
+        time.sleep(span)
+        share = (_cpu_seconds(pid) - before) / span
+    return Result(f"a sleeping loop over {span:g} s", f"{share:.2%} CPU", "—", None, "≤ 0.2%", share <= 0.002)
+
+
+def _at_most(result: Result, most: float) -> Result:
+    """Its target is a time, not a ratio."""
+    value, unit = result.measured.split()
+    took = float(value) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
+    return Result(result.name, result.measured, result.baseline, result.ratio, f"≤ {seconds(most)}", took <= most)
+
+
+def _with_noop() -> Path:
+    """A workspace that has a plug-in with a kind of job that does nothing."""
+    folder = place()
+    info = folder / "cleared_bench_noop-1.dist-info"
+    info.mkdir(parents=True)
+    (folder / "cleared_bench_noop.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cleared-bench-noop\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[cleared.jobs]\nnoop = cleared_bench_noop:NOOP\n")
+    sys.path.append(str(folder))
+    os.environ["PYTHONPATH"] = str(folder)
+    root = workspace()
+    set_setting(host(root), "loop.plugins", "[noop]")
+    return root
+
+
+@contextmanager
+def _sleeping(root: Path) -> Iterator[int]:
+    """``cleared loop run``, asleep; its process id."""
+    process = subprocess.Popen([CLEARED, "loop", "run", "--sleep", "3600"], cwd=root, stderr=subprocess.DEVNULL)
+    try:
+        runtime = own_runtime(root, open_workspace(root).config)
+        while (now := state.peek(runtime)) is None or now["status"] != "sleeping" or up(runtime) is None:
+            time.sleep(0.02)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
