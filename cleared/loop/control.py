@@ -43,7 +43,7 @@ def init(host: Host, knobs: Knobs) -> None:
     """Make a fresh state; the old one is archived. Raises ``BusyError`` where a loop runs there."""
     from cleared.loop.run import alone, machine
 
-    with alone(knobs, "loop init", host.clock, 1.0 if view.up(knobs.runtime) is None else 0.0):
+    with alone(knobs, "loop init", host.clock):
         machine(host, knobs, host.say).begin(init=True)
 
 

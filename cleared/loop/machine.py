@@ -253,10 +253,11 @@ class Machine:
             if job["job_id"] in ended:
                 continue
             result, started = self._result(job["job_id"]), self._started(job)
-            if result is None and not self.runtime.output(job["job_id"]).exists():
-                # Its process may have been told to go just now.
-                if not started["pid_started"] or not processes.alive(started["pid"], started["pid_started"]):
-                    continue
+            if result is None and not (
+                self.runtime.output(job["job_id"]).exists()
+                or processes.alive(started["pid"], started["pid_started"])  # it may have been told to go just now
+            ):
+                continue
             if result is not None and self.sealer.holds(job):
                 self.state["queue"].remove(job)
                 self._finish({**started, "seal": ""}, result)

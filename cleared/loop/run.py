@@ -34,6 +34,8 @@ LOOK: Final = 0.5
 """Seconds between two looks for the wakeup flag: nobody tells of a file."""
 LEAST_PAUSE: Final = 1.0
 """Seconds between two rotated jobs of a loop without an end, whatever its sleep: it is not to be busy for nothing."""
+PATIENCE: Final = 2.0
+"""Seconds for which those who are no loop are waited for."""
 _MAX_LOG: Final = 2 << 20
 
 
@@ -58,9 +60,14 @@ class Log:
 
 
 @contextmanager
-def alone(knobs: Knobs, what: str, clock: Clock, wait: float = 0.0) -> Iterator[None]:
-    """Be the only one who writes the state. Raises ``BusyError`` where another loop runs there."""
+def alone(knobs: Knobs, what: str, clock: Clock) -> Iterator[None]:
+    """Be the only one who writes the state. Raises ``BusyError`` where another loop runs there.
+
+    Who only takes in what somebody enqueued is waited for, and a killed loop's last child that is still at letting go.
+    """
     knobs.runtime.make()
+    other = up(knobs.runtime)
+    wait = 0.0 if other is not None and processes.started(other.pid) else PATIENCE
     try:
         with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
             yield
@@ -94,7 +101,7 @@ def redactor(host: Host) -> Redactor:
 def take_in(host: Host, knobs: Knobs) -> bool:
     """Where no loop runs: put what waits into the state at once; whether that was done."""
     try:
-        with alone(knobs, "loop take in", host.clock, 1.0 if up(knobs.runtime) is None else 0.0):
+        with alone(knobs, "loop take in", host.clock):
             found = machine(host, knobs, lambda _: None)
             found.take_in()
             found.recover()
