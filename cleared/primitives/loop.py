@@ -28,9 +28,9 @@ def loop_enqueue(ctx: Context, kind: Line, target: Line | None = None) -> LoopAs
             place=Place(field="kind"),
             remedy=f"Add {grants[-1]} to the grants: line of the agent's header, and have the change approved.",
         )
-    asked: LoopAsked = {"kind": found, "target": aim if found == "agent_run" else target}
+    asked: LoopAsked = {"kind": found, "target": aim}
     ctx.emit(LOOP_ENQUEUE, asked)
-    ctx.note("loop_enqueue", f"{found} {asked['target'] or ''}".strip())
+    ctx.note("loop_enqueue", f"{found} {aim}".strip())
     return asked
 
 

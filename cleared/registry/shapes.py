@@ -172,7 +172,7 @@ class LoopAsked(TypedDict):
     """A job that was asked for. It has no id before the loop has taken it in."""
 
     kind: str
-    target: str | None
+    target: str
 
 
 class LoopStatus(TypedDict):

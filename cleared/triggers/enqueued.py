@@ -18,13 +18,13 @@ _RUN: Final = "run:"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job that a run asked for. ``target`` None: none was named."""
+    """A job that a run asked for."""
 
     run: str
     key: str
     """Run and ordinal: names it for ever."""
     kind: str
-    target: str | None
+    target: str
     commit: str
     depth: int
     """How many events led to it, itself included."""
@@ -47,7 +47,7 @@ def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now
     for told in told_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE, now):
         payload = told.event.payload
         kind, target = (payload.get("kind"), payload.get("target")) if isinstance(payload, dict) else (None, None)
-        if isinstance(kind, str) and (target is None or isinstance(target, str)):
+        if isinstance(kind, str) and isinstance(target, str):
             found.append(Asked(told.by, str(told.event.key), kind, target, told.commit, told.event.depth))
     return found
 

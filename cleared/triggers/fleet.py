@@ -23,6 +23,7 @@ from cleared.triggers.watch import Watcher
 from cleared.workspace.locate import Layout
 
 _HEAD: Final = "head"
+_JOBS: Final = "jobs"
 
 
 class Member:
@@ -73,7 +74,11 @@ class Member:
 
     def rewatch(self) -> None:
         """Watch what is to be watched; also what was deleted and made again meanwhile."""
-        for problem in self.watcher.watch(str(self.root), self._folders) if self.watcher else ():
+        if self.watcher is None:
+            return
+        problems = self.watcher.watch(str(self.root), self._folders)
+        problems += self.watcher.watch(f"{_JOBS} {self.root}", self.service.jobs.folders, recursive=False)
+        for problem in problems:
             if problem not in self._said:
                 self._said.add(problem)
                 self.log("watch.problem", problem, level="warning")
@@ -133,6 +138,8 @@ def up(
             for member in members:
                 if tag == str(member.root):
                     member.service.hint()
+                elif tag == f"{_JOBS} {member.root}":
+                    member.service.jobs.hinted = True
             waker.wake()
 
         for root in roots:

@@ -15,7 +15,8 @@ from cleared.runs.emitted import events
 from cleared.runs.failure import again
 from cleared.runs.healing import BY
 from cleared.runs.host import Host
-from cleared.triggers.stream import Told
+from cleared.triggers.jobs import asked_by
+from cleared.triggers.stream import JOB_FINISHED, Told
 from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.dropped import FAILED
 from cleared.workspace.files import read_stable
@@ -136,13 +137,15 @@ def _chain(host: Host, told: Told) -> list[str]:
         found.append(f"{name} → {trailers.get('Agent', '?')}")
         if kind != "event":
             break
-        run = key.partition("/")[0]
+        run = asked_by(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
     return found[::-1]
 
 
 def _name(host: Host, key: str) -> str:
     """What an event is called, by its key."""
     ordinal = key.partition("/")[2]
+    if ordinal.startswith("job_"):
+        return JOB_FINISHED
     if not ordinal.isdigit():
         return ordinal
     with host.reading() as repo:

@@ -23,6 +23,8 @@ from cleared.triggers.actions import Actions
 from cleared.triggers.drops import Drops
 from cleared.triggers.handling import Handler
 from cleared.triggers.inbox import Inbox
+from cleared.triggers.jobs import CURSOR as _JOBS
+from cleared.triggers.jobs import Jobs, news
 from cleared.triggers.logbook import Logbook
 from cleared.triggers.roster import Listener, Roster
 from cleared.triggers.schedule import SET_BACK, corrected, due, jitter
@@ -55,6 +57,7 @@ class Service:
         self.inbox = Inbox(self.host.layout.state_dir)
         self._fresh = self.inbox.get(_CURSOR) is None
         self.drops = Drops(root, log, self.now)
+        self.jobs = Jobs(log, self.now)
         self.handler = Handler(actions, log, self._version)
         self._head = ""
         self._due: list[tuple[datetime, str]] = []
@@ -104,6 +107,7 @@ class Service:
             self._refresh(now)
             self._take_schedules(now, alive_from)
             self.drops.look(self.host, self.inbox, self._repo, self._head, self._version, now)
+            self._take_jobs(now)
             self._chores(now)
             self._worked = self.handler.one(self.host, self.inbox, self.roster)
             if self._worked:
@@ -122,6 +126,7 @@ class Service:
         """The clock is behind where it was: what is to be done at some time of it would wait for that much longer."""
         self._started = min(self._started, now)
         self.drops.look_at, self._try_at = min(self.drops.look_at, now), None
+        self.jobs.look_at = min(self.jobs.look_at, now)
         if self._chore_at is not None:
             self._chore_at = now
         self.inbox.sooner(self._last - now, now)
@@ -134,6 +139,7 @@ class Service:
             return self._try_at
         times = [
             self.drops.wake_at(self.host),
+            self.jobs.wake_at(self.host),
             self._chore_at,
             self._due[0][0] if self._due else None,
             self.inbox.due_at(),
@@ -162,6 +168,7 @@ class Service:
             self.inbox.close()
             self.inbox, self._fresh, self._head = Inbox(self.host.layout.state_dir), True, ""
             self.drops.forget()
+            self.jobs.look_at = now
             self.on_lost()
         if self._repo.current_branch() != self._repo.branch:
             self._repo.close()
@@ -209,6 +216,7 @@ class Service:
             for name in self.roster.changed:
                 self.inbox.hurry(name, now)
                 self.handler.forgive(name)
+            self.jobs.listen(self.host, self.inbox, self.roster, now)
         self._on_folders(self.drops.watch(self.host, self.roster, now))
         for name, why in self.roster.unreadable.items():
             self.log("agent.unreadable", f"{name} is not started by itself: {why}", level="warning", agent=name)
@@ -259,7 +267,21 @@ class Service:
         if head == cursor:
             return
         found = told_since(self.host, self._repo, head, cursor, lambda name: bool(self.roster.of_event(name)), now)
-        news = self._news(found, Snapshot(self._repo, head)) if self._fresh else None
+        self._deliver(found, self._news(found, Snapshot(self._repo, head)) if self._fresh else None, now, _CURSOR, head)
+        self._fresh = False
+
+    def _take_jobs(self, now: datetime) -> None:
+        """What jobs of the loop have ended since the last look."""
+        found = self.jobs.look(self.host, self.inbox, now)
+        if found is not None:
+            snapshot = Snapshot(self._repo, self._head)
+            wanted = news(self.host, self._repo, snapshot, self.roster, found.told) if found.first else None
+            self._deliver(found.told, wanted, now, _JOBS, found.cursor)
+
+    def _deliver(
+        self, found: list[Told], news: set[tuple[str, str | None]] | None, now: datetime, cursor: str, value: str
+    ) -> None:
+        """Take events in for those who listen, and that they are. ``news``: only these, to these agents."""
         most = self.host.config.triggers.max_depth
         for told in found:
             if told.event.depth > most:  # said before the cursor moves on: a kill in between says it again
@@ -276,8 +298,7 @@ class Service:
                                  agent=listener.name, key=told.event.key)  # fmt: skip
                         continue
                     self.inbox.add(listener.name, told.event, now)
-            self.inbox.put(_CURSOR, head)
-        self._fresh = False
+            self.inbox.put(cursor, value)
 
     def _stop_chain(self, told: Told) -> None:
         names = [listener.name for listener in self.roster.of_event(told.event.name)]

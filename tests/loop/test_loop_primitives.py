@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_b17_a_script_asks_for_a_job_and_reads_how_jobs_are_but_cannot_write_the
     assert made.code == 0, made
     ws.ok("agent", "approve", made.json["id"])
     assert ws.run("probe")["result"] == ["idle", 0]
-    assert [(each.kind, each.target) for each in asked(ws)] == [("git_status_summary", None)]
+    assert [(each.kind, each.target) for each in asked(ws)] == [("git_status_summary", "git status")]
     post = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount=1)'
     refused = proposed(ws, post, GIT, "writer")
     assert refused.code == 1 and "journal_add_double is not granted by the header" in refused.err
@@ -61,7 +62,7 @@ def test_b17_a_script_asks_for_a_job_and_reads_how_jobs_are_but_cannot_write_the
 
 def test_a_job_is_asked_for_by_the_commit_and_named_with_the_run(ws: Workspace) -> None:
     made = ws.script(f'{ASK}\nloop_enqueue("git_status_summary", target=None)', header=GIT)
-    assert made["result"] == {"kind": "git_status_summary", "target": None}
+    assert made["result"] == {"kind": "git_status_summary", "target": "git status"}
     assert ws.trailers()["Emits"] == "2"
     run = made["run_id"]
     first, second = asked(ws)
@@ -100,12 +101,32 @@ def test_a_dry_run_asks_for_nothing(ws: Workspace) -> None:
     ws.agent("probe", ASK, GIT)
     with unchanged(ws):
         done = ws.run("probe", "--dry-run")
-    assert done["result"] == {"kind": "git_status_summary", "target": None}
+    assert done["result"] == {"kind": "git_status_summary", "target": "git status"}
     assert asked(ws) == [] and list(own(ws).inbox.iterdir()) == []
 
 
+def test_a_run_that_asked_wakes_the_loop_once_it_is_committed(ws: Workspace) -> None:
+    bell = own(ws).bell
+    os.mkfifo(bell)
+    descriptor = os.open(bell, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ws.agent("probe", ASK, GIT)
+        ws.run("probe", "--dry-run")
+        ws.script("1 + 1", name="other")
+        assert os.read(descriptor, 10) == b""
+        ws.run("probe")
+        assert os.read(descriptor, 10) == b"."
+    finally:
+        os.close(descriptor)
+
+
+def test_a_loop_that_cannot_be_woken_fails_no_run(ws: Workspace) -> None:
+    own(ws).bell.mkdir()
+    assert ws.script(ASK, header=GIT)["status"] == "succeeded"
+
+
 def test_nobody_else_emits_what_the_loop_takes_for_an_order(ws: Workspace) -> None:
-    order = '{"kind": "git_status_summary", "target": None}'
+    order = '{"kind": "git_status_summary", "target": "git status"}'
     for name in ("loop.enqueue", "loop.job_finished"):
         fails(ws, f'ctx_emit("{name}", {order})', f"{name} is told by the program itself")
         done = ws("event", "emit", name, "--data", "{}")
