@@ -25,9 +25,11 @@ from cleared.jobs.layout import Runtime
 from cleared.jobs.records import Code, Item, Manifest, Message, Queued, Result, Row, Running, State
 from cleared.jobs.seal import Sealer
 from cleared.loop import processes, retention, wakeup
+from cleared.loop.asked import Requests
 from cleared.loop.child import NO_INPUT
 from cleared.loop.knobs import Knobs
 from cleared.loop.supervisor import Work, fork
+from cleared.triggers.enqueued import Asked
 
 ROTATION: Final = "rotation"
 
@@ -41,8 +43,7 @@ class Machine:
     clock: Clock
     redactor: Redactor
     log: Callable[[str], None]
-    asked: Callable[[str | None], tuple[list[Item], str | None]]
-    """The jobs that the workspace's scripts have asked for since a cursor, and the next cursor."""
+    requests: Requests
     step: Callable[[str], None] = lambda _: None
     """Told of each transition; crash tests stop the process there."""
     state: State = field(init=False)
@@ -98,16 +99,16 @@ class Machine:
             else:
                 self._take(message, known)
             done.append(path)
-        items, cursor = self.asked(self.state["cursor"]) if self.knobs.own else ([], self.state["cursor"])
-        for item in items:
-            self._take_asked(item)
-        if done or items or cursor != self.state["cursor"]:
+        asked, cursor = self.requests.since(self.state["cursor"])
+        for job in asked:
+            self._take_asked(job)
+        if done or asked or cursor != self.state["cursor"]:
             self.state["cursor"] = cursor
             self.save(twice=True)  # the messages are gone then: a backup without them would have lost them
             self.step("taken in")
             for path in done:
                 path.unlink(missing_ok=True)
-        return bool(done or items)
+        return bool(done or asked)
 
     def _take(self, message: Message, known: set[str]) -> None:
         job = message["job"]
@@ -124,15 +125,15 @@ class Machine:
                 known.add(job["job_id"])
                 self.state["queue"].append(job)
 
-    def _take_asked(self, item: Item) -> None:
+    def _take_asked(self, job: Asked) -> None:
         """A script's job; it was checked when it was asked for, and is again: the settings may be others now."""
         try:
-            kind, target = self._wanted(item["kind"], item["target"])
+            kind, target = self._wanted(job.kind, job.target)
         except PolicyError as error:
-            self._safety_stop(item["kind"], item["target"], item["by"], str(error))
+            self._safety_stop(job.kind, job.target, job.by, str(error))
             return
-        made = inbox.reserve(self.runtime, kind, target, item["by"], self.clock)
-        self.state["queue"].append(inbox.sealed(made, self.sealer))
+        item = inbox.reserve(self.runtime, kind, target, job.by, self.clock)
+        self.state["queue"].append(inbox.sealed(item, self.sealer))
 
     # --- a cycle -----------------------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from cleared.config.load import is_secret
 from cleared.config.secrets import MIN_LENGTH, Redactor
 from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
 from cleared.jobs.layout import LOCK
-from cleared.jobs.records import Item, Running, Stop
+from cleared.jobs.records import Running, Stop
 from cleared.jobs.view import up
 from cleared.loop import processes
-from cleared.loop.asked import Asked
+from cleared.loop.asked import Nobody, Requests
 from cleared.loop.knobs import Knobs
 from cleared.loop.machine import Machine
 from cleared.runs.host import Host
@@ -87,7 +87,7 @@ def already(knobs: Knobs, pid: int, since: str) -> BusyError:
 
 def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
     """The loop of a runtime directory, for whoever is ``alone`` there."""
-    asked = Asked(host) if knobs.own else _nobody
+    asked = Requests(host) if knobs.own else Nobody(host)
     log = Log(knobs.runtime.log, host.clock, say)
     return Machine(knobs, host.config, host.clock, redactor(host), log, asked, host.step)
 
@@ -271,7 +271,3 @@ def _signals(loop: _Loop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)
-
-
-def _nobody(cursor: str | None) -> tuple[list[Item], str | None]:
-    return [], cursor
