@@ -116,6 +116,20 @@ def messages(runtime: Runtime) -> Iterator[tuple[Path, Message | WorkspaceError]
             yield path, error
 
 
+def remove(path: Path) -> None:
+    """Take away what was taken in; a folder, which is no message, stays under a name that is not looked at.
+
+    Raises ``WorkspaceError``.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            path.replace(path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}"))
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be removed: {reason(error)}") from None
+
+
 def ring(runtime: Runtime) -> None:
     """Wake the loop, if one sleeps."""
     with suppress(OSError):

@@ -107,7 +107,7 @@ class Machine:
             self.save(twice=True)  # the messages are gone then: a backup without them would have lost them
             self.step("taken in")
             for path in done:
-                path.unlink(missing_ok=True)
+                inbox.remove(path)
         return bool(done or asked)
 
     def _take(self, message: Message, known: set[str]) -> None:

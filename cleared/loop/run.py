@@ -116,14 +116,14 @@ def take_in(host: Host, knobs: Knobs) -> bool:
 def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool = False) -> Stop | None:
     """Be the loop until it has done its cycles, is told to end, or stops; why it stopped, None where it did not.
 
-    Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was broken off by a second signal,
-    ``WorkspaceError`` where the files cannot be written.
+    ``init``: begin with a fresh state. Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was
+    broken off by a second signal, ``WorkspaceError`` where the files cannot be written.
     """
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
         publish(host.root)
         loop = _Loop(machine(host, knobs, host.say), bell, kept)
         with _signals(loop):
-            loop.machine.begin(init=init or knobs.init_on_start)
+            loop.machine.begin(init=init)
             loop.go(1 if once else knobs.max_cycles)
         if loop.broken_off:
             raise Interrupted("the job was broken off", remedy="It is recorded as failed; enqueue it again.")
