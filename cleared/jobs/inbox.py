@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -135,7 +136,8 @@ def ring(runtime: Runtime) -> None:
     with suppress(OSError):
         descriptor = os.open(runtime.bell, os.O_WRONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
         try:
-            os.write(descriptor, b".")
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # nothing else that may have been put there is written to
+                os.write(descriptor, b".")
         finally:
             os.close(descriptor)
 
