@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,8 @@ class Forbidden:
 
     root: Path
     patterns: tuple[str, ...] = ()
+    _linked: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Forbidden files that have another name somewhere, once they were looked for."""
 
     def why(self, path: Path) -> str | None:
         """Why a file, links followed, is not for jobs; None where it is."""
@@ -38,6 +40,8 @@ class Forbidden:
                 return f"{found} is forbidden to jobs"
         if real.is_relative_to(os.path.realpath(home())):
             return "it lies where the keys are"
+        if self._has_bad_name(real):
+            return "it is another name of a file that is forbidden to jobs"
         return None
 
     def resolve(self, relative: str) -> Path:
@@ -71,42 +75,64 @@ class Forbidden:
                 if regular and not self.why(path):
                     yield path
 
-    def allowed(self, top: Path) -> Iterator[Path]:
-        """``top``, or where something in it is forbidden, what is in it beside that: for granting whole folders."""
+    def allowed(self, top: Path) -> Iterator[tuple[Path, bool]]:
+        """What to grant for ``top``: paths, and whether with all that is in them or, as some is forbidden, names only.
+
+        A link is not among them: granted would be what it leads to.
+        """
         if self.why(top):
             return
         bad = list(self._inside(top)) if top.is_dir() else []
         if not bad:
-            yield top
+            yield top, True
             return
+        yield top, False
         for entry in sorted(top.iterdir()):
-            if any(b == entry or b.is_relative_to(entry) for b in bad):
-                if entry.is_dir() and not entry.is_symlink() and entry not in bad:
-                    yield from self.allowed(entry)
+            if entry.is_symlink() or entry in bad:
+                continue
+            if any(b.is_relative_to(entry) for b in bad):
+                yield from self.allowed(entry)
             else:
-                yield entry
+                yield entry, True
 
     def _inside(self, top: Path) -> Iterator[Path]:
-        """Forbidden files and folders below ``top``, hard links to them too."""
-        found: set[tuple[int, int]] = set()
-        linked: list[tuple[Path, tuple[int, int]]] = []
+        """Forbidden files and folders below ``top``, hard links to such too."""
         for folder, folders, names in os.walk(top):
             for name in [*folders, *names]:
                 path = Path(folder, name)
-                try:
-                    status = path.lstat()
-                except OSError:
-                    continue
-                identity = (status.st_dev, status.st_ino)
-                if self._is(name, path):
-                    found.add(identity)
+                if self._is(name, path) or (name in names and self._has_bad_name(path)):
                     yield path
-                elif status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-                    linked.append((path, identity))
             folders[:] = [f for f in folders if f != ".git" and not self._is(f, Path(folder, f))]
-        for path, identity in linked:
-            if identity in found:
-                yield path
+
+    def _has_bad_name(self, path: Path) -> bool:
+        """Whether a file is forbidden by another of its names (a hard link), in the workspace or where the keys are."""
+        try:
+            status = path.lstat()
+        except OSError:
+            return False
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            return False
+        if not self._linked:
+            self._linked.add((0, 0))  # looked for once: in a copy made of hard links every file would ask
+            self._linked.update(self._find_linked())
+        return (status.st_dev, status.st_ino) in self._linked
+
+    def _find_linked(self) -> Iterator[tuple[int, int]]:
+        for top in (self.root, home()):
+            bad = {str(top)} if top != self.root else set[str]()
+            for folder, folders, names in os.walk(top):
+                folders[:] = [f for f in folders if f != ".git"]
+                for name in [*folders, *names]:
+                    path = Path(folder, name)
+                    if folder not in bad and not self._is(name, path):
+                        continue
+                    bad.add(str(path))
+                    try:
+                        status = path.lstat()
+                    except OSError:
+                        continue
+                    if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                        yield status.st_dev, status.st_ino
 
     def _named(self, path: Path) -> str | None:
         place = path.relative_to(self.root) if path.is_relative_to(self.root) else path

@@ -46,7 +46,7 @@ def fence(
         rules += _python(path)
     if trust:
         rules += [landlock.to_read(p) for p in (trust_folder(), home() / PUBLIC) if p.exists()]
-    rules += [landlock.to_read(found) for top in reads if top.exists() for found in forbidden.allowed(top)]
+    rules += [rule for top in reads if top.exists() for rule in _reading(forbidden, top)]
     rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
     return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
 
@@ -87,8 +87,12 @@ def _python(path: Sequence[str]) -> list[tuple[Path, int]]:
             rules.append(landlock.to_list(place))
             rules += [landlock.to_read(place / name) for name in _STARTERS if (place / name).exists()]
         else:
-            rules += [landlock.to_read(found) for found in Forbidden(place).allowed(place)]
+            rules += _reading(Forbidden(place), place)
     return rules
+
+
+def _reading(forbidden: Forbidden, top: Path) -> list[tuple[Path, int]]:
+    return [landlock.to_read(path) if whole else landlock.to_list(path) for path, whole in forbidden.allowed(top)]
 
 
 def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
