@@ -87,8 +87,8 @@ class Jobs:
         self.look_at = now + timedelta(seconds=host.config.triggers.scan_seconds)
         self._not_before = clock.monotonic() + _PAUSE
         there, seen = _names(runtime), _seen(inbox, runtime)
-        state = peek(runtime)
-        if state is None or (seen is not None and there <= seen):
+        state = peek(runtime) if seen is None or there - seen else None
+        if state is None:
             return None
         told, later = [], set()
         for name in sorted(there - (seen or set())):
