@@ -278,7 +278,8 @@ class Machine:
 
     def _gone(self, running: Running, told: bool) -> None:
         """The process that watched over the job is dead, and there is no result."""
-        if not told and not self.runtime.output(running["job_id"]).exists():
+        begun = told or not processes.of_this_boot(running["pid_started"])  # after a power cut, no file says no
+        if not begun and not self.runtime.output(running["job_id"]).exists():
             # It was never told to go: killed between the two, the loop has not run it.
             item: Item = {
                 "job_id": running["job_id"], "kind": running["kind"], "target": running["target"],

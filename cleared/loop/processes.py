@@ -48,7 +48,12 @@ def alive(pid: int, since: str) -> bool:
 
 def session_of(pid: int, since: str) -> int:
     """The session that this process led, now that it is gone; -1 where the number may be somebody else's by now."""
-    return pid if since.startswith(f"{_boot()}:") and started(pid) is None else -1
+    return pid if since and of_this_boot(since) and started(pid) is None else -1
+
+
+def of_this_boot(since: str) -> bool:
+    """Whether the machine has been on ever since that process began; what was not synced is then still there."""
+    return sys.platform != "linux" or since.startswith(f"{_boot()}:")
 
 
 def adopt_orphans() -> None:
