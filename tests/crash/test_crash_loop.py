@@ -1,0 +1,203 @@
+"""The loop of jobs killed at each of its steps and at any time: no job is lost, none is run twice.
+
+``CLEARED_EVERY_POINT=1`` kills at every point there is, instead of at one of each kind; ``CLEARED_LOOP_KILLS=300``
+says how often it is killed at random times. ``python -m tests.crash --loop --kills 300`` goes on for longer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash_loop import calm, campaign, scene
+from looped import STEPS, Loops, eventually, plugged_in, prepare
+
+from cleared.jobs import state
+
+EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
+KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "24"))
+SEEDS = 2
+
+
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory: pytest.TempPathFactory, own_home: None, _nobody: None) -> Iterator[Loops]:
+    with plugged_in(tmp_path_factory.mktemp("kinds") / "plugin"), Loops() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, starting_point: Path, loops: Loops) -> Path:
+    """A workspace whose loop has never run."""
+    root = tmp_path_factory.mktemp("loop") / "books"
+    shutil.copytree(starting_point, root, symlinks=True)
+    return prepare(root)
+
+
+@pytest.fixture(scope="module")
+def points(start: Path, loops: Loops, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What an undisturbed loop comes by in the scene."""
+    return calm(start, tmp_path_factory.mktemp("calm") / "books", loops)
+
+
+def chosen(points: list[str]) -> list[tuple[str, int]]:
+    """Steps and their times: all, or the first and one in the middle of each."""
+    found = []
+    for name in STEPS:
+        times = points.count(name)
+        assert times, f"it never comes by {name!r}"
+        found += [(name, nth) for nth in (range(1, times + 1) if EVERY else sorted({1, (times + 1) // 2}))]
+    return found
+
+
+def test_killed_at_each_step(start: Path, points: list[str], loops: Loops, tmp_path: Path) -> None:
+    """Rows E6, E26, E27: with jobs that come meanwhile, a slow one among them, and rotation on."""
+    for name, nth in chosen(points):
+        life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
+        assert loops.killed_at(life, name, nth, **FLAGS)
+        life.enqueue("note", 2)
+        life.drain(loops)
+        life.check()
+        assert len(life.results()) >= len(life.ids)
+
+
+FLAGS = {"max_cycles": 8, "auto_rotate": True, "sleep_seconds": 0.0}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_the_same_step_over_and_over(start: Path, loops: Loops, tmp_path: Path, step: str) -> None:
+    """It comes on all the same; only where it never lets a job go does it not."""
+    life = scene(start, tmp_path / "books", loops)
+    for _ in range(5):
+        if not loops.killed_at(life, step, **FLAGS):
+            break
+    life.drain(loops)
+    life.check()
+
+
+def test_a_job_whose_loop_was_killed_goes_on(start: Path, loops: Loops, tmp_path: Path) -> None:
+    """Row E6: its result is collected by the next loop."""
+    life = scene(start, tmp_path / "books", loops, fast=0, slow=0)
+    job = life.enqueue("slow")
+    assert loops.killed_at(life, "told to go", **FLAGS)
+    eventually(lambda: ("e", job) in life.marks())
+    assert life.state()["running"]["job_id"] == job
+    eventually(lambda: job in life.results())
+    life.drain(loops)
+    life.check()
+    assert [row["status"] for row in life.state()["jobs"]] == ["succeeded"]
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["supervisor", "both"])
+def test_a_job_whose_supervisor_was_killed_is_ended_and_told(
+    start: Path, loops: Loops, tmp_path: Path, both: bool
+) -> None:
+    """Row E26; the loop goes on, or is killed with it."""
+    life = scene(start, tmp_path / "books", loops, fast=0, slow=0)
+    job = life.enqueue("slow")
+    loops.begin(life, **FLAGS | {"auto_rotate": False})
+    eventually(lambda: ("b", job) in life.marks())
+    if both:
+        loops.signal(life, signal.SIGKILL)
+    assert life.kill_supervisor()
+    assert loops.ended() == (-signal.SIGKILL if both else 0)
+    after = life.enqueue("note")
+    life.drain(loops)
+    time.sleep(0.35)
+    life.check()
+    assert [(row["job_id"], row["status"]) for row in life.state()["jobs"]] == [
+        (job, "failed_or_no_result"), (after, "succeeded")
+    ]  # fmt: skip
+    assert ("e", job) not in life.marks(), "it was ended"
+
+
+def test_told_to_end_it_ends_after_the_job_that_is_on(start: Path, loops: Loops, tmp_path: Path) -> None:
+    life = scene(start, tmp_path / "books", loops, fast=2, slow=1)
+    loops.begin(life, **FLAGS)
+    eventually(lambda: life.marks() and life.marks()[-1][0] == "b")
+    loops.signal(life, signal.SIGTERM)
+    assert loops.ended() == 0
+    assert life.state()["running"] is None and life.state()["stop"]["code"] == "asked"
+    life.drain(loops)
+    life.check()
+
+
+# -- what a power cut leaves ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["the backup", "cut short", "gone"])
+def test_a_state_that_goes_back_by_one_step(
+    start: Path, points: list[str], loops: Loops, tmp_path: Path, how: str
+) -> None:
+    """Row E29, at each transition: nothing is lost, nothing is run twice."""
+    draw = random.Random(3)
+    for name, nth in chosen(points):
+        life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
+        assert loops.killed_at(life, name, nth, **FLAGS)
+        if how == "the backup":
+            life.runtime.state.write_bytes(life.runtime.backup.read_bytes())
+        elif how == "gone":
+            life.runtime.state.unlink()
+        else:
+            whole = life.runtime.state.read_bytes()
+            life.runtime.state.unlink()
+            life.runtime.state.write_bytes(whole[: draw.randrange(len(whole) - 1)])
+        try:
+            life.drain(loops)
+            life.check(notices=int(how != "the backup"))
+        except BaseException as error:
+            error.add_note(f"killed at {name} {nth}: look at {life.root}")
+            raise
+
+
+def test_a_state_cut_short_at_any_length(start: Path, loops: Loops, tmp_path: Path) -> None:
+    """Row E29: it is told from a whole one, set aside, and the backup is used."""
+    life = scene(start, tmp_path / "books", loops)
+    loops.run(life, max_cycles=3, sleep_seconds=0.0)
+    whole, backup = life.runtime.state.read_bytes(), life.runtime.backup.read_bytes()
+    assert len(whole) > 1000
+    for length in range(0, len(whole) - 1, 1 if EVERY else 61):
+        life.runtime.state.unlink(missing_ok=True)
+        life.runtime.state.write_bytes(whole[:length])
+        found, problem = state.load(life.runtime, life.host.clock)
+        assert "its backup is used" in problem and not life.runtime.state.exists()
+        assert found["notices"].pop()["text"] == problem
+        assert found == json.loads(backup)
+        [*_, aside] = sorted(life.runtime.archive.iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        assert aside.read_bytes() == whole[:length]
+    assert life.runtime.backup.read_bytes() == backup
+
+
+@pytest.mark.parametrize("step", ["told to go", "ended", "flag written", "result written"])
+def test_after_a_power_cut_no_job_is_begun_again(
+    start: Path, loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The state was synced before the job was told to go; its own files may not have been."""
+    life = scene(start, tmp_path / "books", loops, fast=1, slow=0)
+    [job] = life.ids
+    assert loops.killed_at(life, step, **FLAGS)
+    eventually(lambda: job in life.results())
+    for path in (life.runtime.result(job), life.runtime.output(job)):
+        path.unlink()
+    life.shot.add(job)
+    monkeypatch.setattr("cleared.loop.processes._boot", lambda: "another")
+    life.enqueue("note")
+    life.drain(loops)
+    life.check()
+    assert life.results()[job]["status"] == "failed_or_no_result"
+
+
+# -- at any time ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_killed_at_any_time(start: Path, loops: Loops, tmp_path: Path, seed: int) -> None:
+    """Loop, supervisor or both, or told to end; jobs come meanwhile, refused ones too."""
+    told = campaign(start, tmp_path, loops, KILLS // SEEDS, seed)
+    assert told.kills >= KILLS // SEEDS
