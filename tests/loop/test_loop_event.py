@@ -216,6 +216,33 @@ def test_the_end_of_a_real_job_starts_an_agent_within_a_second_and_once(up: Up) 
     assert up.stop()[0] == 0
 
 
+def test_a_script_has_a_sleeping_loop_run_a_job_whose_end_starts_an_agent(up: Up) -> None:
+    """From a person's run over the loop to another agent, each once; the loop is woken, and names the run."""
+    ws = up.ws
+    grants = "trigger: on_demand\ngrants: [loop_enqueue:git_status_summary]\n"
+    up.agent("asks", grants, 'loop_enqueue("git_status_summary")')
+    up.agent("hears", HEARS, TELL)
+    up.start()
+    loop = ws.start("loop", "run", "--sleep", "60", env=unclocked())
+    try:
+        eventually(lambda: (ws.root / ".cleared/loop/ui_data/single_agent_tree.json").exists())
+        time.sleep(1.1)
+        began = time.monotonic()
+        done = ws.process("agent", "run", "asks", "--json", env=unclocked())
+        assert done.code == 0, done
+        eventually(lambda: up.log("run.succeeded"))
+        assert time.monotonic() - began < 10.0, "the loop would have slept for a minute"
+        (job,) = ws.json("loop", "jobs")
+        assert job["by"] == f"run:{done.json['run_id']}" and job["status"] == "succeeded"
+        assert job["job_id"] in up.log("run.succeeded")[0]["key"]
+        time.sleep(1.0)
+        assert len(ws.json("loop", "jobs")) == 1 == len(up.log("run.succeeded"))
+        assert "\nDepth: 1\n" in ws.git("log", "-1", "--format=%B")
+    finally:
+        loop.terminate()
+        loop.communicate(timeout=20)
+
+
 def unclocked() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "CLEARED_CLOCK"}
 
