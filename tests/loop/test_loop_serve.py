@@ -1,0 +1,408 @@
+"""``cleared loop serve``: a page and the tree, for this machine only, to be read only."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPMessage
+from pathlib import Path
+
+import pytest
+from harness import Workspace
+
+from cleared.clock import SystemClock
+from cleared.config.load import load_file
+from cleared.jobs import schema, state, tree
+from cleared.jobs.layout import Runtime, own_runtime
+
+CLOCK = SystemClock()
+
+
+@dataclass(frozen=True)
+class Got:
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Page:
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def ask(self, method: str = "GET", path: str = "/", body: bytes | None = None, **headers: str) -> Got:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+            answer = connection.getresponse()
+            return Got(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def send(self, data: bytes) -> bytes:
+        """What comes back for these bytes, until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), 20) as connection:
+            connection.sendall(data)
+            found = b""
+            while part := connection.recv(65_536):
+                found += part
+            return found
+
+
+@contextmanager
+def served(ws: Workspace) -> Iterator[Page]:
+    process = ws.start("loop", "serve", "--port", "0")
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline().decode()
+        found = re.match(r"http://127\.0\.0\.1:(\d+)/", said)
+        assert found, said
+        yield Page(int(found[1]), process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def page(ws: Workspace) -> Iterator[Page]:
+    with served(ws) as found:
+        yield found
+
+
+def own(ws: Workspace) -> Runtime:
+    runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
+    runtime.make()
+    return runtime
+
+
+def row(number: int, summary: str) -> dict[str, object]:
+    at = "2025-02-10T06:00:00Z"
+    return {
+        "job_id": f"job_20250210T060000Z_git_status_summary_{number}", "kind": "git_status_summary",
+        "target": "git status", "by": "person", "status": "succeeded", "started_at": at, "ended_at": at,
+        "duration_sec": 0.5, "exit_code": 0, "summary": summary,
+    }  # fmt: skip
+
+
+def put_down(runtime: Runtime, *summaries: str) -> None:
+    """A loop has been there, with jobs that said this."""
+    found = state.fresh(CLOCK.now(), "0" * 16)
+    for number, summary in enumerate(summaries, 1):
+        found["jobs"].append(row(number, summary))  # type: ignore[arg-type]
+        found["knowledge"].append(
+            {"at": "2025-02-10T06:00:00Z", "kind": "git_status_summary", "target": summary[:300],
+             "job_id": f"job_20250210T060000Z_git_status_summary_{number}", "text": summary}
+        )  # fmt: skip
+        found["safety_stops"].append(
+            {"at": "2025-02-10T06:00:00Z", "kind": summary[:100], "target": "", "by": "person", "reason": summary}
+        )
+    state.save(runtime, found, CLOCK)
+    tree.export(runtime, found, CLOCK)
+
+
+# -- what there is --------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_how_the_loop_is_and_what_its_jobs_said(ws: Workspace, page: Page) -> None:
+    ws.ok("loop", "run", "--once", "--enqueue", "git_status_summary")
+    got = page.ask()
+    text = got.body.decode()
+    assert got.status == 200
+    assert got.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "not running" in text
+    assert "1 succeeded, 0 failed" in text
+    assert re.search(r"<td>job_\w+_git_status_summary</td>", text)
+    assert '<meta http-equiv="refresh" content="5">' in text
+
+
+def test_the_tree_is_given_as_the_loop_wrote_it(ws: Workspace, page: Page) -> None:
+    ws.ok("loop", "run", "--once", "--enqueue", "git_status_summary")
+    got = page.ask(path="/tree.json")
+    assert got.headers["Content-Type"] == "application/json"
+    found = json.loads(got.body)
+    schema.check("tree", found, "tree")
+    assert found == ws.json("loop", "tree")
+
+
+def test_a_poller_is_sent_the_tree_again_only_when_it_has_changed(ws: Workspace, page: Page) -> None:
+    put_down(own(ws), "one")
+    first = page.ask(path="/tree.json")
+    tag = first.headers["ETag"]
+    for given in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        again = page.ask(path="/tree.json", If_None_Match=given)
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
+    put_down(own(ws), "one", "two")
+    other = page.ask(path="/tree.json", If_None_Match=tag)
+    assert other.status == 200
+    assert other.headers["ETag"] != tag
+    assert json.loads(other.body)["jobs"][-1]["summary"] == "two"
+
+
+def test_head_is_get_without_the_body(ws: Workspace, page: Page) -> None:
+    put_down(own(ws), "one")
+    for path in ("/", "/tree.json", "/healthz"):
+        whole, head = page.ask(path=path), page.ask("HEAD", path)
+        assert (head.status, head.body) == (200, b"")
+        assert dict(head.headers) == dict(whole.headers)
+
+
+def test_health_is_told_and_nothing_else_is_there(page: Page) -> None:
+    assert page.ask(path="/healthz").body == b"ok\n"
+    for path in ("/index.html", "/jobs", "/../etc/passwd", "/%2e%2e/", "/tree.json/", "/single_agent_state.json"):
+        assert page.ask(path=path).status == 404
+
+
+def test_every_answer_forbids_a_browser_all_but_to_show_it(ws: Workspace, page: Page) -> None:
+    put_down(own(ws), "one")
+    for path in ("/", "/tree.json", "/healthz", "/nothing"):
+        headers = page.ask(path=path).headers
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'sha256-")
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert "Access-Control-Allow-Origin" not in headers
+        assert "Server" not in headers
+
+
+def test_where_there_is_no_loop_yet_it_says_so_and_goes_on(ws: Workspace, page: Page) -> None:
+    got, data = page.ask(), page.ask(path="/tree.json")
+    assert (got.status, data.status) == (503, 503)
+    assert "there is no loop in" in got.body.decode()
+    assert json.loads(data.body)["error"]["type"] == "UsageError"
+    assert data.headers["Retry-After"] == "5"
+    put_down(own(ws), "one")
+    assert (page.ask().status, page.ask(path="/tree.json").status) == (200, 200)
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"schema_version": "single_agent_tree_v1"', b"[]", b"\xff\xfe"])
+def test_a_damaged_tree_is_said_to_be_one(ws: Workspace, page: Page, damage: bytes) -> None:
+    runtime = own(ws)
+    put_down(runtime, "one")
+    runtime.tree.write_bytes(damage)
+    for path in ("/", "/tree.json"):
+        got = page.ask(path=path)
+        assert got.status == 503
+        assert b"single_agent_tree.json" in got.body
+        assert b"Traceback" not in got.body
+
+
+# -- what is not to be done -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"])
+def test_nothing_can_be_written_with_or_without_a_token(ws: Workspace, page: Page, method: str) -> None:
+    """I4: loopback only; nothing is posted without a token, and as there is nothing to post, with none either."""
+    put_down(own(ws), "one")
+    before = ws.state()
+    for path in ("/", "/tree.json", "/jobs"):
+        for given in ({}, {"Authorization": "Bearer abc"}, {"X-Cleared-Token": "abc"}):
+            got = page.ask(method, path, b"kind=agent_run" * 1000, **given)
+            assert (got.status, got.headers["Allow"]) == (405, "GET, HEAD")
+    assert ws.state().changed_since(before) == set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_it_listens_on_loopback_only(page: Page) -> None:
+    """I4"""
+    listening = []
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        local, state_of = line.split()[1], line.split()[3]
+        if state_of == "0A" and int(local.partition(":")[2], 16) == page.port:
+            listening.append(local.partition(":")[0])
+    assert listening == ["0100007F"]
+    inet6 = Path("/proc/net/tcp6")
+    assert not inet6.exists() or f":{page.port:04X} 0000" not in inet6.read_text()
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "localhost.", "", "[::2]"]
+)
+def test_another_name_in_the_host_header_is_refused(ws: Workspace, page: Page, host: str) -> None:
+    """A page of somebody else's whose name has been pointed at this machine gets nothing."""
+    put_down(own(ws), "a secret plan")
+    got = page.ask(path="/tree.json", Host=host)
+    assert got.status == 421
+    assert b"secret" not in got.body
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]", "[::1]:80"])
+def test_the_names_of_this_machine_are_not_refused(page: Page, host: str) -> None:
+    assert page.ask(path="/healthz", Host=host).status == 200
+
+
+def test_no_host_or_two_of_them_are_refused(page: Page) -> None:
+    assert page.send(b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 421 ")
+    assert page.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n").startswith(b"HTTP/1.1 421 ")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"garbage\r\n\r\n", 400),
+        (b"GET / HTTP/9.9.9\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\n\r\n", 505),
+        (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", 431),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", 431),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+    ],
+)
+def test_what_is_no_request_is_told_so(page: Page, request_: bytes, status: int) -> None:
+    got = page.send(request_)
+    assert got.startswith(b"HTTP/1.1 %d " % status), got[:200]
+    assert b"nosniff" in got
+    assert page.ask(path="/healthz").status == 200
+
+
+# -- texts of others --------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</td></table><iframe src='//evil.example'>",
+    "</style><style>*{display:none}",
+    "a\u202egnp.exe",
+    "\x1b[2J\x1b]0;title\x07bell",
+    "zero\u200bwidth\ufeff",
+    "a\udc80b",
+    "&lt;already&gt;",
+]
+
+
+def test_texts_of_others_are_shown_and_not_obeyed(ws: Workspace, page: Page) -> None:
+    put_down(own(ws), *HOSTILE)
+    text = page.ask().body.decode("utf-8")
+    body = text.partition("<body>")[2]
+    assert set(re.findall(r"</?([a-z0-9]+)", body)) <= {
+        "main", "h1", "h2", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "p", "a", "body", "html",
+    }  # fmt: skip
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in body
+    assert "a\\u202egnp.exe" in body
+    assert "\\x1b[2J" in body
+    assert "zero\\u200bwidth\\ufeff" in body
+    assert "a\\udc80b" in body
+    assert "&amp;lt;already&amp;gt;" in body
+    assert all(c == "\n" or c.isprintable() for c in text)
+    data = page.ask(path="/tree.json").body
+    assert data.isascii()
+    assert [j["summary"] for j in json.loads(data)["jobs"]] == HOSTILE
+
+
+# -- many, slow, gone -------------------------------------------------------------------------------------------------
+
+
+def test_fifty_pollers_get_whole_trees_while_the_loop_writes(ws: Workspace, page: Page) -> None:
+    runtime = own(ws)
+    put_down(runtime, "0")
+    done = threading.Event()
+
+    def write() -> int:
+        number = 0
+        while not done.is_set():
+            number += 1
+            put_down(runtime, *(f"{number} " + "x" * 500 for _ in range(number % 25 + 1)))
+        return number
+
+    def poll(_: int) -> None:
+        tag = ""
+        for _ in range(6):
+            got = page.ask(path="/tree.json", **({"If_None_Match": tag} if tag else {}))
+            assert got.status in (200, 304), got.body
+            if got.status == 200:
+                found = json.loads(got.body)
+                schema.check("tree", found, "tree")
+                assert len({j["summary"] for j in found["jobs"]}) == 1
+            tag = got.headers["ETag"]
+            assert page.ask().status == 200
+
+    with ThreadPoolExecutor(51) as pool:
+        writer = pool.submit(write)
+        try:
+            list(pool.map(poll, range(50)))
+        finally:
+            done.set()
+        assert writer.result() > 5
+
+
+def test_clients_that_dawdle_stop_nobody_else(ws: Workspace, page: Page) -> None:
+    """More of them than are let in at a time, and one that sends a byte every now and then."""
+    put_down(own(ws), "one")
+    held = [socket.create_connection(("127.0.0.1", page.port), 20) for _ in range(200)]
+    try:
+        for one in held:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        began = time.monotonic()
+        assert page.ask().status == 200
+        assert page.ask(path="/tree.json").status == 200
+        assert time.monotonic() - began < 3
+        last = held[-1]
+        last.settimeout(1)
+        with pytest.raises(OSError):  # at some time the server has had enough
+            for _ in range(40):
+                last.sendall(b"a")
+                time.sleep(0.25)
+        assert time.monotonic() - began < 10
+    finally:
+        for one in held:
+            one.close()
+    assert page.ask().status == 200
+
+
+def test_a_client_that_goes_away_is_not_worth_a_word(ws: Workspace) -> None:
+    put_down(own(ws), *("x" * 900 for _ in range(25)))
+    process = ws.start("loop", "serve", "--port", "0")
+    assert process.stderr is not None
+    port = int(process.stderr.readline().decode().split(":")[2].partition("/")[0])
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port), 20) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == b""
+
+
+# -- as a command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_well_also_with_a_client_on(page: Page, number: signal.Signals) -> None:
+    with socket.create_connection(("127.0.0.1", page.port), 20) as connection:
+        connection.sendall(b"GET / HTT")
+        page.process.send_signal(number)
+        out, err = page.process.communicate(timeout=10)
+    assert (page.process.returncode, out, err) == (0, b"", b"")
+
+
+def test_a_port_that_is_taken_is_said_to_be(ws: Workspace, page: Page) -> None:
+    done = ws.process("loop", "serve", "--port", str(page.port))
+    assert done.code == 5
+    assert f"port {page.port} of 127.0.0.1 is taken" in done.err
+    assert "--port" in done.err
+
+
+def test_two_loops_have_two_pages(ws: Workspace, tmp_path: Path) -> None:
+    """E32"""
+    other = tmp_path / "other"
+    ws.ok("loop", "run", "--once", "--enqueue", "git_status_summary", "--runtime-dir", str(other))
+    process = ws.start("loop", "serve", "--port", "0", "--runtime-dir", str(other))
+    assert process.stderr is not None
+    try:
+        port = int(process.stderr.readline().decode().split(":")[2].partition("/")[0])
+        assert Page(port, process).ask(path="/tree.json").status == 200
+        with served(ws) as mine:
+            assert mine.ask(path="/tree.json").status == 503
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
