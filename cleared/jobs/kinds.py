@@ -15,6 +15,8 @@ from cleared.jobs.forbidden import Forbidden
 from cleared.workspace.names import safe_name
 
 GROUP: Final = "cleared.jobs"
+_KEPT: Final = (".git", ".cleared", "agents", "scripts")
+"""What no plug-in's job may write."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 AGENT_PREFIX: Final = "agent:"
 """``agent:NAME`` is short for the kind ``agent_run`` with the target NAME."""
@@ -40,7 +42,7 @@ class Kind:
     reads_setting: str = ""
     """Key of ``loop:`` that names what it reads where no target was given; its function gets it as ``settings``."""
     writes: tuple[str, ...] = ()
-    """Paths below the workspace that it may write. Plug-ins may not ask for ``.git`` or for the whole."""
+    """Paths below the workspace that it may write. Plug-ins may not ask for the whole, or for ``_KEPT``."""
     timeout: float = 60.0
     """Seconds after which it is stopped."""
     max_output: int = 256 * 1024
@@ -142,8 +144,8 @@ def _problems(kind: Kind) -> Iterator[str]:
         yield "its limits must be positive"
     if kind.summary or kind.reads_setting:
         yield "it may not have what only built-in kinds have (summary, reads_setting)"
-    if any(path.strip("/").split("/")[0] in ("", ".", "..", ".git", "agents") for path in kind.writes):
-        yield "it may not write the whole workspace, .git or agents"
+    if any(path.strip("/").split("/")[0] in ("", ".", "..", *_KEPT) or ".." in path.split("/") for path in kind.writes):
+        yield f"it may not write the whole workspace, nor {', '.join(_KEPT)}"
 
 
 def _wrong(name: str, what: str) -> WorkspaceError:

@@ -16,13 +16,19 @@ from typing import Final, Literal
 import cleared
 from cleared.approvals.keys import PUBLIC, home
 from cleared.approvals.trust import folder as trust_folder
-from cleared.errors import WorkspaceError
+from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden import Forbidden
+from cleared.jobs.kinds import Kind
+from cleared.jobs.layout import Runtime
 from cleared.jobs.seal import KEY
 from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confine import Restrictions, Unavailable, landlock_abi, run_restricted
 
-_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
+_MACHINE: Final = tuple(
+    f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
+)
+"""Not what is in ``/proc`` of other processes: root may read their environment, anybody their command lines."""
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PACKAGE: Final = Path(cleared.__file__).parent
 _STARTERS: Final = ("agents", "scripts", "config.yaml")
@@ -34,13 +40,15 @@ def fence(
 ) -> Restrictions | None:
     """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
 
-    ``trust``: it must be able to tell whom this user trusts. None where the kernel has nothing to hold it with.
+    ``trust``: it is our own, and must be able to tell whom this user trusts, and how its worker is held. None where
+    the kernel has nothing to hold it with.
     """
     abi = landlock_abi()
     filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
     if not abi or filter is None:
         return None
-    rules = [landlock.to_read(Path(p)) for p in _SYSTEM if Path(p).exists()]
+    system = (*_SYSTEM, "/proc") if trust else (*_SYSTEM, *_MACHINE)
+    rules = [landlock.to_read(Path(p)) for p in system if Path(p).exists()]
     rules += [landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()]
     if path:
         rules += _python(path)
@@ -93,6 +101,21 @@ def _python(path: Sequence[str]) -> list[tuple[Path, int]]:
 
 def _reading(forbidden: Forbidden, top: Path) -> list[tuple[Path, int]]:
     return [landlock.to_read(path) if whole else landlock.to_list(path) for path, whole in forbidden.allowed(top)]
+
+
+def writable(forbidden: Forbidden, kind: Kind, runtime: Runtime) -> list[Path]:
+    """Where a job of this kind may write. Raises ``PolicyError`` where a plug-in's would write the loop or history."""
+    found = places(forbidden, kind.writes)
+    if not own(kind):
+        for kept in (runtime.folder, (forbidden.root / ".git").resolve()):
+            if any(kept.is_relative_to(place) or place.is_relative_to(kept) for place in found):
+                raise PolicyError(f"a job of this kind would write the loop's own files or the history ({kept})")
+    return found
+
+
+def own(kind: Kind) -> bool:
+    """Whether what it runs is of this package."""
+    return kind.function.startswith("cleared.")
 
 
 def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:

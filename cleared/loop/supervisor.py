@@ -30,7 +30,7 @@ from cleared.jobs.forbidden import Forbidden
 from cleared.jobs.kinds import Kind
 from cleared.jobs.records import Item, Result
 from cleared.loop import child, processes
-from cleared.loop.fence import fence, places
+from cleared.loop.fence import fence, own, places, writable
 from cleared.loop.fence import start as start_fenced
 from cleared.loop.knobs import Knobs
 from cleared.loop.output import Output, clean, last_line
@@ -154,7 +154,7 @@ class _Watch:
         forbidden = Forbidden(root, work.config.loop.forbidden_paths)
         named = [work.target] if work.target and work.kind.target == "path" else self._usual()
         reads = [*places(forbidden, work.kind.reads), *places(forbidden, named)]
-        writes = places(forbidden, work.kind.writes)
+        writes = writable(forbidden, work.kind, work.knobs.runtime)
         scratch = work.knobs.runtime.folder / "tmp" / job
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -182,9 +182,9 @@ class _Watch:
         output: Output,
     ) -> _Ended:  # fmt: skip
         work = self._work
-        own = work.kind.function.startswith("cleared.")
+        ours = own(work.kind)
         path = child.module_path(forbidden.root) if work.kind.function else []
-        wanted = fence(forbidden, reads, writes, path, trust=own)
+        wanted = fence(forbidden, reads, writes, path, trust=ours)
         read_end, write_end = os.pipe()
         begun: list[subprocess.Popen[bytes]] = []
 
@@ -192,7 +192,7 @@ class _Watch:
             begun.append(
                 subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.STDOUT,
-                    cwd=forbidden.root, env=environment(work.item["job_id"], scratch, own=own), process_group=0,
+                    cwd=forbidden.root, env=environment(work.item["job_id"], scratch, own=ours), process_group=0,
                 )
             )  # fmt: skip
 

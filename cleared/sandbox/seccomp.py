@@ -85,6 +85,7 @@ _NEWEST = 434
 
 
 _JOB_REFUSED: dict[str, tuple[int, int]] = {
+    "socket": (41, 198),  # those of files too: what listens there (tmux, docker) is not held by anything
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -100,11 +101,10 @@ _JOB_REFUSED: dict[str, tuple[int, int]] = {
     "setns": (308, 268),
     "io_uring_setup": (425, 425),
 }
-_SOCKET, _AF_UNIX = (41, 198), 1
 
 
 def job_program(machine: str) -> bytes | None:
-    """A filter for whole programs: no network, and no reaching into other processes; all else may happen."""
+    """A filter for whole programs: no sockets, and no reaching into other processes; all else may happen."""
     if machine not in _ARCHES:
         return None
     arch, column = _ARCHES[machine]
@@ -114,7 +114,6 @@ def job_program(machine: str) -> bytes | None:
         code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]
     for numbers in _JOB_REFUSED.values():
         code += [(_JEQ, 0, 1, numbers[column]), refuse]
-    code += [(_JEQ, 0, 3, _SOCKET[column]), (_LD, 0, 0, _ARGS), (_JEQ, 1, 0, _AF_UNIX), refuse]
     code += [(_RET, 0, 0, _ALLOW)]
     return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
 

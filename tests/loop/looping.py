@@ -212,6 +212,7 @@ binary = shell("binary", "head -c 2000 /dev/urandom; echo; echo over")
 input = shell("input", "cat; echo empty")
 where = kind("where", "pwd")
 killed = shell("killed", "kill -KILL $$")
+runs = kind("runs", "sh", "{target}", target="path", writes=("made",))
 absent = kind("absent", "no-such-program-anywhere")
 docs = Kind("docs", "A probe that reads one folder.", command=("cat", "docs/note.md"), reads=("docs",))
 raises = tried("raises")
@@ -281,7 +282,7 @@ def do_decides(job):
         start = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[1:] = {line.split()!r}; " \\
                 "from cleared.__main__ import main; sys.exit(main())"
         for bare in (False, True):
-            env = {"HOME": os.environ["HOME"]} if bare else None
+            env = {"CLEARED_HOME": "/usr/nowhere"} | ({"HOME": os.environ["HOME"]} if bare else os.environ)
             done = subprocess.run([sys.executable, "-I", "-c", start], env=env, capture_output=True, text=True,
                                   start_new_session=bare)
             print(line, "| bare" if bare else "| plain", done.returncode, (done.stderr or done.stdout).strip()[:150])
@@ -331,7 +332,7 @@ def do_tells(job):
 _NAMES = (
     "nothing", "fails", "silent", "slow", "limited", "waits", "counts", "environ", "loud", "says", "echoes", "steers",
     "binary", "input", "where", "killed", "absent", "docs", "raises", "reads", "asks", "writes", "dials", "decides",
-    "strays", "stubborn", "tells",
+    "strays", "stubborn", "tells", "runs",
 )  # fmt: skip
 
 
