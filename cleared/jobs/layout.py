@@ -53,6 +53,11 @@ class Runtime:
         return self.folder / "inbox"
 
     @property
+    def asked(self) -> Path:
+        """Which of the jobs that scripts ask for were taken in."""
+        return self.folder / "asked.json"
+
+    @property
     def archive(self) -> Path:
         return self.folder / "archive"
 
@@ -73,6 +78,10 @@ class Runtime:
 
     def output(self, job: str) -> Path:
         return self.jobs / f"{job}.out.txt"
+
+    def scratch(self, job: str) -> Path:
+        """The job's own folder for temporary files, while it runs; no other job of any loop has the same."""
+        return self.folder / "tmp" / job
 
     def shown(self, path: Path) -> str:
         """As it is written in results: relative to the workspace where it is inside, else absolute."""

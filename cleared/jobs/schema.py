@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from cleared.errors import Place, WorkspaceError
 from cleared.workspace.files import read_stable, write_atomic
 
-Name = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "bridge"]
+Name = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "bridge", "asked"]
 FOLDER: Final = Path(__file__).parent / "schemas"
 MAX_BYTES: Final = 8 << 20
 

@@ -59,8 +59,13 @@ def runs_report(job: JobContext) -> str:
 def agent_run(job: JobContext) -> str:
     """As ``cleared agent run``. Raises ``JobFailed`` where the run did."""
     from cleared.app import run
+    from cleared.runs.attempt import Event
+    from cleared.triggers.enqueued import depth_after
 
-    result = run(_host(job), job.target)
+    host = _host(job)
+    # What the run emits or asks for is so much further along in a chain of runs that start one another.
+    depth = depth_after(host.root, job.by) if job.by.startswith("run:") else 0
+    result = run(host, job.target, event=Event(depth=depth))
     if result.error:
         raise JobFailed(f"{job.target} {result.status}: {result.error}")
     made = f", commit {result.commits[0][:10]}" if result.commits else ", nothing to commit"

@@ -40,6 +40,8 @@ class JobContext:
     """The workspace."""
     target: str
     """What it was asked for, empty where nothing was."""
+    by: str
+    """Who asked for it: ``person``, ``rotation``, ``run:<id>``."""
     usual: tuple[str, ...]
     """The paths that the configuration names for this kind."""
     _forbidden: Forbidden = field(repr=False)
@@ -70,7 +72,7 @@ class JobContext:
 def main(spec: Mapping[str, Any]) -> NoReturn:
     """Be the job that ``spec`` describes."""
     root = Path(spec["root"])
-    job = JobContext(root, spec["target"], tuple(spec["usual"]), Forbidden(root, tuple(spec["forbidden"])))
+    job = JobContext(root, spec["target"], spec["by"], tuple(spec["usual"]), Forbidden(root, tuple(spec["forbidden"])))
     code = 1
     try:
         summary = function(spec["function"])(job)
@@ -94,10 +96,10 @@ def function(reference: str) -> Callable[[Any], Any]:
     return found
 
 
-def command(function: str, forbidden: Forbidden, target: str, usual: list[str]) -> list[str]:
+def command(function: str, forbidden: Forbidden, target: str, by: str, usual: list[str]) -> list[str]:
     """How to start such a process."""
     spec = {
-        "function": function, "root": str(forbidden.root), "target": target, "usual": usual,
+        "function": function, "root": str(forbidden.root), "target": target, "by": by, "usual": usual,
         "forbidden": list(forbidden.patterns), "path": module_path(forbidden.root),
     }  # fmt: skip
     return [sys.executable, "-I", "-c", START, json.dumps(spec)]

@@ -106,6 +106,7 @@ class Machine:
             self.state["cursor"] = cursor
             self.save(twice=True)  # the messages are gone then: a backup without them would have lost them
             self.step("taken in")
+            self.requests.taken(asked)
             for path in done:
                 inbox.remove(path)
         return bool(done or asked)
@@ -127,6 +128,12 @@ class Machine:
 
     def _take_asked(self, job: Asked) -> None:
         """A script's job; it was checked when it was asked for, and is again: the settings may be others now."""
+        most = self.config.triggers.max_depth
+        if job.depth > most:
+            text = f"{job.kind} {job.target}, asked for by {job.by}, is not run: the chain that leads to it is too long"
+            state.note(self.state, f"{text} (triggers.max_depth: {most})", self.clock)
+            self.log(text)
+            return
         try:
             kind, target = self._wanted(job.kind, job.target)
         except PolicyError as error:
@@ -291,7 +298,8 @@ class Machine:
                 self.save()
                 return
         if self.sealer.holds(running):
-            processes.end_all(running["job_id"], processes.session_of(running["pid"], running["pid_started"]))
+            session = processes.session_of(running["pid"], running["pid_started"])
+            processes.end_all(self.runtime.scratch(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])
         now = self.clock.now()
         result: Result = {

@@ -87,7 +87,7 @@ def already(knobs: Knobs, pid: int, since: str) -> BusyError:
 
 def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
     """The loop of a runtime directory, for whoever is ``alone`` there."""
-    asked = Requests(host) if knobs.own else Nobody(host)
+    asked = (Requests if knobs.own else Nobody)(host, knobs.runtime)
     log = Log(knobs.runtime.log, host.clock, say)
     return Machine(knobs, host.config, host.clock, redactor(host), log, asked, host.step)
 

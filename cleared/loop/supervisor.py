@@ -155,7 +155,7 @@ class _Watch:
         named = [work.target] if work.target and work.kind.target == "path" else self._usual()
         reads = [*places(forbidden, work.kind.reads), *places(forbidden, named)]
         writes = writable(forbidden, work.kind, work.knobs.runtime)
-        scratch = work.knobs.runtime.folder / "tmp" / job
+        scratch = work.knobs.runtime.scratch(job)
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             return self._watch(self._argv(forbidden), reads, [*writes, scratch], scratch, forbidden, output)
@@ -171,7 +171,7 @@ class _Watch:
     def _argv(self, forbidden: Forbidden) -> list[str]:
         work = self._work
         if work.kind.function:
-            return child.command(work.kind.function, forbidden, work.target, self._usual())
+            return child.command(work.kind.function, forbidden, work.target, work.item["by"], self._usual())
         program = shutil.which(work.kind.command[0], path=_PATH)
         if program is None:
             raise WorkspaceError(f"the program {work.kind.command[0]} is not installed")
@@ -243,7 +243,8 @@ class _Watch:
             except ChildProcessError:
                 return
             if pid == 0:
-                processes.end_all(self._work.item["job_id"], os.getpid(), group=group)
+                scratch = self._work.knobs.runtime.scratch(self._work.item["job_id"])
+                processes.end_all(scratch, os.getpid(), group=group)
                 time.sleep(0.005)
 
     def _judge(self, code: int, why: str, output: Output) -> _Ended:
@@ -265,7 +266,7 @@ def environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
     """All that a job's process gets: an allow-list. ``own``: of this package, which looks up whom the user trusts."""
     found = {
         "PATH": _PATH, "HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
-        "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", JOB: job,
+        "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", JOB: job, processes.FOLDER: str(scratch),
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
     }  # fmt: skip
