@@ -37,7 +37,7 @@ def kind(name, between="", **more):
                 writes=("ran",), **more)
 
 note = kind("note", rotates=False)
-slow = kind("slow", "sleep 0.3;", rotates=False)
+slow = kind("slow", "sleep 0.2;", rotates=False)
 broken = kind("broken", 'echo "e $CLEARED_JOB" >>{RAN}; exit 1;', rotates=False)
 noop = Kind("noop", "Does nothing.", command=("true",), default_target="nothing", reads=("ran",))
 turn_a, turn_b, turn_c = kind("turn_a"), kind("turn_b"), kind("turn_c")
@@ -202,9 +202,9 @@ class Life:
 
     def drain(self, loops: Loops) -> None:
         """Start the loop again until nothing waits and nothing runs."""
-        end, cycles = time.monotonic() + SECONDS, 5
+        end, cycles = time.monotonic() + SECONDS, 3
         while cycles:
-            loops.run(self, max_cycles=cycles, sleep_seconds=0.05)
+            loops.run(self, max_cycles=cycles, sleep_seconds=0.02)
             cycles = min(50, self.left())
             assert not cycles or time.monotonic() < end, self.state()
 
@@ -276,7 +276,7 @@ class Life:
 
     def _check_result(self, result: dict[str, Any], marks: set[str]) -> None:
         job, how = result["job_id"], result["status"]
-        if result["kind"] == "noop":
+        if result["kind"] not in NAMES or result["kind"] == "noop":
             return
         wanted = "failed" if result["kind"] == "broken" else "succeeded"
         if job in self.shot:

@@ -17,8 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cleared.gate.surface import JOB
-
+FOLDER: Final = "CLEARED_JOB_FOLDER"
+"""Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
+LOOP: Final = "CLEARED_LOOP"
+"""In the environment of every job: the runtime directory of its loop."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
 """Fields of ``/proc/<pid>/stat`` after the name (proc(5): 3, 4, 6 and 22)."""
@@ -62,15 +64,18 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def of_job(job: str, session: int) -> list[int]:
-    """The live processes of a job: those of its session, and those that were given its name, wherever they went."""
-    marker = f"{JOB}={job}".encode()
+def of_job(scratch: Path, session: int) -> list[int]:
+    """The live processes of a job: those of its session, and those that were given its folder, wherever they went.
+
+    Ids are not enough: a loop in another directory may have a job of the same.
+    """
+    marker = os.fsencode(f"{FOLDER}={scratch}")
     found = []
     for pid in _all():
         fields = _stat(pid)
         if fields is None or fields[_STATE] in "ZX":
             continue
-        if int(fields[_SESSION]) == session or marker in _environment(pid).split(b"\0"):
+        if int(fields[_SESSION]) == session or markers <= set(_environment(pid).split(b"\0")):
             found.append(pid)
     return [pid for pid in found if pid not in (os.getpid(), session)]
 
@@ -81,13 +86,13 @@ def orphans() -> list[int]:
     return [pid for pid in _all() if (stat := _stat(pid)) and stat[_PARENT] == mine and stat[_STATE] not in "ZX"]
 
 
-def end_all(job: str, session: int, *, group: int | None = None) -> None:
+def end_all(scratch: Path, session: int, *, group: int | None = None) -> None:
     """End every process of a job but the one that watches over it; those that come meanwhile too."""
     if group is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
     for _ in range(20):
-        left = of_job(job, session)
+        left = of_job(scratch, session)
         if session == os.getpid():
             left += [pid for pid in orphans() if pid not in left]
         if not left:

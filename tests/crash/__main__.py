@@ -1,4 +1,7 @@
-"""``python -m tests.crash --kills 1000``: the campaign of kills at random times, as long as you like."""
+"""``python -m tests.crash --kills 1000``: the campaign of kills at random times, as long as you like.
+
+With ``--loop`` it is the loop of jobs that is killed.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import crash_loop
 from crash_books import make_template
 from crash_random import part
 
@@ -22,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--loop", action="store_true", help="kill the loop of jobs")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     args = parser.parse_args()
     for name in list(os.environ):
@@ -29,12 +35,15 @@ def main() -> None:
             del os.environ[name]
     folder = Path(tempfile.mkdtemp(prefix="crash-"))
     os.environ["HOME"] = str(folder)
-    template = make_template(folder / "template")
     began = time.monotonic()
     share = -(-args.kills // args.processes)
-    jobs = [(template, folder / f"part{i}", args.seed + i, share) for i in range(args.processes)]
     print(f"seed {args.seed}: {args.kills} kills in {args.processes} processes, in {folder}", flush=True)
     with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
+        if args.loop:
+            _loops(folder, args, share, pool, began)
+            return
+        template = make_template(folder / "template")
+        jobs = [(template, folder / f"part{i}", args.seed + i, share) for i in range(args.processes)]
         parts = list(pool.map(part, jobs))
     kills, whole, nothing, repaired = (
         sum(getattr(told, name) for told in parts) for name in ("kills", "whole", "nothing", "repaired")
@@ -42,6 +51,18 @@ def main() -> None:
     print(
         f"{kills} kills in {time.monotonic() - began:.0f} s: {whole} commands were found done, {nothing} not begun; "
         f"{repaired} were repaired; no entry lost or twice"
+    )
+
+
+def _loops(folder: Path, args: argparse.Namespace, share: int, pool: ProcessPoolExecutor, began: float) -> None:
+    os.environ["CLEARED_HOME"] = str(folder / "cleared-home")
+    parts = list(pool.map(crash_loop.part, [(folder / f"p{i}", args.seed + i, share) for i in range(args.processes)]))
+    kills, loops, supervisors, ended, jobs = (
+        sum(getattr(told, name) for told in parts) for name in ("kills", "loops", "supervisors", "ended", "jobs")
+    )
+    print(
+        f"{kills} times in {time.monotonic() - began:.0f} s: {loops} loops and {supervisors} supervisors were killed, "
+        f"{ended} loops told to end; {jobs} jobs, none lost or run twice"
     )
 
 

@@ -9,7 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from looped import Life, Loops
+from harness import here
+from looped import Life, Loops, plugged_in, prepare
 
 ROUND = 6
 """Kills between two times at which all is done and looked at."""
@@ -65,6 +66,16 @@ def campaign(start: Path, work: Path, loops: Loops, kills: int, seed: int) -> To
     return told
 
 
+def part(job: tuple[Path, int, int]) -> Told:
+    """One process's share of a campaign: working folder, seed, kills."""
+    folder, seed, kills = job
+    folder.mkdir()
+    with plugged_in(folder / "plugin"), Loops() as loops:
+        done = here("init", str(folder / "books"), "--name", "Acme")
+        assert done.code == 0, done
+        return campaign(prepare(folder / "books"), folder, loops, kills, seed)
+
+
 def _once(life: Life, loops: Loops, draw: random.Random, told: Told) -> None:
     """One loop, from its start to its end."""
     loops.begin(life, max_cycles=10_000, auto_rotate=True, sleep_seconds=0.0)
@@ -77,9 +88,9 @@ def _once(life: Life, loops: Loops, draw: random.Random, told: Told) -> None:
         elif draw.random() < 0.5:
             life.enqueue(draw.choice(_KINDS))
     how = draw.random()
-    if how < 0.3:
+    if how < 0.45:
         told.supervisors += life.kill_supervisor()
-    if how < 0.15:
+    if how < 0.25:
         time.sleep(draw.uniform(0.0, 0.02))
     if how < 0.85:
         loops.signal(life, signal.SIGKILL)

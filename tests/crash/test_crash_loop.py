@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from crash_loop import calm, campaign, scene
+from crash_service import Hand
 from looped import STEPS, Loops, eventually, plugged_in, prepare
 
 from cleared.jobs import state
@@ -46,25 +47,29 @@ def points(start: Path, loops: Loops, tmp_path_factory: pytest.TempPathFactory) 
     return calm(start, tmp_path_factory.mktemp("calm") / "books", loops)
 
 
-def chosen(points: list[str]) -> list[tuple[str, int]]:
-    """Steps and their times: all, or the first and one in the middle of each."""
-    found = []
+def chosen(points: list[str], seed: int) -> list[tuple[str, int]]:
+    """Steps and their times: all, or one of each kind at random."""
+    found, draw = [], random.Random(seed)
     for name in STEPS:
         times = points.count(name)
         assert times, f"it never comes by {name!r}"
-        found += [(name, nth) for nth in (range(1, times + 1) if EVERY else sorted({1, (times + 1) // 2}))]
+        found += [(name, nth) for nth in (range(1, times + 1) if EVERY else [draw.randint(1, times)])]
     return found
 
 
-def test_killed_at_each_step(start: Path, points: list[str], loops: Loops, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_each_step(start: Path, points: list[str], loops: Loops, tmp_path: Path, seed: int) -> None:
     """Rows E6, E26, E27: with jobs that come meanwhile, a slow one among them, and rotation on."""
-    for name, nth in chosen(points):
+    for name, nth in chosen(points, seed):
         life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
-        assert loops.killed_at(life, name, nth, **FLAGS)
-        life.enqueue("note", 2)
-        life.drain(loops)
-        life.check()
-        assert len(life.results()) >= len(life.ids)
+        try:
+            assert loops.killed_at(life, name, nth, **FLAGS)
+            life.enqueue("note", 2)
+            life.drain(loops)
+            life.check()
+        except BaseException as error:
+            error.add_note(f"killed at {name} {nth}: look at {life.root}")
+            raise
 
 
 FLAGS = {"max_cycles": 8, "auto_rotate": True, "sleep_seconds": 0.0}
@@ -109,12 +114,28 @@ def test_a_job_whose_supervisor_was_killed_is_ended_and_told(
     assert loops.ended() == (-signal.SIGKILL if both else 0)
     after = life.enqueue("note")
     life.drain(loops)
-    time.sleep(0.35)
+    time.sleep(0.25)
     life.check()
     assert [(row["job_id"], row["status"]) for row in life.state()["jobs"]] == [
         (job, "failed_or_no_result"), (after, "succeeded")
     ]  # fmt: skip
     assert ("e", job) not in life.marks(), "it was ended"
+
+
+def test_what_a_dead_job_leaves_is_told_from_a_job_of_the_same_id(start: Path, loops: Loops, tmp_path: Path) -> None:
+    """Row E32: what ends the one leaves the other alone, in whichever directory it runs."""
+    lives = [scene(start, tmp_path / name, loops, fast=0, slow=0) for name in ("one", "two")]
+    for life in lives:
+        life.host.clock = Hand("2025-02-10T06:00:00+00:00")
+        job = life.enqueue("slow")
+        assert loops.killed_at(life, "told to go", **FLAGS)
+    assert lives[0].ids == lives[1].ids
+    eventually(lambda: all(life.marks() == [("b", job)] for life in lives))
+    assert lives[0].kill_supervisor()
+    for life in lives:
+        life.drain(loops)
+        life.check()
+    assert [life.results()[job]["status"] for life in lives] == ["failed_or_no_result", "succeeded"]
 
 
 def test_told_to_end_it_ends_after_the_job_that_is_on(start: Path, loops: Loops, tmp_path: Path) -> None:
@@ -137,7 +158,7 @@ def test_a_state_that_goes_back_by_one_step(
 ) -> None:
     """Row E29, at each transition: nothing is lost, nothing is run twice."""
     draw = random.Random(3)
-    for name, nth in chosen(points):
+    for name, nth in chosen(points, len(how)):
         life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
         assert loops.killed_at(life, name, nth, **FLAGS)
         if how == "the backup":
