@@ -19,8 +19,6 @@ from typing import Final
 
 FOLDER: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
-LOOP: Final = "CLEARED_LOOP"
-"""In the environment of every job: the runtime directory of its loop."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
 """Fields of ``/proc/<pid>/stat`` after the name (proc(5): 3, 4, 6 and 22)."""
@@ -75,7 +73,7 @@ def of_job(scratch: Path, session: int) -> list[int]:
         fields = _stat(pid)
         if fields is None or fields[_STATE] in "ZX":
             continue
-        if int(fields[_SESSION]) == session or markers <= set(_environment(pid).split(b"\0")):
+        if int(fields[_SESSION]) == session or marker in _environment(pid).split(b"\0"):
             found.append(pid)
     return [pid for pid in found if pid not in (os.getpid(), session)]
 
