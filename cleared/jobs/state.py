@@ -86,7 +86,7 @@ def save(runtime: Runtime, state: State, clock: Clock, *, twice: bool = False, f
         staged.replace(runtime.backup)
     schema.write("state", runtime.state, state, fsync=fsync)
     if twice:
-        schema.write("state", runtime.backup, state, fsync=True)
+        schema.write("state", runtime.backup, state)
 
 
 def note(state: State, text: str, clock: Clock) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -47,9 +48,7 @@ def fence(
     filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
     if not abi or filter is None:
         return None
-    system = (*_SYSTEM, "/proc") if trust else (*_SYSTEM, *_MACHINE)
-    rules = [landlock.to_read(Path(p)) for p in system if Path(p).exists()]
-    rules += [landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()]
+    rules = [*_system(abi, trust)]
     if path:
         rules += _python(path)
     if trust:
@@ -80,6 +79,14 @@ def start(wanted: Restrictions | None, confine: Literal["best", "require", "off"
             remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
         ) from None
     return "landlock+seccomp"
+
+
+@cache
+def _system(abi: int, trust: bool) -> tuple[tuple[Path, int], ...]:
+    """What any program needs."""
+    names = (*_SYSTEM, "/proc") if trust else (*_SYSTEM, *_MACHINE)
+    files = [landlock.to_read(Path(p)) for p in names if Path(p).exists()]
+    return (*files, *(landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()))
 
 
 def _python(path: Sequence[str]) -> list[tuple[Path, int]]:

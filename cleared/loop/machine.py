@@ -7,7 +7,6 @@ the process is told to go, and its first act is to make the job's output file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,10 +27,13 @@ from cleared.loop import processes, retention, wakeup
 from cleared.loop.asked import Requests
 from cleared.loop.child import NO_INPUT
 from cleared.loop.knobs import Knobs
-from cleared.loop.supervisor import Work, fork
+from cleared.loop.standby import Standby
+from cleared.loop.supervisor import Work
 from cleared.triggers.enqueued import Asked
 
 ROTATION: Final = "rotation"
+_AT_ONCE: Final = 0.05
+"""Seconds: a job that ends as soon is not shown as running."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class Machine:
     state: State = field(init=False)
     sealer: Sealer = field(init=False)
     flag: wakeup.Flag = field(init=False)
+    standby: Standby | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.runtime.make()
@@ -144,8 +147,9 @@ class Machine:
 
     # --- a cycle -----------------------------------------------------------------------------------------------
 
-    def cycle(self, wait: Callable[[Running], None]) -> bool:
-        """One turn; whether a job was run. ``wait`` returns when the running job's process has ended."""
+    def cycle(self, wait: Callable[[Running, int], None]) -> bool:
+        """One turn; whether a job was run. ``wait`` is given a descriptor that is readable then, and returns when
+        the job has ended."""
         self.state["cycles"] += 1
         self.take_in()
         self.collect()
@@ -176,9 +180,8 @@ class Machine:
         item = inbox.reserve(self.runtime, kind, target, ROTATION, self.clock)
         self.state["queue"].append(inbox.sealed(item, self.sealer))
         self.state["rotation"] = {"next": turn[(at + 1) % len(turn)], "turns": self.state["rotation"]["turns"] + 1}
-        self.save()
 
-    def _run_next(self, wait: Callable[[Running], None]) -> None:
+    def _run_next(self, wait: Callable[[Running, int], None]) -> None:
         job = self.state["queue"].pop(0)
         kind = self._may_run(job)
         if kind is None:
@@ -188,26 +191,36 @@ class Machine:
             "job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
             "enqueued_at": job["enqueued_at"],
         }  # fmt: skip
-        pid, go = fork(Work(item, kind, self.knobs, self.config, self.clock, self.redactor))
-        try:
-            self.step("forked")
-            running = self._put_down(kind, item, pid)
-            self.step("running")
-            with suppress(BrokenPipeError):  # somebody has killed it: then there will be no result
-                os.write(go, b"!")
-        finally:
-            os.close(go)
+        standby = self._standby_process()
+        self.step("forked")
+        running = self._put_down(kind, item, standby)
+        self.step("running")
+        standby.do(Work(item, kind, self.knobs, self.config, self.clock, self.redactor))
         self.step("told to go")
-        self.export()
-        wait(running)
-        with suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+        if not standby.ends_within(_AT_ONCE):
+            self.export()
+        wait(running, standby.fileno())
+        standby.ended()
         self.step("ended")
         self.collect(told=True)
 
-    def _put_down(self, kind: Kind, item: Item, pid: int) -> Running:
+    def _standby_process(self) -> Standby:
+        """The one there is; another where it has died."""
+        if self.standby is not None and not self.standby.alive:
+            self.close()
+        if self.standby is None:
+            self.standby = Standby()
+        return self.standby
+
+    def close(self) -> None:
+        """Let go of what is held. A job that is on goes on."""
+        standby, self.standby = self.standby, None
+        if standby is not None:
+            standby.close()
+
+    def _put_down(self, kind: Kind, item: Item, standby: Standby) -> Running:
         now = iso(self.clock.now())
-        since = processes.started(pid) or ""
+        pid, since = standby.pid, standby.since
         running: Running = {**item, "started_at": now, "pid": pid, "pid_started": since, "seal": ""}
         running["seal"] = self.sealer.seal(running)
         manifest = inbox.manifest(self.runtime, kind, item)
@@ -215,7 +228,7 @@ class Machine:
         schema.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
         self.state["running"] = running
         self.state["status"] = "running"
-        self.save()
+        self.save(twice=item["by"] == ROTATION)  # no state before this one knows of such a job
         return running
 
     def _may_run(self, job: Queued) -> Kind | None:

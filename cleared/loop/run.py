@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -173,27 +172,16 @@ class _Loop:
         self.told += 1
         self._bell.ring()
 
-    def _wait(self, running: Running) -> None:
-        """Until the job's process has ended; what comes meanwhile is taken in."""
+    def _wait(self, running: Running, ended: int) -> None:
+        """Until the job has ended; what comes meanwhile is taken in."""
         sent = False
-        exited = os.pidfd_open(running["pid"]) if sys.platform == "linux" else None
-        try:
-            while True:
-                if self.told > 1 and not sent:
-                    sent = self.broken_off = True
-                    with suppress(ProcessLookupError):
-                        os.kill(running["pid"], signal.SIGTERM)
-                if exited is None:
-                    if os.waitid(os.P_PID, running["pid"], os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                        return
-                    self._bell.wait(0.05)
-                elif self._bell.wait(LOOK, exited):
-                    return
-                if self._bell.rung() and self.machine.take_in():
-                    self.machine.export()
-        finally:
-            if exited is not None:
-                os.close(exited)
+        while not self._bell.wait(LOOK, ended):
+            if self.told > 1 and not sent:
+                sent = self.broken_off = True
+                with suppress(ProcessLookupError):
+                    os.kill(running["pid"], signal.SIGTERM)
+            if self._bell.rung() and self.machine.take_in():
+                self.machine.export()
 
     def _sleep(self, endless: bool) -> None:
         machine = self.machine

@@ -1,7 +1,6 @@
-"""The process that watches over one job: a fork of the loop, alone in a session of its own, that outlives it.
+"""Watching over a job: start it, take its output, stop it at its limits with all that it has started, write the result.
 
-It starts the job, takes its output, stops it at its limits with all that it has started, and writes the result. A
-loop that is killed meanwhile finds the result when it is started again.
+In a process of its own (``standby``).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from cleared.approvals.keys import home
@@ -42,6 +40,7 @@ _PASSED_ON: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
 _SLICE: Final = 0.25
 """Seconds after which it is looked whether somebody wants the job to end."""
 _MOST_SUMMARY: Final = 500
+_ATTEMPTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,50 +67,22 @@ class _Ended:
     exit_code: int | None
 
 
-def fork(work: Work) -> tuple[int, int]:
-    """The number of a process that does the job as soon as a byte is written to the descriptor, and that descriptor.
+class Watch:
+    """Does one job after the other. Set ``told`` to have the one that is on ended."""
 
-    Closed without a byte, also by the death of this process, it ends with nothing done.
-    """
-    waits, go = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(waits)
-        return pid, go
-    try:
-        _detach(keep=waits)
-        if os.read(waits, 1):
-            _Watch(work).run()
-    except BaseException:  # noqa: BLE001  (nothing above may go on in a copy of the loop)
-        os._exit(70)
-    os._exit(0)
+    def __init__(self) -> None:
+        self.told = False
+
+    def do(self, work: Work) -> None:
+        """Do the job, and write its result. Raises ``WorkspaceError`` where that cannot be written."""
+        _Doing(work, self).run()
 
 
-def _detach(keep: int) -> None:
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.set_wakeup_fd(-1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    # The loop's lock is one of them: it must be free when the loop is gone.
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 1 << 16)
-    processes.adopt_orphans()
-
-
-class _Watch:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._told = False
-        signal.signal(signal.SIGTERM, self._tell)
-
-    def _tell(self, number: int, frame: FrameType | None) -> None:
-        self._told = True
+class _Doing:
+    def __init__(self, work: Work, watch: Watch) -> None:
+        self._work, self._watching = work, watch
 
     def run(self) -> None:
-        """Do the job, and write its result."""
         work, runtime = self._work, self._work.knobs.runtime
         job = work.item["job_id"]
         began, at = work.clock.now(), work.clock.monotonic()
@@ -134,11 +105,13 @@ class _Watch:
             "manifest_path": runtime.shown(runtime.manifest(job)), "output_path": runtime.shown(runtime.output(job)),
             "summary": summary, "wakeup_written": False,
         }  # fmt: skip
-        for _ in range(20):  # a full disk may have room again; else the loop finds that there is no result
+        for attempt in range(_ATTEMPTS):  # a full disk may have room again; else the loop finds no result
             try:
                 schema.write("result", runtime.result(job), result)
                 return
             except WorkspaceError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
                 time.sleep(0.5)
 
     def _in_loop(self) -> _Ended:
@@ -149,13 +122,12 @@ class _Watch:
         return _Ended("succeeded" if succeeded else "failed", summary, 0 if succeeded else 1)
 
     def _process(self, output: Output) -> _Ended:
-        work, job = self._work, self._work.item["job_id"]
-        root = work.knobs.runtime.root
-        forbidden = Forbidden(root, work.config.loop.forbidden_paths)
+        work = self._work
+        forbidden = Forbidden(work.knobs.runtime.root, work.config.loop.forbidden_paths)
         named = [work.target] if work.target and work.kind.target == "path" else self._usual()
         reads = [*places(forbidden, work.kind.reads), *places(forbidden, named)]
         writes = writable(forbidden, work.kind, work.knobs.runtime)
-        scratch = work.knobs.runtime.scratch(job)
+        scratch = work.knobs.runtime.scratch(work.item["job_id"])
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             return self._watch(self._argv(forbidden), reads, [*writes, scratch], scratch, forbidden, output)
@@ -215,8 +187,12 @@ class _Watch:
             watched.append(exited)
         while process.poll() is None:
             now = self._work.clock.monotonic()
-            if not why and (self._told or now >= end):
-                why = "stopped by a person" if self._told else f"stopped at its limit of {self._work.kind.timeout:g} s"
+            if not why and (self._watching.told or now >= end):
+                why = (
+                    "stopped by a person"
+                    if self._watching.told
+                    else f"stopped at its limit of {self._work.kind.timeout:g} s"
+                )
                 kill_at = now + GRACE
                 _signal(process.pid, signal.SIGTERM)
             if kill_at is not None and now >= kill_at:

@@ -83,7 +83,7 @@ def landlock_abi() -> int:
     """Which Landlock this kernel has; 0: none."""
     if sys.platform != "linux":
         return 0
-    return max(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY), 0)
+    return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY)), 0)
 
 
 def restrict_thread(wanted: Restrictions) -> None:
