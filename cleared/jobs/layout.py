@@ -111,14 +111,16 @@ def runtime(root: Path, config: Config, folder: str | Path | None = None, logs: 
     """
     base = root.resolve()
     chosen = Path(os.path.realpath(base / (folder or config.loop.runtime_dir)))
-    if chosen == base or base.is_relative_to(chosen) or _top(base, chosen) in _OWN:
-        raise PolicyError(
-            f"{chosen} is no place for the loop's files: it is, or holds, what the workspace keeps there",
-            place=Place(field="runtime_dir"),
-            remedy="Name a folder of its own, such as .cleared/loop, or one outside of the workspace.",
-        )
-    log_folder = logs or config.loop.log_dir
-    return Runtime(base, chosen, Path(os.path.realpath(base / log_folder)) if log_folder else chosen / "logs")
+    named = logs or config.loop.log_dir
+    log_folder = Path(os.path.realpath(base / named)) if named else chosen / "logs"
+    for place, field in ((chosen, "runtime_dir"), (log_folder, "log_dir")):
+        if place == base or (place is chosen and base.is_relative_to(place)) or _top(base, place) in _OWN:
+            raise PolicyError(
+                f"{place} is no place for the loop's files: it is, or holds, what the workspace keeps there",
+                place=Place(field=field),
+                remedy="Name a folder of its own, such as .cleared/loop, or one outside of the workspace.",
+            )
+    return Runtime(base, chosen, log_folder)
 
 
 def own_runtime(root: Path, config: Config) -> Runtime:

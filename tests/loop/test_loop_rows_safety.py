@@ -349,7 +349,7 @@ def test_e21_no_env_file_is_read_and_nothing_is_inherited(probed: Loop) -> None:
     names = {line.split("=")[0] for line in text.splitlines()}
     assert names <= {
         "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "CLEARED_JOB",
-        "CLEARED_LOOP", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT",
+        "CLEARED_JOB_FOLDER", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT",
     }, names  # fmt: skip
     assert "/evil" not in text
 
