@@ -257,10 +257,12 @@ class Machine:
         self.collect()
 
     def collect(self, *, told: bool = False) -> None:
-        """Take in the result of the job that was running, if it has ended. ``told``: this very loop told it to go."""
+        """Take in the result of the job that was running, if it has ended. ``told``: this very loop told it to go, and
+        knows that it has."""
         running = self.state["running"]
         if running is not None:
-            lives = processes.alive(running["pid"], running["pid_started"])  # asked first: its last act is the result
+            # Asked first: its last act is the result.
+            lives = not told and processes.alive(running["pid"], running["pid_started"])
             result = self._result(running["job_id"])
             if result is not None:
                 self._finish(running, result)
