@@ -22,6 +22,7 @@ def pages() -> dict[str, str]:
         "config.md": config(),
         "errors.md": errors(),
         "rules.md": rules(),
+        "jobs.md": jobs(),
     }
 
 
@@ -65,7 +66,7 @@ def _exit_codes() -> list[str]:
         ExitCode.USAGE: "the command was called wrongly",
         ExitCode.REFUSED: "refused by policy: not allowed, or not now",
         ExitCode.UNUSABLE: "the workspace cannot be used as it is",
-        ExitCode.BUSY: "another command is writing, and did not end in time",
+        ExitCode.BUSY: "another command is writing and did not end in time, or another program has what it takes",
         ExitCode.INTERRUPTED: "Ctrl-C; nothing was changed",
     }
     return ["| code | meaning |", "|---|---|", *(f"| {int(code)} | {meaning[code]} |" for code in ExitCode)]
@@ -184,6 +185,13 @@ def config() -> str:
         doc = " · ".join(filter(None, ("**policy**" if info.policy else "", said)))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
+
+
+def jobs() -> str:
+    """Kinds of jobs, and the files of a loop."""
+    from docs.jobs_page import jobs as page
+
+    return page(NOTE)
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cleared.sandbox import header, lint, source, values  # noqa: E402
 from docs import generate  # noqa: E402
 
 
-@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md"])
+@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md", "jobs.md"])
 def test_page_is_what_the_code_says(name: str) -> None:
     found = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert found == generate.pages()[name], f"docs/reference/{name} is stale: python -m docs.generate"
@@ -53,3 +53,15 @@ def test_every_primitive_and_command_is_on_its_page() -> None:
     for name in registry():
         assert f"### `{name}`" in generate.primitives()
     assert "## cleared agent run" in generate.cli()
+
+
+def test_every_kind_of_job_and_every_field_of_a_loops_files_is_on_its_page() -> None:
+    from cleared.jobs import schema
+    from cleared.jobs.kinds import BUILT_IN
+
+    page = generate.jobs()
+    for kind in BUILT_IN.values():
+        assert f"| `{kind.name}` | {kind.about} |" in page
+    for name in ("result", "tree", "state", "manifest"):
+        for field in schema.text(name)["required"]:  # type: ignore[arg-type]
+            assert f"| `{field}` |" in page
