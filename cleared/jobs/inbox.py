@@ -149,12 +149,12 @@ def _make_new(path: Path, data: bytes) -> bool:
     staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
         staged.write_bytes(data)
-        try:
-            os.link(staged, path)
-        except FileExistsError:
-            return False
-        finally:
-            staged.unlink(missing_ok=True)
+        os.link(staged, path)
+    except FileExistsError:
+        return False
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
+    finally:
+        with suppress(OSError):
+            staged.unlink()
     return True

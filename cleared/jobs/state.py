@@ -84,6 +84,7 @@ def save(runtime: Runtime, state: State, clock: Clock, *, twice: bool = False, f
     with suppress(FileNotFoundError, FileExistsError):
         os.link(runtime.state, staged)
         staged.replace(runtime.backup)
+        staged.unlink(missing_ok=True)  # after a write that failed both are one file, and then nothing is renamed
     schema.write("state", runtime.state, state, fsync=fsync)
     if twice:
         schema.write("state", runtime.backup, state)

@@ -121,7 +121,8 @@ class Machine:
             self._safety_stop(stop["kind"], stop["target"], stop["by"], stop["reason"])
         elif message["what"] in ("pause", "resume"):
             self.state["paused"] = message["what"] == "pause"
-            self.state["status"] = "paused" if self.state["paused"] else "idle"
+            if self.state["running"] is None:
+                self.state["status"] = "paused" if self.state["paused"] else "idle"
             self.log("paused" if self.state["paused"] else "resumed")
         elif job is not None and job["job_id"] not in known and not self._ended(job["job_id"]):
             running = self.state["running"]
