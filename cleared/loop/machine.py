@@ -224,12 +224,12 @@ class Machine:
         pid, since = standby.pid, standby.since
         running: Running = {**item, "started_at": now, "pid": pid, "pid_started": since, "seal": ""}
         running["seal"] = self.sealer.seal(running)
-        manifest = inbox.manifest(self.runtime, kind, item)
-        manifest |= {"status": "started", "started_at": now, "pid": pid, "pid_started": since}
-        schema.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
         self.state["running"] = running
         self.state["status"] = "running"
         self.save(twice=item["by"] == ROTATION)  # no state before this one knows of such a job
+        manifest = inbox.manifest(self.runtime, kind, item)
+        manifest |= {"status": "started", "started_at": now, "pid": pid, "pid_started": since}
+        schema.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
         return running
 
     def _may_run(self, job: Queued) -> Kind | None:
