@@ -140,7 +140,13 @@ class Life:
     ids: list[str] = field(default_factory=list)
     """Those that ``enqueue`` has returned."""
     shot: set[str] = field(default_factory=set)
-    """Those whose supervisor was killed."""
+    """Those that need not have a result of their own."""
+    killed: set[tuple[int, str]] = field(default_factory=set)
+    """Processes that watched over jobs, one after the other, until they were killed."""
+    dropped: set[str] = field(default_factory=set)
+    """Those that need not be run any more: archived with a state, or altered."""
+    before: set[str] = field(default_factory=set)
+    """Those whose results are of a state that is archived."""
 
     def __post_init__(self) -> None:
         from cleared.app import open_workspace
@@ -197,7 +203,7 @@ class Life:
             return False
         finally:
             os.close(at)
-        self.shot.add(running["job_id"])
+        self.killed.add((running["pid"], running["pid_started"]))
         return True
 
     def drain(self, loops: Loops) -> None:
@@ -238,6 +244,11 @@ class Life:
         for path, name in files(self):
             schema.read(name, path)
 
+    def was_shot(self, job: str) -> bool:
+        """Whether it may have died with the process that watched over it."""
+        manifest = json.loads(self.runtime.manifest(job).read_bytes())
+        return job in self.shot or (manifest["pid"], manifest["pid_started"]) in self.killed
+
     def check_marks(self) -> None:
         """Nothing is run twice, and nothing beside another."""
         marks = self.marks()
@@ -245,7 +256,7 @@ class Life:
         assert twice == [], twice
         for (what, job), (then, other) in pairwise(marks):
             if what == "b":
-                assert job in self.shot or (then, other) == ("e", job), f"{other} ran beside {job}"
+                assert (then, other) == ("e", job) or self.was_shot(job), f"{other} ran beside {job}"
             else:
                 assert then == "b", (job, other)
 
@@ -256,19 +267,23 @@ class Life:
         state, results = self.state(), self.results()
         assert self.left() == 0, state
         assert len(set(self.ids)) == len(self.ids)
-        assert set(self.ids) <= set(results), f"lost: {set(self.ids) - set(results)}"
+        lost = set(self.ids) - self.dropped - set(results)
+        assert not lost, f"lost: {lost}"
         for job, result in results.items():
             assert result["job_id"] == job and self.runtime.manifest(job).exists(), result
             self._check_result(result, {what for what, name in self.marks() if name == job})
         assert {job for _, job in self.marks()} <= set(results)
         for path in self.runtime.jobs.glob("job_*.manifest.json"):
             assert json.loads(path.read_bytes())["status"] == "queued" or path.name.split(".")[0] in results, path
-        counts = Counter(r["status"] for r in results.values())
+        counts = Counter(r["status"] for job, r in results.items() if job not in self.before)
         assert state["counts"] == {s: counts[s] for s in ("succeeded", "failed", "failed_or_no_result")}, counts
         rows = {row["job_id"]: row for row in state["jobs"]}
-        assert len(rows) == len(state["jobs"]) == min(25, len(results))
+        assert len(rows) == len(state["jobs"]) == min(25, counts.total())
         for job, row in rows.items():
             assert {k: v for k, v in row.items() if k != "by"}.items() <= results[job].items(), (row, results[job])
+        failed = Counter(json.loads(self.runtime.manifest(job).read_bytes())["pid"] for job, result in results.items()
+                         if result["status"] == "failed_or_no_result")  # fmt: skip
+        assert all(times == 1 for times in failed.values()), "each that was killed has watched over one job then"
         tree = json.loads(self.runtime.tree.read_bytes())
         assert {k: tree["summary"][k] for k in state["counts"]} == state["counts"]
         assert stops is None or len(state["safety_stops"]) == stops, state["safety_stops"]
@@ -279,8 +294,8 @@ class Life:
         if result["kind"] not in NAMES or result["kind"] == "noop":
             return
         wanted = "failed" if result["kind"] == "broken" else "succeeded"
-        if job in self.shot:
-            assert how in (wanted, "failed_or_no_result"), result
+        if how == "failed_or_no_result":
+            assert self.was_shot(job), result
         elif result["summary"].startswith("stopped by a person"):
             assert how == "failed", result
             return
