@@ -129,5 +129,16 @@ def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
     """The real paths that a kind names, below the workspace. Raises ``PolicyError`` for one that is forbidden."""
     found = []
     for text in paths:
-        found.append(forbidden.root if text == "." else forbidden.resolve(text))
+        found += [forbidden.root, *_history(forbidden.root)] if text == "." else [forbidden.resolve(text)]
     return found
+
+
+def _history(root: Path) -> list[Path]:
+    """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
+    link = root / ".git"
+    if not link.is_file():
+        return []
+    folder = root / link.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
+    common = folder / "commondir"
+    shared = [folder / common.read_text(encoding="utf-8").strip()] if common.is_file() else []
+    return [place.resolve() for place in (folder, *shared)]
