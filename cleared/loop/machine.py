@@ -286,6 +286,7 @@ class Machine:
             if result is not None and self.sealer.holds(job):
                 self.state["queue"].remove(job)
                 self._finish({**started, "seal": ""}, result)
+                ended.add(job["job_id"])
             elif result is None and self.state["running"] is None and self.sealer.holds(job):
                 self.state["queue"].remove(job)
                 self.state["running"] = {**started, "seal": self.sealer.seal(started)}

@@ -166,7 +166,7 @@ class LoopMachine(RuleBasedStateMachine):
     def queue_again_what_was_queued_once(self, seed: int) -> None:
         """As it was sealed, whether it has ended or waits still."""
         state = self._state()
-        known = sorted(set(self.seen) - self.never)
+        known = sorted(set(self.seen) - self.never - self.life.before)
         if state is not None and known:
             state["queue"].append(self.seen[known[seed % len(known)]])
             self._put(state)
