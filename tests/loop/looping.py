@@ -132,6 +132,10 @@ class Loop:
     def tree(self) -> Any:
         return json.loads((self.folder / "ui_data/single_agent_tree.json").read_bytes())
 
+    def asleep(self) -> bool:
+        path = self.folder / "ui_data/single_agent_tree.json"
+        return path.exists() and self.tree()["summary"]["status"] == "sleeping"
+
     def jobs(self) -> list[str]:
         """Kinds of the jobs that have ended, oldest first."""
         return [row["kind"] for row in self.state()["jobs"]]
