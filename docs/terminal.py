@@ -43,8 +43,8 @@ _ID = re.compile(
 _SHAPES = (
     (re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\s+)\d+(?=\s)"), r"\1MS"),
     (re.compile(r"(duration_ms\W+)\d+"), r"\1MS"),
+    (re.compile(r"^(duration_sec\s+)\d+\.\d+$"), r"\1MS"),
     (re.compile(r"\s\d+\.\d\d$"), " MS"),
-    (re.compile(r"^(duration_sec\s+)\d+\.\d+$"), r"\1S"),
     (re.compile(r"process \d+"), "process N"),
     (re.compile(r"(?<=\s)[A-Za-z0-9+/]{16}(?=\s+\d{4}-\d\d-\d\d)"), "KEY"),
     (re.compile(r"\bin \d+\.\d+ s\b"), "in MS s"),
