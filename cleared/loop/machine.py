@@ -422,7 +422,7 @@ class Machine:
                 f"{self.state['running']['job_id']} is running still",
                 remedy="Wait until it has ended, or end it: cleared loop stop --now.",
             )
-        if not self.runtime.state.exists():
+        if not self.runtime.state.exists() and not self.runtime.backup.exists():
             return
         left = len(self.state["queue"])
         self.save()
