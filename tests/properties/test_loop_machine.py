@@ -284,6 +284,21 @@ def test_each_job_is_run_once_or_never(machine: type[LoopMachine]) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_beginning_anew_after_the_state_was_lost(machine: type[LoopMachine], how: str) -> None:
+    """Row E30: the backup is no reason to go on with what was there."""
+    m = machine()
+    m.begin()
+    m.run(2, True)
+    m.enqueue("note", 2)
+    m.corrupt_the_state(50, how)
+    m.begin_anew()
+    m.all_is_in_order()
+    m.run_once(True)
+    m.all_is_in_order()
+    m.teardown()
+
+
 def test_a_loop_that_is_told_to_end_twice_ends_its_job_too(machine: type[LoopMachine]) -> None:
     m = machine()
     m.begin()
