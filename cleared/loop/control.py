@@ -63,7 +63,7 @@ def start(host: Host, knobs: Knobs) -> Holder | None:
 
         def ready(process: subprocess.Popen[bytes]) -> tuple[Holder | None] | None:
             holder = view.up(runtime)
-            if holder is not None and holder.pid == process.pid:
+            if holder is not None and holder.pid == process.pid and runtime.state.exists():
                 return (holder,)
             return (None,) if process.poll() == 0 else None
 
@@ -95,6 +95,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
     said = knobs.runtime.log_folder / "control_room.out"
     said.write_bytes(b"")
     passed = [f"{name}={value}" for name, value in os.environ.items() if name in ("CLEARED_HOME", "CLEARED_CLOCK")]
+    passed.append(_mark(knobs))
     command = [sys.executable, "-m", "cleared", "-C", str(host.root), *_command(knobs)]
     done = subprocess.run(
         [_program(), "new-session", "-d", "-s", session, "-c", str(host.root), *(x for p in passed for x in ("-e", p)),
@@ -107,7 +108,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
     while host.clock.monotonic() < until:
         here = _has(session)
         found = view.up(knobs.runtime)
-        if found is not None:
+        if found is not None and knobs.runtime.state.exists():
             return found
         if not here:
             text = said.read_text("utf-8", "replace").strip()
@@ -133,7 +134,7 @@ def stop(host: Host, knobs: Knobs, *, now: bool, wait: float) -> Holder | None:
     found = end(lambda: view.up(knobs.runtime), late, now=now, wait=wait, clock=host.clock)
     if found is None and now:
         _end_orphan(host, knobs)
-    if knobs.tmux_session is not None and _has(knobs.tmux_session):
+    if knobs.tmux_session is not None and _is_of(knobs.tmux_session, knobs):
         subprocess.run([_program(), "kill-session", "-t", f"={knobs.tmux_session}"], capture_output=True, check=False)
     return found
 
@@ -165,3 +166,13 @@ def _program() -> str:
 
 def _has(session: str) -> bool:
     return subprocess.run([_program(), "has-session", "-t", f"={session}"], capture_output=True).returncode == 0
+
+
+def _mark(knobs: Knobs) -> str:
+    return f"CLEARED_LOOP={knobs.runtime.folder}"
+
+
+def _is_of(session: str, knobs: Knobs) -> bool:
+    """Whether a session was made for this loop; another one may have its name by chance."""
+    asked = [_program(), "show-environment", "-t", f"={session}", "CLEARED_LOOP"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.rstrip("\n") == _mark(knobs)
