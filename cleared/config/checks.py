@@ -119,6 +119,10 @@ def _folder(value: str) -> str | None:
     return None
 
 
+def _folders(value: Iterable[str]) -> str | None:
+    return next((f"{path[:60]!r}: {problem}" for path in value if (problem := _folder(path))), None)
+
+
 def _id(value: str) -> str | None:
     return None if _ID.fullmatch(value) else f"{value[:60]!r} has more than a–z, 0–9, - and _"
 
@@ -304,6 +308,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Loop, "log_dir"): _one_line,
     (Loop, "max_failures"): _between(1, 1_000),
     (Loop, "keep_jobs"): _between(25, 1_000_000),
+    (Loop, "continuity"): _folders,
     (Loop, "akela_report"): _folder,
     (Notifications, "address"): _mail,
     (Notifications, "sender"): _mail,

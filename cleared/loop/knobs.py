@@ -23,6 +23,12 @@ VARIABLES: Final = {
     "ai_dry_run": "SINGLE_AGENT_AI_DRY_RUN",
     "log_dir": "SINGLE_AGENT_LOG_DIR",
 }
+FLAGS: Final = {
+    "runtime_dir": "--runtime-dir", "max_cycles": "--max-cycles", "sleep_seconds": "--sleep", "init_on_start": "--init",
+    "tmux_session": "--session", "allow_ai_turn": "--allow-ai-turn", "ai_dry_run": "--ai-dry-run",
+    "log_dir": "--log-dir",
+}  # fmt: skip
+_UNSET: Final = "Set it right, or unset it."
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -53,7 +59,7 @@ def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Map
         given = flags.get(name)
         text = environment.get(variable, "")
         if given is not None:
-            found[name] = given
+            found[name] = _checked(name, given, FLAGS[name], "Give another.")
         elif text.strip():
             found[name] = _read(name, variable, text.strip())
         else:
@@ -75,8 +81,6 @@ def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Map
 
 def _read(name: str, variable: str, text: str) -> Any:
     """The value of an environment variable, held to what the same key of the configuration may be."""
-    from cleared.config.checks import CHECKS
-
     value: Any = text
     try:
         if name == "max_cycles":
@@ -90,15 +94,16 @@ def _read(name: str, variable: str, text: str) -> Any:
             value = lower in _TRUE
     except ValueError:
         wanted = {"max_cycles": "a whole number", "sleep_seconds": "a number of seconds"}.get(name, "1 or 0")
-        raise UsageError(
-            f"{variable}={text[:60]!r} is not {wanted}",
-            place=Place(field=variable),
-            remedy="Set it right, or unset it.",
-        ) from None
+        raise UsageError(f"{text[:60]!r} is not {wanted}", place=Place(field=variable), remedy=_UNSET) from None
+    return _checked(name, value, variable, _UNSET)
+
+
+def _checked(name: str, value: Any, where: str, remedy: str) -> Any:
+    """Raises ``UsageError``, naming the flag or the variable."""
+    from cleared.config.checks import CHECKS
+
     check = CHECKS.get((Section, name))
-    complaint = check(value) if check else None
+    complaint = check(str(value) if isinstance(value, Path) else value) if check else None
     if complaint:
-        raise UsageError(
-            f"{variable}={text[:60]!r} {complaint}", place=Place(field=variable), remedy="Set it right, or unset it."
-        )
+        raise UsageError(complaint, place=Place(field=where), remedy=remedy)
     return value

@@ -409,6 +409,7 @@ class Machine:
 
     def _safety_stop(self, kind: str, target: str, by: str, why: str) -> None:
         self.state["safety_stops"].append(inbox.safety_stop(kind, target, by, why, self.clock))
+        self.log(f"refused: {why}")
         self.stop("safety_stop", why)
 
     def _say_status(self, status: str) -> None:

@@ -14,8 +14,10 @@ from typing import Final
 from cleared.approvals.keys import publish
 from cleared.clock import Clock, iso
 from cleared.config.load import is_secret
+from cleared.config.model import Config
 from cleared.config.secrets import MIN_LENGTH, Redactor
 from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
+from cleared.jobs.kinds import kinds, rotation
 from cleared.jobs.layout import LOCK
 from cleared.jobs.records import Running, Stop
 from cleared.jobs.view import up
@@ -118,15 +120,34 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
     ``init``: begin with a fresh state. Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was
     broken off by a second signal, ``WorkspaceError`` where the files cannot be written.
     """
+    usable(host.config, knobs)
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
         publish(host.root)
-        loop = _Loop(machine(host, knobs, host.say), bell, kept)
-        with _signals(loop):
-            loop.machine.begin(init=init)
-            loop.go(1 if once else knobs.max_cycles)
+        found = machine(host, knobs, host.say)
+        loop = _Loop(found, bell, kept)
+        try:
+            with _signals(loop):
+                found.begin(init=init)
+                loop.go(1 if once else knobs.max_cycles)
+        except ClearedError as error:
+            found.log(f"the loop has ended: {error}")
+            with suppress(WorkspaceError):
+                found.stop("trouble", str(error))
+                found.save()
+                found.export()
+            raise
+        finally:
+            found.close()
         if loop.broken_off:
             raise Interrupted("the job was broken off", remedy="It is recorded as failed; enqueue it again.")
-        return loop.machine.state["stop"]
+        return found.state["stop"]
+
+
+def usable(config: Config, knobs: Knobs) -> None:
+    """Raises ``WorkspaceError`` where the configuration names kinds that there are not, or that do not rotate."""
+    kinds(config)
+    if knobs.auto_rotate:
+        rotation(config)
 
 
 class _Loop:
@@ -159,6 +180,7 @@ class _Loop:
         """Those of now; as long as they are wrong, those from before."""
         try:
             host = self._kept()
+            usable(host.config, self.machine.knobs)
         except ClearedError as error:
             if str(error) != self._trouble:
                 self.machine.log(f"the settings are as before, until this is put right: {error}")
