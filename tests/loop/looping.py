@@ -217,6 +217,7 @@ input = shell("input", "cat; echo empty")
 where = kind("where", "pwd")
 killed = shell("killed", "kill -KILL $$")
 runs = kind("runs", "sh", "{target}", target="path", writes=("made",))
+slow_talker = shell("slow_talker", "echo first; while [ ! -e go ]; do sleep 0.02; done; echo second")
 absent = kind("absent", "no-such-program-anywhere")
 docs = Kind("docs", "A probe that reads one folder.", command=("cat", "docs/note.md"), reads=("docs",))
 raises = tried("raises")
@@ -336,7 +337,7 @@ def do_tells(job):
 _NAMES = (
     "nothing", "fails", "silent", "slow", "limited", "waits", "counts", "environ", "loud", "says", "echoes", "steers",
     "binary", "input", "where", "killed", "absent", "docs", "raises", "reads", "asks", "writes", "dials", "decides",
-    "strays", "stubborn", "tells", "runs",
+    "strays", "stubborn", "tells", "runs", "slow_talker",
 )  # fmt: skip
 
 
