@@ -19,7 +19,7 @@ from cleared.jobs.kinds import Kind, wanted
 from cleared.jobs.layout import Runtime
 from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop
 from cleared.jobs.seal import Sealer
-from cleared.workspace.files import reason
+from cleared.workspace.files import reason, write_atomic
 
 MOST_WAITING: Final = 1_000
 
@@ -148,7 +148,7 @@ def _make_new(path: Path, data: bytes) -> bool:
         return False
     staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
-        staged.write_bytes(data)
+        write_atomic(staged, data, fsync=False, mode=schema.PRIVATE)
         os.link(staged, path)
     except FileExistsError:
         return False

@@ -14,6 +14,8 @@ from cleared.workspace.files import read_stable, write_atomic
 Name = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "bridge", "asked"]
 FOLDER: Final = Path(__file__).parent / "schemas"
 MAX_BYTES: Final = 8 << 20
+PRIVATE: Final = 0o600
+"""Permissions of what a loop writes: a job may have read what is not for everybody."""
 
 
 class Damaged(WorkspaceError):
@@ -55,7 +57,7 @@ def write(name: Name, path: Path, data: Any, *, fsync: bool = False, checked: st
     ``checked``: a field that was just checked, as a file of its own.
     """
     check(name, data, str(path), checked)
-    write_atomic(path, encoded(data), fsync=fsync)
+    write_atomic(path, encoded(data), fsync=fsync, mode=PRIVATE)
 
 
 def encoded(data: Any) -> bytes:

@@ -43,7 +43,7 @@ def turn(runtime: Runtime, item: Item, knobs: Knobs, clock: Clock) -> tuple[bool
     text = _PROMPT.format(
         job=job, by=item["by"], at=item["enqueued_at"], target=item["target"], tree=runtime.shown(runtime.tree)
     )
-    write_atomic(prompt, text.encode("utf-8"), fsync=False)
+    write_atomic(prompt, text.encode("utf-8"), fsync=False, mode=schema.PRIVATE)
     schema.write(
         "bridge", runtime.jobs / f"{job}.bridge_manifest.json",
         {"schema_version": "single_agent_bridge_manifest_v1", "job_id": job, "target": item["target"],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from pathlib import Path
 from typing import Final
 
 from cleared.config.secrets import REDACTED, Redactor
+from cleared.jobs import schema
 
 _LONGEST_LINE: Final = 64 * 1024
 _OVERLAP: Final = 4 * 1024
@@ -37,7 +39,8 @@ class Output:
     """Takes bytes as they come; writes lines. ``tail`` is the end of the text, also of what was too much."""
 
     def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
-        self._file = path.open("x", encoding="utf-8", errors="replace", newline="")  # a job is done once
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, schema.PRIVATE)  # a job is done once
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._left_to_write, self._redactor = most, redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = ""
