@@ -340,6 +340,7 @@ def _obey(order: dict[str, Any]) -> int:
     from cleared.runs.kept import Kept
 
     left = order["nth"]
+    signal.alarm(300)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with Path(order["told"]).open("a") as told:
 

@@ -11,26 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace
 from looped import Life, Loops, files, plugged_in, prepare
 
 from cleared.errors import WorkspaceError
 from cleared.jobs import schema, view
 
 CYCLES = int(os.environ.get("CLEARED_LOOP_CYCLES", "1000"))
-EACH = CYCLES // 4
-"""Jobs of each enqueuer."""
+EACH = CYCLES // 12
+"""Jobs of each enqueuer; the other cycles find nothing to do, and say so."""
 NEWEST = 12
 BRIDGE = "ai_single_turn_bridge"
 
 
 @pytest.fixture
 def life(tmp_path: Path, starting_point: Path) -> Iterator[tuple[Life, Loops]]:
-    """A loop whose rotation is a job that does nothing."""
+    """A loop that has never run."""
     with plugged_in(tmp_path / "plugin"), Loops() as loops:
-        root = prepare(Path(shutil.copytree(starting_point, tmp_path / "books", symlinks=True)))
-        Workspace(root).config("loop.rotation=[noop]")
-        yield Life(root), loops
+        yield Life(prepare(Path(shutil.copytree(starting_point, tmp_path / "books", symlinks=True)))), loops
 
 
 class Reader:
@@ -85,36 +82,36 @@ def test_no_reader_sees_half_a_file(life: tuple[Life, Loops]) -> None:
     one, loops = life
     two = Life(one.root)
     one.enqueue("noop")
-    reader, problems = Reader(one), []
+    reader, problems, codes = Reader(one), [], []
 
     def enqueues(mine: Life) -> None:
         try:
-            for _ in range(EACH):
-                mine.enqueue(BRIDGE)
-                time.sleep(0.005)
+            for number in range(EACH):
+                mine.enqueue("noop" if number % 3 == 0 else BRIDGE)
+                time.sleep(0.01)
         except BaseException as error:  # noqa: BLE001 - told by the test's own thread
             problems.append(error)
 
     threads = [threading.Thread(target=enqueues, args=(mine,)) for mine in (one, two)]
-    loops.begin(one, max_cycles=CYCLES, auto_rotate=True, sleep_seconds=0.0, allow_ai_turn=True, ai_dry_run=True)
+    loops.begin(one, max_cycles=CYCLES, sleep_seconds=0.0, allow_ai_turn=True, ai_dry_run=True)
     loops.up(one)
     for thread in threads:
         thread.start()
     done = threading.Event()
-    waiter = threading.Thread(target=lambda: (loops.ended(), done.set()))
+    waiter = threading.Thread(target=lambda: (codes.append(loops.ended()), done.set()))
     waiter.start()
-    while not done.wait(0.01):
+    while not done.wait(0.03):
         reader.look()
     for thread in (*threads, waiter):
         thread.join()
-    assert problems == []
+    assert problems == [] and codes == [0]
     one.ids += two.ids
     assert len(one.ids) == 2 * EACH + 1
     one.drain(loops)
     one.check()
     results = one.results()
     assert {results[job]["status"] for job in one.ids} == {"succeeded"}
-    assert len(results) >= CYCLES and reader.cycles >= CYCLES // 2
-    assert reader.passes > 50 and reader.read > 20 * reader.passes, (reader.passes, reader.read)
+    assert one.state()["cycles"] >= CYCLES and reader.cycles > CYCLES // 2 and reader.ended > EACH // 2
+    assert reader.passes > 20 and reader.read > 5 * reader.passes, (reader.passes, reader.read)
     for path in one.runtime.jobs.glob("*.bridge_manifest.json"):
         schema.read("bridge", path)
