@@ -29,7 +29,8 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o6
     """Put ``data`` at ``path`` so that any reader, and any crash, sees the old content or the new, whole.
 
     Missing folders are made; the permissions of an existing file are kept, ``mode`` are those of a new one, less what
-    the umask takes. ``fsync=False`` leaves it to the system when the content reaches the disk. Raises ``WorkspaceError``; then the old content is still there.
+    the umask takes. ``fsync=False`` leaves it to the system when the content reaches the disk. Raises
+    ``WorkspaceError``; then the old content is still there.
     """
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
