@@ -177,6 +177,22 @@ def test_a_state_that_goes_back_by_one_step(
             raise
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_what_was_taken_in_is_in_the_backup_too(start: Path, loops: Loops, tmp_path: Path, most: int) -> None:
+    """Its message is gone by then. So too what is taken in while a job is on."""
+    life = scene(start, tmp_path / "books", loops, fast=0, slow=1)
+    if most:
+        loops.begin(life, max_cycles=5, sleep_seconds=0.0)
+        eventually(lambda: life.marks())
+        life.enqueue("note", 2)
+        eventually(lambda: len(life.state()["queue"]) == 2 and not list(life.runtime.inbox.glob("*.json")))
+        loops.signal(life, signal.SIGKILL)
+        assert loops.ended() == -signal.SIGKILL
+    life.runtime.state.unlink()
+    life.drain(loops)
+    life.check(notices=1)
+
+
 def test_a_state_cut_short_at_any_length(start: Path, loops: Loops, tmp_path: Path) -> None:
     """Row E29: it is told from a whole one, set aside, and the backup is used."""
     life = scene(start, tmp_path / "books", loops)
