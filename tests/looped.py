@@ -24,7 +24,7 @@ from forked import Forking, attend
 
 STEPS = ("taken in", "forked", "running", "told to go", "flag written", "result written", "ended", "collected")
 TURN = ("turn_a", "turn_b", "turn_c")
-NAMES = ("note", "slow", "broken", "noop", *TURN)
+NAMES = ("note", "slow", "waits", "broken", "noop", *TURN)
 RAN = "ran/log"
 """Where each job says that it begins, and that it ends."""
 SECONDS = 20.0
@@ -38,6 +38,7 @@ def kind(name, between="", **more):
 
 note = kind("note", rotates=False)
 slow = kind("slow", "sleep 0.2;", rotates=False)
+waits = kind("waits", "while [ ! -e ran/go ]; do sleep 0.05; done;", rotates=False)
 broken = kind("broken", 'echo "e $CLEARED_JOB" >>{RAN}; exit 1;', rotates=False)
 noop = Kind("noop", "Does nothing.", command=("true",), default_target="nothing", reads=("ran",))
 turn_a, turn_b, turn_c = kind("turn_a"), kind("turn_b"), kind("turn_c")
