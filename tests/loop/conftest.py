@@ -12,8 +12,9 @@ from looping import Loop, probes
 
 
 @pytest.fixture
-def loop(ws: Workspace) -> Iterator[Loop]:
-    """The loop of a fresh workspace, at its usual place."""
+def loop(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """The loop of a fresh workspace, at its usual place, in real time."""
+    monkeypatch.delenv("CLEARED_CLOCK")
     found = Loop(ws)
     yield found
     found.clean_up()
