@@ -105,7 +105,7 @@ def test_a_job_whose_supervisor_was_killed_is_ended_and_told(
 ) -> None:
     """Row E26; the loop goes on, or is killed with it."""
     life = scene(start, tmp_path / "books", loops, fast=0, slow=0)
-    job = life.enqueue("slow")
+    job = life.enqueue("waits")
     loops.begin(life, **FLAGS | {"auto_rotate": False})
     eventually(lambda: ("b", job) in life.marks())
     if both:
@@ -114,7 +114,8 @@ def test_a_job_whose_supervisor_was_killed_is_ended_and_told(
     assert loops.ended() == (-signal.SIGKILL if both else 0)
     after = life.enqueue("note")
     life.drain(loops)
-    time.sleep(0.25)
+    (life.root / "ran/go").touch()
+    time.sleep(0.2)
     life.check()
     assert [(row["job_id"], row["status"]) for row in life.state()["jobs"]] == [
         (job, "failed_or_no_result"), (after, "succeeded")
