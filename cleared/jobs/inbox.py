@@ -118,17 +118,19 @@ def messages(runtime: Runtime) -> Iterator[tuple[Path, Message | WorkspaceError]
 
 
 def remove(path: Path) -> None:
-    """Take away what was taken in; a folder, which is no message, stays under a name that is not looked at.
-
-    Raises ``WorkspaceError``.
-    """
+    """Take away a message that was taken in. Raises ``WorkspaceError``."""
     try:
-        if path.is_dir() and not path.is_symlink():
-            path.replace(path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}"))
-        else:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be removed: {reason(error)}") from None
+
+
+def set_aside(path: Path) -> None:
+    """Have what is no message, a folder even, stay under a name that is not looked at. Raises ``WorkspaceError``."""
+    try:
+        path.replace(path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.unread"))
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be set aside: {reason(error)}") from None
 
 
 def ring(runtime: Runtime) -> None:

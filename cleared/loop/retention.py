@@ -15,6 +15,8 @@ from cleared.jobs.records import State
 _FILE: Final = re.compile(r"(job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]+)\.[a-z_]+\.[a-z]+(?:\.damaged)?")
 _OLD_TEMPORARY: Final = 3600.0
 """Seconds after which a temporary file is nobody's any more."""
+_TEMPORARY: Final = {"tmp": _OLD_TEMPORARY, "unread": 30 * 86_400.0}
+"""Last part of a hidden file's name → after how many seconds it is removed."""
 _EVERY: Final = 25
 
 
@@ -39,7 +41,8 @@ def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
                     changed = entry.stat(follow_symlinks=False).st_mtime
                 except FileNotFoundError:
                     continue
-                if entry.name.startswith(".") and entry.name.endswith(".tmp") and now - changed > _OLD_TEMPORARY:
+                old = _TEMPORARY.get(entry.name.rpartition(".")[2]) if entry.name.startswith(".") else None
+                if old is not None and now - changed > old and not entry.is_dir(follow_symlinks=False):
                     with suppress(OSError):
                         Path(entry.path).unlink()
                     continue

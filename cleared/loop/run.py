@@ -27,7 +27,7 @@ from cleared.loop.knobs import Knobs
 from cleared.loop.machine import Machine
 from cleared.runs.host import Host
 from cleared.runs.kept import Kept
-from cleared.workspace.files import reason
+from cleared.workspace.files import reason, sweep_temporaries
 from cleared.workspace.lock import writer_lock
 
 LOOP: Final = "loop run"
@@ -71,6 +71,8 @@ def alone(knobs: Knobs, what: str, clock: Clock) -> Iterator[None]:
     wait = 0.0 if other is not None and processes.started(other.pid) else PATIENCE
     try:
         with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
+            for folder in (knobs.runtime.folder, knobs.runtime.tree.parent):  # nobody else writes there
+                sweep_temporaries(folder)
             yield
     except BusyError:
         other = up(knobs.runtime)
@@ -220,8 +222,10 @@ class _Loop:
         end = clock.monotonic() + seconds
         other = machine.state["running"]
         while not self.told and (left := end - clock.monotonic()) > 0:
+            if machine.flag.raised():
+                return
             self._bell.wait(min(left, LOOK))
-            if self._bell.rung() or machine.flag.raised():
+            if self._bell.rung():
                 return
             if other is not None and not processes.alive(other["pid"], other["pid_started"]):
                 return

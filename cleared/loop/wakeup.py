@@ -14,35 +14,34 @@ from cleared.jobs.records import Row, Wakeup
 Mark = tuple[int, int, int]
 
 
-def write(runtime: Runtime, row: Row, clock: Clock) -> bool:
-    """Say that a job has ended; whether the flag could be written."""
-    flag: Wakeup = {
-        "schema_version": "single_agent_wakeup_v1",
-        "reason": f"job {row['status']}: {row['summary']}"[:1000],
-        "time": iso(clock.now()),
-        "job_id": row["job_id"],
-        "artifact": runtime.shown(runtime.result(row["job_id"])),
-    }
-    try:
-        schema.write("wakeup", runtime.wakeup, flag)
-    except (WorkspaceError, OSError):
-        return False
-    return True
-
-
 class Flag:
     """Tells a flag of somebody else from the loop's own, which is for others and left where it is."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._own = self._mark() if self._is_own() else None
+        self._seen = False
 
-    def written(self) -> None:
-        """The loop has written it itself, as it is now."""
+    def write(self, row: Row, clock: Clock) -> bool:
+        """Say that a job has ended; whether the flag could be written. One of somebody else is remembered."""
+        self._seen = self.raised() or self._seen
+        flag: Wakeup = {
+            "schema_version": "single_agent_wakeup_v1", "reason": f"job {row['status']}: {row['summary']}"[:1000],
+            "time": iso(clock.now()), "job_id": row["job_id"],
+            "artifact": self._runtime.shown(self._runtime.result(row["job_id"])),
+        }  # fmt: skip
+        try:
+            schema.write("wakeup", self._runtime.wakeup, flag)
+        except (WorkspaceError, OSError):
+            return False
         self._own = self._mark()
+        return True
 
     def raised(self) -> bool:
         """Whether somebody else has raised it since; then it is taken down, once."""
+        if self._seen:
+            self._seen = False
+            return True
         mark = self._mark()
         if mark is None or mark == self._own:
             return False

@@ -209,6 +209,20 @@ def test_e12_the_flag_of_the_loop_before_does_not_wake(loop: Loop) -> None:
     loop.end(process)
 
 
+def test_e12_a_flag_raised_while_a_job_runs_spares_the_sleep_after_it(probed: Loop) -> None:
+    """E12: the job's own flag takes its place, and it is not forgotten."""
+    process = probed.start("--sleep", "60")
+    eventually(lambda: probed.asleep())
+    before = probed.state()["cycles"]
+    probed.enqueue("waits")
+    eventually(lambda: probed.running() is not None)
+    flag(probed).write_text("wake up")
+    (probed.ws.root / "go").touch()
+    eventually(lambda: probed.state()["cycles"] == before + 2)
+    assert probed.jobs() == ["waits"]
+    probed.end(process)
+
+
 def test_an_enqueued_job_wakes_it_at_once(probed: Loop) -> None:
     process = probed.start("--sleep", "60")
     eventually(lambda: probed.asleep())
