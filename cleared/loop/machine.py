@@ -187,7 +187,8 @@ class Machine(Endings):
         running["seal"] = self.sealer.seal(running)
         self.state["running"] = running
         self.state["status"] = "running"
-        self.save(twice=item["by"] == ROTATION)  # no state before this one knows of such a job
+        # No state before this one knows of a rotated job. One that writes nothing may be run again after a power cut.
+        self.save(twice=item["by"] == ROTATION, fsync=bool(kind.writes))
         manifest = inbox.manifest(self.runtime, kind, item)
         manifest |= {"status": "started", "started_at": now, "pid": pid, "pid_started": since}
         schema.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
