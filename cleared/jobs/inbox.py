@@ -19,9 +19,11 @@ from cleared.jobs.kinds import Kind, wanted
 from cleared.jobs.layout import Runtime
 from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop
 from cleared.jobs.seal import Sealer
+from cleared.jobs.state import peek
 from cleared.workspace.files import reason, write_atomic
 
 MOST_WAITING: Final = 1_000
+"""Jobs that may wait in one loop."""
 
 
 def enqueue(runtime: Runtime, config: Config, kind: str, target: str | None, by: str, clock: Clock) -> str:
@@ -35,12 +37,10 @@ def enqueue(runtime: Runtime, config: Config, kind: str, target: str | None, by:
     except PolicyError as error:
         put(runtime, clock, "refused", refused=safety_stop(kind, target or "", by, str(error), clock))
         raise
-    waiting = sum(1 for _ in runtime.inbox.glob("*.json"))
+    state = peek(runtime)
+    waiting = sum(1 for _ in runtime.inbox.glob("*.json")) + len(state["queue"] if state else ())
     if waiting >= MOST_WAITING:
-        raise BusyError(
-            f"{waiting} messages wait for the loop; that is the most",
-            remedy="Let it take them in: cleared loop run.",
-        )
+        raise BusyError(f"{waiting} jobs wait already; that is the most", remedy="Let some be run: cleared loop run.")
     item = reserve(runtime, found, aim, by, clock)
     put(runtime, clock, "job", job=sealed(item, Sealer(runtime.folder)), name=item["job_id"])
     return item["job_id"]
@@ -53,12 +53,14 @@ def reserve(runtime: Runtime, kind: Kind, target: str, by: str, clock: Clock) ->
     number = 1
     while True:
         identity = stem if number == 1 else f"{stem}_{number}"
+        number += 1
+        if runtime.manifest(identity).exists():
+            continue
         item: Item = {
             "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": iso(now),
         }  # fmt: skip
         if _make_new(runtime.manifest(identity), schema.encoded(manifest(runtime, kind, item))):
             return item
-        number += 1
 
 
 def manifest(runtime: Runtime, kind: Kind, item: Item) -> Manifest:
@@ -146,8 +148,6 @@ def ring(runtime: Runtime) -> None:
 
 def _make_new(path: Path, data: bytes) -> bool:
     """Write a file that is not there yet, whole; whether it was not. Raises ``WorkspaceError``."""
-    if path.exists():
-        return False
     staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
         write_atomic(staged, data, fsync=False, mode=schema.PRIVATE)

@@ -64,6 +64,9 @@ class Machine(Endings):
                 self._take(message, known)
             done.append((path, not isinstance(message, WorkspaceError)))
         asked, cursor = self.requests.since(self.state["cursor"])
+        room = max(0, inbox.MOST_WAITING - len(self.state["queue"]))
+        if len(asked) > room:  # the rest another time
+            asked, cursor = asked[:room], self.state["cursor"]
         for job in asked:
             self._take_asked(job)
         if done or asked or cursor != self.state["cursor"]:

@@ -6,8 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from harness import CLOCK, Workspace, command
 from looping import Loop, changed
+
+from cleared.jobs import inbox
 
 GIT = "grants: [loop_enqueue:git_status_summary]\n"
 ASK = 'loop_enqueue("git_status_summary")\n'
@@ -94,3 +97,19 @@ def test_a_linked_working_tree_has_jobs_too(loop: Loop, tmp_path: Path) -> None:
     state = json.loads((side / ".cleared/loop/single_agent_state.json").read_bytes())
     assert [row["status"] for row in state["jobs"]] == ["succeeded"] * 3, state["jobs"]
     shutil.rmtree(side)
+
+
+def test_more_than_may_wait_is_taken_in_when_there_is_room(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody can make the state grow without end."""
+    monkeypatch.setattr(inbox, "MOST_WAITING", 3)
+    loop.ws.agent("asker", ASK * 5, GIT)
+    loop.ws.run("asker")
+    loop.run("--max-cycles", "2", CLEARED_CLOCK=CLOCK)
+    for kind in ("books_check", "books_check"):
+        done = loop.here("enqueue", kind)
+        if done.code:
+            break
+    assert done.code == 5 and "that is the most" in done.err
+    assert len(loop.state()["queue"]) == 3
+    loop.run("--max-cycles", "9", CLEARED_CLOCK=CLOCK)
+    assert loop.jobs().count("git_status_summary") == 5
