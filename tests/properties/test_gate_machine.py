@@ -16,7 +16,7 @@ from harness import Workspace
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-EXAMPLES = 10
+EXAMPLES = 6
 STEPS = 25
 
 

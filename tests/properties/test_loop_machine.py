@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from looped import STEPS, TURN, Life, Loops, plugged_in, prepare
 
 LONGER = "CLEARED_LOOP_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("CLEARED_LOOP_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("CLEARED_LOOP_EXAMPLES", "4"))
 STEPS_EACH = 25
 KIND = st.sampled_from(("note", "note", "turn_b", "broken"))
 SEED = st.integers(0, 99)
