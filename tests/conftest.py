@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, environment, here
+from running import Up
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,3 +58,14 @@ def posted(ws: Workspace) -> Workspace:
     ws.drop("january.csv")
     ws.run("ingest")
     return ws
+
+
+@pytest.fixture
+def up(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
+    """The workspace's service, in a process of its own that ends with the test."""
+    monkeypatch.delenv("CLEARED_CLOCK")
+    found = Up(ws)
+    yield found
+    if found.process is not None:
+        found.process.kill()
+        found.process.communicate()

@@ -20,6 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import running
 from forked import Forking, attend
 
 STEPS = ("taken in", "forked", "running", "told to go", "flag written", "result written", "ended", "collected")
@@ -321,12 +322,8 @@ def files(life: Life) -> Iterator[tuple[Path, Any]]:
 
 
 def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What it gives, as soon as that is something."""
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.002)
-    return found
+    """What it gives, as soon as that is something: sooner than elsewhere, what is to be killed may be gone again."""
+    return running.eventually(what, seconds, pause=0.002)
 
 
 # -- in the forked process --------------------------------------------------------------------------------------------

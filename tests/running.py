@@ -15,14 +15,14 @@ from harness import Workspace
 SECONDS = 20.0
 
 
-def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What it gives, as soon as that is something."""
+def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: float = 0.02) -> Any:
+    """What it gives, as soon as that is something; asked every ``pause`` seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = what()
         if found:
             return found
-        time.sleep(0.02)
+        time.sleep(pause)
     raise AssertionError(f"not within {seconds} s")
 
 

@@ -6,17 +6,16 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 from harness import Done, Workspace, no_traceback
+from running import SECONDS, eventually
 
 from cleared.jobs.schema import FOLDER
 
-SECONDS = 20.0
 FILES = {
     "single_agent_state.json": "state", "single_agent_state.json.bak": "state", "single_agent_wakeup.flag": "wakeup",
     "ui_data/single_agent_tree.json": "tree", "inbox/*.json": "inbox", "jobs/*.manifest.json": "manifest",
@@ -24,17 +23,6 @@ FILES = {
 }  # fmt: skip
 """What each file of a loop is, by the name of its schema."""
 SCHEMAS = {path.stem: json.loads(path.read_bytes()) for path in FOLDER.glob("*.json")}
-
-
-def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What it gives, as soon as that is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s")
 
 
 def gone(pid: int) -> bool:

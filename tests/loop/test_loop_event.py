@@ -188,16 +188,6 @@ def test_an_agent_that_listens_is_rehearsed_with_an_end_of_a_job(ws: Workspace) 
     ws.ok("agent", "approve", made.json["id"])
 
 
-@pytest.fixture
-def up(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
-    monkeypatch.delenv("CLEARED_CLOCK")
-    found = Up(ws)
-    yield found
-    if found.process is not None:
-        found.process.kill()
-        found.process.communicate()
-
-
 def test_the_end_of_a_real_job_starts_an_agent_within_a_second_and_once(up: Up) -> None:
     """``cleared loop`` and ``cleared up``, side by side."""
     up.agent("hears", HEARS, TELL)
