@@ -284,4 +284,4 @@ def _signals(loop: _Loop) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)
+            signal.signal(number, handler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -217,3 +218,10 @@ def test_e7_enqueued_at_once_where_no_loop_is(loop: Loop) -> None:
     assert waiting == {d.out.strip() for d in done}
     loop.run("--max-cycles", "10")
     assert loop.state()["counts"]["succeeded"] == 8
+
+
+def test_a_loop_that_has_ended_leaves_signals_as_they_were(loop: Loop) -> None:
+    """What a program starts afterwards would else never hear SIGTERM."""
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    loop.here("run", "--once")
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
