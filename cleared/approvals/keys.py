@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.files import reason, write_atomic
+from cleared.workspace.files import reason, write_atomic, write_new
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -106,20 +105,9 @@ def _make(folder: Path, path: Path) -> Key:
 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Two commands may make it at once: the one whose link comes first has made it.
-        staged = folder / f".{_KEY}.{secrets.token_hex(6)}"
         key = Ed25519PrivateKey.generate()
-        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(base64.b64encode(key.private_bytes_raw()) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(staged, path)
-        except FileExistsError:
-            return _read(path)
-        finally:
-            staged.unlink()
+        if not write_new(path, base64.b64encode(key.private_bytes_raw()) + b"\n", mode=0o600):
+            return _read(path)  # two commands made it at once
     except OSError as e:
         raise WorkspaceError(
             f"no approval key can be made in {folder}: {reason(e)}", remedy="Set CLEARED_HOME to a writable folder."

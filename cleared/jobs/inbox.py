@@ -20,7 +20,7 @@ from cleared.jobs.layout import Runtime
 from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop
 from cleared.jobs.seal import Sealer
 from cleared.jobs.state import peek
-from cleared.workspace.files import reason, write_atomic
+from cleared.workspace.files import reason, write_new
 
 MOST_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
@@ -59,8 +59,12 @@ def reserve(runtime: Runtime, kind: Kind, target: str, by: str, clock: Clock) ->
         item: Item = {
             "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": iso(now),
         }  # fmt: skip
-        if _make_new(runtime.manifest(identity), schema.encoded(manifest(runtime, kind, item))):
-            return item
+        path, data = runtime.manifest(identity), schema.encoded(manifest(runtime, kind, item))
+        try:
+            if write_new(path, data, fsync=False, mode=schema.PRIVATE):
+                return item
+        except OSError as error:
+            raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
 
 
 def manifest(runtime: Runtime, kind: Kind, item: Item) -> Manifest:
@@ -144,19 +148,3 @@ def ring(runtime: Runtime) -> None:
                 os.write(descriptor, b".")
         finally:
             os.close(descriptor)
-
-
-def _make_new(path: Path, data: bytes) -> bool:
-    """Write a file that is not there yet, whole; whether it was not. Raises ``WorkspaceError``."""
-    staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_atomic(staged, data, fsync=False, mode=schema.PRIVATE)
-        os.link(staged, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
-    finally:
-        with suppress(OSError):
-            staged.unlink()
-    return True

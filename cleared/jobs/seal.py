@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from cleared.approvals.keys import home
 from cleared.errors import WorkspaceError
-from cleared.workspace.files import reason
+from cleared.workspace.files import reason, write_new
 
 KEY: Final = "loop-key"
 _FIELDS: Final = ("job_id", "kind", "target", "by", "enqueued_at", "started_at", "pid", "pid_started")
@@ -44,18 +43,7 @@ def _key() -> bytes:
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            staged = path.with_name(f".{KEY}.{secrets.token_hex(6)}")
-            descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(32))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(staged, path)  # two may make it at once: the first one has
-            except FileExistsError:
-                pass
-            finally:
-                staged.unlink()
+            write_new(path, secrets.token_bytes(32), mode=0o600)  # two may make it at once: the first one has
         found = path.read_bytes()
     except OSError as error:
         raise WorkspaceError(

@@ -27,7 +27,7 @@ from cleared.loop.knobs import Knobs
 from cleared.loop.machine import Machine
 from cleared.runs.host import Host
 from cleared.runs.kept import Kept
-from cleared.workspace.files import reason, sweep_temporaries
+from cleared.workspace.files import append_rotated, reason, sweep_temporaries
 from cleared.workspace.lock import writer_lock
 
 LOOP: Final = "loop run"
@@ -50,14 +50,7 @@ class Log:
         line = f"{iso(self._clock.now())} {' '.join(text.split())}"
         self._say(line)
         with suppress(OSError):
-            if self._path.exists() and self._path.stat().st_size > _MAX_LOG:
-                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(self._path, flags, 0o600)
-            try:
-                os.write(descriptor, f"{line}\n".encode("utf-8", "replace"))
-            finally:
-                os.close(descriptor)
+            append_rotated(self._path, f"{line}\n".encode("utf-8", "replace"), _MAX_LOG, 1)
 
 
 @contextmanager

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.clock import Clock
 from cleared.config.secrets import Redactor
+from cleared.workspace.files import append_rotated
 
 NAME: Final = "service.log"
 MAX_BYTES: Final = 2 << 20
@@ -35,24 +37,9 @@ class Logbook:
         if text:
             row["text"] = clean(text)[:_MAX_TEXT]
             self._say(row["text"])
-        try:
-            self._write(json.dumps(row, ensure_ascii=True, default=str) + "\n")
-        except OSError:
-            return
-
-    def _write(self, line: str) -> None:
-        if self.path.exists() and self.path.stat().st_size + len(line) > MAX_BYTES:
-            for number in range(KEEP - 1, 0, -1):
-                older = Path(f"{self.path}.{number}")
-                if older.exists():
-                    older.replace(f"{self.path}.{number + 1}")
-            self.path.replace(f"{self.path}.1")
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(self.path, flags, 0o600)
-        try:
-            os.write(descriptor, line.encode("ascii"))
-        finally:
-            os.close(descriptor)
+        with suppress(OSError):
+            line = json.dumps(row, ensure_ascii=True, default=str) + "\n"
+            append_rotated(self.path, line.encode("ascii"), MAX_BYTES, KEEP)
 
 
 def tail(state_dir: Path, count: int) -> list[dict[str, Any]]:

@@ -54,6 +54,44 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o6
         raise WorkspaceError(f"the file could not be written: {reason(error)}", place=Place(file=str(path))) from error
 
 
+def write_new(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o666) -> bool:
+    """Put ``data`` at ``path``, whole, if there is nothing yet; whether there was nothing. Of several that do this at
+    once, one has made it. Raises ``OSError``.
+    """
+    staged = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with os.fdopen(os.open(staged, _CREATE, mode), "wb") as file:
+            file.write(data)
+            if fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.link(staged, path)
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+    return True
+
+
+def append_rotated(path: Path, data: bytes, most: int, keep: int) -> None:
+    """Add ``data`` to a log of at most ``most`` bytes; ``path.1`` is the newest of the ``keep`` old ones beside it.
+
+    Raises ``OSError``.
+    """
+    if path.exists() and path.stat().st_size + len(data) > most:
+        for number in range(keep - 1, 0, -1):
+            older = Path(f"{path}.{number}")
+            if older.exists():
+                older.replace(f"{path}.{number + 1}")
+        path.replace(f"{path}.1")
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NOFOLLOW, 0o600)
+    try:
+        os.write(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
 def sweep_temporaries(folder: Path) -> None:
     """Remove what a killed ``write_atomic`` left in ``folder``. Only while nobody else writes there."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
