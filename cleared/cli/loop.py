@@ -108,7 +108,6 @@ def run(
     Exits 0 after its cycles, also where jobs failed; 1 where a loop without an end stopped because a kind kept failing;
     3 where something was asked for that may not be run; 5 where a loop runs in that directory already.
     """
-    from cleared.clock import clock_from
     from cleared.loop import control
     from cleared.loop.run import run as do
     from cleared.runs.kept import Kept
@@ -127,12 +126,7 @@ def run(
         fresh = False
     if enqueue is not None:
         say(f"enqueued {control.enqueue(host, knobs, enqueue, target)}")
-    from os import environ
-
-    from cleared.app import open_workspace
-
-    kept = Kept(host.root, lambda: open_workspace(host.root, clock=clock_from(environ.get("CLEARED_CLOCK")), say=say))
-    stop = do(host, kept, knobs, once=once, init=fresh)
+    stop = do(host, Kept(host.root, lambda: host_of(host.root)), knobs, once=once, init=fresh)
     if stop is not None and stop["code"] == "safety_stop":
         raise typer.Exit(3)
     if stop is not None and stop["code"] == "repeated_failure" and not once and knobs.max_cycles is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from cleared.cli.output import say
 
 if TYPE_CHECKING:
     from cleared.runs.host import Host
@@ -52,10 +55,9 @@ def payload_of(text: str) -> Any:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
-def host_of(workspace: Path | None) -> Host:
-    """The opened workspace. Raises ``WorkspaceError``."""
+def host_of(workspace: Path | None, tell: Callable[[str], None] = say) -> Host:
+    """The opened workspace; ``tell`` takes lines for whoever watches. Raises ``WorkspaceError``."""
     from cleared.app import open_workspace
-    from cleared.cli.output import say
     from cleared.clock import clock_from
 
-    return open_workspace(chosen(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=say)
+    return open_workspace(chosen(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=tell)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli.options import WorkspaceOption, chosen
+from cleared.cli.options import WorkspaceOption, chosen, host_of
 from cleared.cli.output import safe, say
 
 if TYPE_CHECKING:
-    from cleared.runs.host import Host
+    pass
 
 INSTALL = 'pip install "cleared[review]"'
 
@@ -42,13 +41,6 @@ def _capable() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and terminal not in ("", "dumb", "unknown")
 
 
-def _open(workspace: Path | None, tell: Callable[[str], None]) -> Host:
-    from cleared.app import open_workspace
-    from cleared.clock import clock_from
-
-    return open_workspace(chosen(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=tell)
-
-
 def _prompts(workspace: Path | None) -> None:
     from cleared.runs.kept import Kept
     from cleared.tui.acts import Acts
@@ -65,7 +57,7 @@ def _prompts(workspace: Path | None) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    Plain(Acts(Kept(find(chosen(workspace)), lambda: _open(workspace, say))), ask, tell).run()
+    Plain(Acts(Kept(find(chosen(workspace)), lambda: host_of(workspace))), ask, tell).run()
 
 
 def _screen(workspace: Path | None) -> None:
@@ -75,7 +67,7 @@ def _screen(workspace: Path | None) -> None:
     from cleared.workspace.locate import find
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(Acts(Kept(find(chosen(workspace)), lambda: _open(workspace, heard.append))), heard)
+    app = ReviewApp(Acts(Kept(find(chosen(workspace)), lambda: host_of(workspace, heard.append))), heard)
     app.run(mouse=True)
     if app.parting:
         say(app.parting)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final
 
 from cleared.errors import PolicyError
+from cleared.workspace import processes
 
 JOB: Final = "CLEARED_JOB"
 """Set in the environment of every job; a child that clears its own cannot clear its ancestors'."""
@@ -33,17 +33,11 @@ def _of_ancestors() -> str:
     marker = f"{JOB}=".encode()
     while pid > 1 and pid not in seen:
         seen.add(pid)
-        folder = Path(f"/proc/{pid}")
-        try:
-            environment = (folder / "environ").read_bytes()
-        except OSError:
-            environment = b""  # another user's: not one of our jobs
-        for entry in environment.split(b"\0"):
+        for entry in processes.environment(pid):
             if entry.startswith(marker):
                 return entry[len(marker) :].decode("utf-8", "replace")
-        try:
-            stat = (folder / "stat").read_text(encoding="ascii", errors="replace")
-        except OSError:
+        found = processes.stat(pid)
+        if found is None:
             return ""
-        pid = int(stat.rsplit(")", 1)[1].split()[1])
+        pid = int(found[processes.PARENT])
     return ""

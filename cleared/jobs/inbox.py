@@ -14,10 +14,9 @@ from cleared.clock import Clock, iso
 from cleared.config.model import Config
 from cleared.errors import BusyError, PolicyError, WorkspaceError
 from cleared.jobs import schema
-from cleared.jobs.forbidden import Forbidden
 from cleared.jobs.kinds import Kind, wanted
 from cleared.jobs.layout import Runtime
-from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop
+from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop, item_of
 from cleared.jobs.seal import Sealer
 from cleared.jobs.state import peek
 from cleared.workspace.files import reason, write_new
@@ -33,7 +32,7 @@ def enqueue(runtime: Runtime, config: Config, kind: str, target: str | None, by:
     """
     runtime.make()
     try:
-        found, aim = wanted(config, kind, target, Forbidden(runtime.root, config.loop.forbidden_paths))
+        found, aim = wanted(config, runtime.root, kind, target)
     except PolicyError as error:
         put(runtime, clock, "refused", refused=safety_stop(kind, target or "", by, str(error), clock))
         raise
@@ -70,8 +69,7 @@ def reserve(runtime: Runtime, kind: Kind, target: str, by: str, clock: Clock) ->
 def manifest(runtime: Runtime, kind: Kind, item: Item) -> Manifest:
     """What the job is and may do, before it has started."""
     data: Manifest = {
-        "schema_version": "single_agent_job_manifest_v1", "job_id": item["job_id"], "kind": item["kind"],
-        "target": item["target"], "by": item["by"], "enqueued_at": item["enqueued_at"], "status": "queued",
+        **item_of(item), "schema_version": "single_agent_job_manifest_v1", "status": "queued",
         "command": list(kind.command), "function": kind.function or None, "reads": list(kind.reads),
         "writes": list(kind.writes), "timeout_sec": kind.timeout, "max_output_bytes": kind.max_output,
         "started_at": None, "pid": None, "pid_started": None,

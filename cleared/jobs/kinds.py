@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -83,8 +84,11 @@ def rotation(config: Config) -> tuple[str, ...]:
     return config.loop.rotation
 
 
-def wanted(config: Config, kind: str, target: str | None, forbidden: Forbidden) -> tuple[Kind, str]:
-    """The kind and the target that were asked for, checked. Raises ``PolicyError`` where no such job may be run."""
+def wanted(config: Config, root: Path, kind: str, target: str | None) -> tuple[Kind, str]:
+    """The kind and the target that were asked for in the workspace at ``root``, checked.
+
+    Raises ``PolicyError`` where no such job may be run.
+    """
     if kind.startswith(AGENT_PREFIX) and target is None:
         kind, target = "agent_run", kind.removeprefix(AGENT_PREFIX)
     known = kinds(config)
@@ -98,7 +102,7 @@ def wanted(config: Config, kind: str, target: str | None, forbidden: Forbidden) 
             place=Place(field="kind"),
             remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop kinds.",
         )
-    return found, _target(found, target, forbidden)
+    return found, _target(found, target, Forbidden(root, config.loop.forbidden_paths))
 
 
 def _target(kind: Kind, target: str | None, forbidden: Forbidden) -> str:

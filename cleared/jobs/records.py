@@ -19,6 +19,12 @@ class Item(TypedDict):
     enqueued_at: str
 
 
+def item_of(job: Item) -> Item:
+    """The job as it was asked for, of one that is queued or running."""
+    return {"job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
+            "enqueued_at": job["enqueued_at"]}  # fmt: skip
+
+
 class Queued(Item):
     seal: str
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.jobs import inbox, schema
 from cleared.jobs.layout import LOCK, Runtime, job_id
-from cleared.jobs.records import Item, State
+from cleared.jobs.records import Item, State, item_of
 from cleared.jobs.state import peek
 from cleared.workspace.lock import Holder, holder
 
@@ -60,7 +60,7 @@ def status(runtime: Runtime) -> dict[str, Any]:
         "stop": state["stop"],
         "cycles": state["cycles"],
         "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,
-        "queued": [{k: item[k] for k in ("job_id", "kind", "target", "by", "enqueued_at")} for item in queue],
+        "queued": [item_of(item) for item in queue],
         "counts": state["counts"],
         "failures": state["failures"],
         "safety_stops": state["safety_stops"],
@@ -73,13 +73,7 @@ def status(runtime: Runtime) -> dict[str, Any]:
 
 def jobs(runtime: Runtime, limit: int = 25) -> list[dict[str, Any]]:
     """Jobs, newest first: waiting, running, ended; of those as many as their files are kept for."""
-    state = state_of(runtime)
-    found: list[dict[str, Any]] = []
-    for item in reversed(waiting(runtime, state)):
-        found.append(_row(item, "queued"))
-    if state["running"] is not None:
-        found.append(_row(state["running"], "running") | {"started_at": state["running"]["started_at"]})
-    found += [dict(row) for row in reversed(state["jobs"])]
+    found = _known(runtime)
     if len(found) < limit:
         found += _older(runtime, {row["job_id"] for row in found}, limit - len(found))
     return found[:limit]
@@ -95,7 +89,7 @@ def result(runtime: Runtime, text: str) -> dict[str, Any]:
     if path.exists():
         found: dict[str, Any] = schema.read("result", path, shown=runtime.shown(path))
         return found
-    for row in jobs(runtime, 10_000):
+    for row in _known(runtime):  # any other that has ended has a file
         if row["job_id"] == identity:
             return row
     raise UsageError(f"there is no job {identity}", place=Place(field="job_id"), remedy="See: cleared loop jobs.")
@@ -137,6 +131,16 @@ def log_lines(runtime: Runtime, count: int | None, at: int = 0) -> tuple[list[st
     whole = data[: data.rfind(b"\n") + 1]
     lines = whole.decode("utf-8", "replace").splitlines()
     return (lines if count is None else lines[-count:] if count else []), end - (len(data) - len(whole))
+
+
+def _known(runtime: Runtime) -> list[dict[str, Any]]:
+    """The jobs that state and inbox name, newest first."""
+    state = state_of(runtime)
+    running = state["running"]
+    found = [_row(item, "queued") for item in reversed(waiting(runtime, state))]
+    if running is not None:
+        found.append(_row(running, "running") | {"started_at": running["started_at"]})
+    return found + [dict(row) for row in reversed(state["jobs"])]
 
 
 def _row(item: Item, status: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from cleared.clock import Clock, iso
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
 from cleared.jobs import inbox, state, tree
-from cleared.jobs.forbidden import Forbidden
 from cleared.jobs.kinds import Kind, wanted
 from cleared.jobs.layout import Runtime
 from cleared.jobs.records import Code, State
@@ -54,7 +53,7 @@ class Book:
         tree.export(self.runtime, self.state, self.clock)
 
     def wanted_now(self, kind: str, target: str | None) -> tuple[Kind, str]:
-        return wanted(self.config, kind, target, Forbidden(self.runtime.root, self.config.loop.forbidden_paths))
+        return wanted(self.config, self.runtime.root, kind, target)
 
     def stop(self, code: Code, reason: str) -> None:
         """Have the loop stop; the first reason is kept."""

@@ -96,11 +96,11 @@ def function(reference: str) -> Callable[[Any], Any]:
     return found
 
 
-def command(function: str, forbidden: Forbidden, target: str, by: str, usual: list[str]) -> list[str]:
-    """How to start such a process."""
+def command(function: str, forbidden: Forbidden, target: str, by: str, usual: list[str], path: list[str]) -> list[str]:
+    """How to start such a process; ``path``: where it is to find modules."""
     spec = {
         "function": function, "root": str(forbidden.root), "target": target, "by": by, "usual": usual,
-        "forbidden": list(forbidden.patterns), "path": module_path(forbidden.root),
+        "forbidden": list(forbidden.patterns), "path": path,
     }  # fmt: skip
     return [sys.executable, "-I", "-c", START, json.dumps(spec)]
 

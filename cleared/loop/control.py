@@ -7,19 +7,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import time
+from contextlib import closing, suppress
 from typing import Final, Literal
 
 from cleared.errors import BusyError, UsageError, WorkspaceError
 from cleared.jobs import inbox, view
 from cleared.loop import processes
 from cleared.loop.knobs import Knobs
-from cleared.loop.run import already, take_in
+from cleared.loop.run import alone, already, machine, take_in
 from cleared.runs.host import Host
 from cleared.triggers.control import START_SECONDS, end, launch
 from cleared.workspace.lock import Holder
 
 PERSON: Final = "person"
+_PAUSE: Final = 0.02
+"""Seconds between two looks whether something has come to be."""
 _SHOWN: Final = '"$@" 2>&1 | tee -a "$0"'
 """What tmux has a shell run: the command is its arguments, never its text."""
 
@@ -41,10 +44,8 @@ def pause(host: Host, knobs: Knobs, what: Literal["pause", "resume"]) -> None:
 
 def init(host: Host, knobs: Knobs) -> None:
     """Make a fresh state; the old one is archived. Raises ``BusyError`` where a loop runs there."""
-    from cleared.loop.run import alone, machine
-
-    with alone(knobs, "loop init", host.clock):
-        machine(host, knobs, host.say).begin(init=True)
+    with alone(knobs, "loop init", host.clock), closing(machine(host, knobs, host.say)) as found:
+        found.begin(init=True)
 
 
 def start(host: Host, knobs: Knobs) -> Holder | None:
@@ -115,7 +116,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
             if "the loop has ended" in text:
                 return None
             raise WorkspaceError(f"the loop did not come up: {text.removeprefix('cleared: ')}")
-        processes.pause()
+        time.sleep(_PAUSE)
     raise WorkspaceError("the loop did not come up in time", remedy=f"Look at it: tmux attach -t {session}.")
 
 
@@ -153,7 +154,7 @@ def _end_orphan(host: Host, knobs: Knobs) -> None:
             os.kill(running["pid"], signal.SIGTERM)
         until = host.clock.monotonic() + 10.0
         while processes.alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
-            processes.pause()
+            time.sleep(_PAUSE)
     take_in(host, knobs)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from cleared.clock import iso
 from cleared.errors import WorkspaceError
 from cleared.jobs import inbox, schema, state
-from cleared.jobs.records import Item, Manifest, Queued, Result, Row, Running
+from cleared.jobs.records import Manifest, Queued, Result, Row, Running, item_of
 from cleared.loop import processes, retention
 from cleared.loop.book import Book
 from cleared.loop.child import NO_INPUT
@@ -75,18 +75,14 @@ class Endings(Book):
     def _gone(self, running: Running, told: bool) -> None:
         """The process that watched over the job is dead, and there is no result."""
         begun = told or not processes.of_this_boot(running["pid_started"])  # after a power cut, no file says no
-        if not begun and not self.runtime.output(running["job_id"]).exists():
+        ours = self.sealer.holds(running)
+        if ours and not begun and not self.runtime.output(running["job_id"]).exists():
             # It was never told to go: killed between the two, the loop has not run it.
-            item: Item = {
-                "job_id": running["job_id"], "kind": running["kind"], "target": running["target"],
-                "by": running["by"], "enqueued_at": running["enqueued_at"],
-            }  # fmt: skip
-            if self.sealer.holds(running):
-                self.state["queue"].insert(0, inbox.sealed(item, self.sealer))
-                self.state["running"] = None
-                self.save()
-                return
-        if self.sealer.holds(running):
+            self.state["queue"].insert(0, inbox.sealed(item_of(running), self.sealer))
+            self.state["running"] = None
+            self.save()
+            return
+        if ours:
             session = processes.session_of(running["pid"], running["pid_started"])
             processes.end_all(self.runtime.scratch(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])

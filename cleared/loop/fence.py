@@ -58,8 +58,10 @@ def fence(
     return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
 
 
-def start(wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]) -> str:
-    """``action()``, which starts a process, inside the fence; how far it holds: ``landlock+seccomp`` or ``none``.
+def start(
+    wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]
+) -> None:
+    """``action()``, which starts a process, inside the fence.
 
     Raises ``WorkspaceError`` where it does not hold though ``sandbox.confine`` requires it, or keys could be read.
     """
@@ -70,7 +72,7 @@ def start(wanted: Restrictions | None, confine: Literal["best", "require", "off"
                 remedy="Use a Linux kernel with Landlock, or set sandbox.confine: best.",
             )
         action()
-        return "none"
+        return
     try:
         run_restricted(wanted, action)
     except Unavailable as error:
@@ -78,7 +80,6 @@ def start(wanted: Restrictions | None, confine: Literal["best", "require", "off"
             f"the job cannot be confined: {error}",
             remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
         ) from None
-    return "landlock+seccomp"
 
 
 @cache

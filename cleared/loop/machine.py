@@ -15,7 +15,7 @@ from cleared.clock import iso
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs import inbox, schema, state
 from cleared.jobs.kinds import Kind, rotation
-from cleared.jobs.records import Item, Message, Queued, Running
+from cleared.jobs.records import Item, Message, Queued, Running, item_of
 from cleared.loop import retention
 from cleared.loop.ending import ROTATION, Endings
 from cleared.loop.standby import Standby
@@ -112,28 +112,25 @@ class Machine(Endings):
 
     # --- a cycle -----------------------------------------------------------------------------------------------
 
-    def cycle(self, wait: Callable[[Running, int], None]) -> bool:
-        """One turn; whether a job was run. ``wait`` is given a descriptor that is readable then, and returns when
-        the job has ended."""
+    def cycle(self, wait: Callable[[Running, int], None]) -> None:
+        """One turn. ``wait`` is given a descriptor that is readable then, and returns when the job has ended."""
         self.state["cycles"] += 1
         self.take_in()
         self.collect()
         if self.state["running"] is not None:
             self._say_status("running")
-            return False
-        if self.state["stop"] is not None:
-            return False
-        if self.state["paused"]:
+        elif self.state["stop"] is not None:
+            return
+        elif self.state["paused"]:
             self._say_status("paused")
-            return False
-        if not self.state["queue"] and self.knobs.auto_rotate:
-            self._rotate()
-        if not self.state["queue"]:
-            self._say_status("idle")
-            return False
-        self._run_next(wait)
-        self.export()
-        return True
+        else:
+            if not self.state["queue"] and self.knobs.auto_rotate:
+                self._rotate()
+            if self.state["queue"]:
+                self._run_next(wait)
+                self.export()
+            else:
+                self._say_status("idle")
 
     def _rotate(self) -> None:
         turn = rotation(self.config)
@@ -152,10 +149,7 @@ class Machine(Endings):
         if kind is None:
             self.save()
             return
-        item: Item = {
-            "job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
-            "enqueued_at": job["enqueued_at"],
-        }  # fmt: skip
+        item = item_of(job)
         standby = self._standby_process()
         self.step("forked")
         running = self._put_down(kind, item, standby)
@@ -172,13 +166,17 @@ class Machine(Endings):
     def _standby_process(self) -> Standby:
         """The one there is; another where it has died."""
         if self.standby is not None and not self.standby.alive:
-            self.close()
+            self._let_go()
         if self.standby is None:
             self.standby = Standby()
         return self.standby
 
     def close(self) -> None:
         """Let go of what is held. A job that is on goes on."""
+        self._let_go()
+        self.requests.close()
+
+    def _let_go(self) -> None:
         standby, self.standby = self.standby, None
         if standby is not None:
             standby.close()

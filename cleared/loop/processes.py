@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from cleared.workspace.processes import PARENT, SESSION, START, STATE, environment, stat
+
 FOLDER: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
-"""Fields of ``/proc/<pid>/stat`` after the name (proc(5): 3, 4, 6 and 22)."""
 
 
 def started(pid: int) -> str | None:
@@ -29,8 +29,8 @@ def started(pid: int) -> str | None:
     if sys.platform != "linux":
         return _started_by_ps(pid)
     else:
-        fields = _stat(pid)
-        return None if fields is None or fields[_STATE] in "ZX" else f"{_boot()}:{fields[_START]}"
+        fields = stat(pid)
+        return None if fields is None or fields[STATE] in "ZX" else f"{_boot()}:{fields[START]}"
 
 
 def _started_by_ps(pid: int) -> str | None:
@@ -70,10 +70,10 @@ def of_job(scratch: Path, session: int) -> list[int]:
     marker = os.fsencode(f"{FOLDER}={scratch}")
     found = []
     for pid in _all():
-        fields = _stat(pid)
-        if fields is None or fields[_STATE] in "ZX":
+        fields = stat(pid)
+        if fields is None or fields[STATE] in "ZX":
             continue
-        if int(fields[_SESSION]) == session or marker in _environment(pid).split(b"\0"):
+        if int(fields[SESSION]) == session or marker in environment(pid):
             found.append(pid)
     return [pid for pid in found if pid not in (os.getpid(), session)]
 
@@ -81,7 +81,7 @@ def of_job(scratch: Path, session: int) -> list[int]:
 def orphans() -> list[int]:
     """The live processes that have become children of this one."""
     mine = str(os.getpid())
-    return [pid for pid in _all() if (stat := _stat(pid)) and stat[_PARENT] == mine and stat[_STATE] not in "ZX"]
+    return [pid for pid in _all() if (found := stat(pid)) and found[PARENT] == mine and found[STATE] not in "ZX"]
 
 
 def end_all(scratch: Path, session: int, *, group: int | None = None) -> None:
@@ -107,29 +107,9 @@ def _all() -> Iterator[int]:
             yield from [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
-def _stat(pid: int) -> list[str] | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    return text.rsplit(")", 1)[1].split()
-
-
-def _environment(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""  # another user's, or gone
-
-
 @cache
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
     except OSError:
         return ""
-
-
-def pause() -> None:
-    """A moment between two looks."""
-    time.sleep(0.02)

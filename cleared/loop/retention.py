@@ -50,9 +50,10 @@ def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
                 if found is not None:
                     files.setdefault(found[1], []).append(entry.path)
                     newest[found[1]] = max(newest.get(found[1], 0.0), changed)
-    waiting = {name for name in newest if name not in needed and now - newest[name] < _OLD_TEMPORARY
-               and not runtime.result(name).exists()}  # fmt: skip
-    ended = sorted((name for name in files if name not in needed | waiting), key=newest.__getitem__, reverse=True)
+    for name, paths in files.items():  # asked for just now, it may not have been taken in yet
+        if now - newest[name] < _OLD_TEMPORARY and str(runtime.result(name)) not in paths:
+            needed.add(name)
+    ended = sorted(files.keys() - needed, key=newest.__getitem__, reverse=True)
     for name in ended[keep:]:
         for path in files[name]:
             with suppress(OSError):

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -94,19 +94,18 @@ def redactor(host: Host) -> Redactor:
     return Redactor(tuple(sorted({*host.redactor.secrets, *found}, key=len, reverse=True)))
 
 
-def take_in(host: Host, knobs: Knobs) -> bool:
-    """Where no loop runs: put what waits into the state at once; whether that was done."""
-    try:
-        with alone(knobs, "loop take in", host.clock):
-            found = machine(host, knobs, lambda _: None)
-            found.take_in()
-            found.recover()
-            if not found.runtime.state.exists():
-                found.save()
-            found.export()
-    except BusyError:
-        return False
-    return True
+def take_in(host: Host, knobs: Knobs) -> None:
+    """Where no loop runs: put what waits into the state at once."""
+    with (
+        suppress(BusyError),
+        alone(knobs, "loop take in", host.clock),
+        closing(machine(host, knobs, lambda _: None)) as found,
+    ):
+        found.take_in()
+        found.recover()
+        if not found.runtime.state.exists():
+            found.save()
+        found.export()
 
 
 def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool = False) -> Stop | None:

@@ -32,6 +32,7 @@ from cleared.loop.fence import fence, own, places, writable
 from cleared.loop.fence import start as start_fenced
 from cleared.loop.knobs import Knobs
 from cleared.loop.output import Output, clean, last_line
+from cleared.sandbox.confine import Restrictions
 
 GRACE: Final = 3.0
 """Seconds between TERM and KILL."""
@@ -130,7 +131,9 @@ class _Doing:
         scratch = work.knobs.runtime.scratch(work.item["job_id"])
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            return self._watch(self._argv(forbidden), reads, [*writes, scratch], scratch, forbidden, output)
+            path = child.module_path(forbidden.root) if work.kind.function else []
+            wanted = fence(forbidden, reads, [*writes, scratch], path, trust=own(work.kind))
+            return self._watch(self._argv(forbidden, path), wanted, scratch, output)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -140,23 +143,17 @@ class _Doing:
         value = getattr(self._work.config.loop, key) if key else ()
         return [value] if isinstance(value, str) else list(value)
 
-    def _argv(self, forbidden: Forbidden) -> list[str]:
+    def _argv(self, forbidden: Forbidden, path: list[str]) -> list[str]:
         work = self._work
         if work.kind.function:
-            return child.command(work.kind.function, forbidden, work.target, work.item["by"], self._usual())
+            return child.command(work.kind.function, forbidden, work.target, work.item["by"], self._usual(), path)
         program = shutil.which(work.kind.command[0], path=_PATH)
         if program is None:
             raise WorkspaceError(f"the program {work.kind.command[0]} is not installed")
         return [program, *(work.item["target"] if part == "{target}" else part for part in work.kind.command[1:])]
 
-    def _watch(
-        self, argv: list[str], reads: list[Path], writes: list[Path], scratch: Path, forbidden: Forbidden,
-        output: Output,
-    ) -> _Ended:  # fmt: skip
+    def _watch(self, argv: list[str], wanted: Restrictions | None, scratch: Path, output: Output) -> _Ended:
         work = self._work
-        ours = own(work.kind)
-        path = child.module_path(forbidden.root) if work.kind.function else []
-        wanted = fence(forbidden, reads, writes, path, trust=ours)
         read_end, write_end = os.pipe()
         begun: list[subprocess.Popen[bytes]] = []
 
@@ -164,7 +161,8 @@ class _Doing:
             begun.append(
                 subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.STDOUT,
-                    cwd=forbidden.root, env=environment(work.item["job_id"], scratch, own=ours), process_group=0,
+                    cwd=work.knobs.runtime.root, process_group=0,
+                    env=environment(work.item["job_id"], scratch, own=own(work.kind)),
                 )
             )  # fmt: skip
 

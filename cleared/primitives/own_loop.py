@@ -23,13 +23,10 @@ class OwnLoop:
     def wanted(self, kind: str, target: str | None) -> tuple[str, str]:
         """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
         job may be run."""
-        from cleared.jobs.forbidden import Forbidden
         from cleared.jobs.kinds import wanted
 
         try:
-            found, aim = wanted(
-                self._config, kind, target, Forbidden(self._root.resolve(), self._config.loop.forbidden_paths)
-            )
+            found, aim = wanted(self._config, self._root.resolve(), kind, target)
         except PolicyError as error:
             field = error.place.field if error.place else None
             remedy = error.remedy or "Name a file or folder of the workspace that jobs may read."

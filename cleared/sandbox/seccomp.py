@@ -84,6 +84,26 @@ _CLONE_VFORK, _CLONE_THREAD = 0x4000, 0x10000
 _NEWEST = 434
 
 
+_Code = list[tuple[int, int, int, int]]
+
+
+def _prologue(arch: int, column: int) -> _Code:
+    """Refuse what is of another machine, and leave the call's number to be looked at."""
+    code: _Code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
+    if column == 0:
+        code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]  # the x32 numbers
+    return code
+
+
+def _refuse(code: int) -> tuple[int, int, int, int]:
+    return _RET, 0, 0, 0x00050000 | code
+
+
+def _packed(code: _Code) -> bytes:
+    """As an array of ``struct sock_filter``."""
+    return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
+
+
 _JOB_REFUSED: dict[str, tuple[int, int]] = {
     "socket": (41, 198),  # those of files too: what listens there (tmux, docker) is not held by anything
     "ptrace": (101, 117),
@@ -108,14 +128,10 @@ def job_program(machine: str) -> bytes | None:
     if machine not in _ARCHES:
         return None
     arch, column = _ARCHES[machine]
-    refuse = (_RET, 0, 0, 0x00050000 | errno.EPERM)
-    code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
-    if column == 0:
-        code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]
+    code = _prologue(arch, column)
     for numbers in _JOB_REFUSED.values():
-        code += [(_JEQ, 0, 1, numbers[column]), refuse]
-    code += [(_RET, 0, 0, _ALLOW)]
-    return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
+        code += [(_JEQ, 0, 1, numbers[column]), _refuse(errno.EPERM)]
+    return _packed([*code, (_RET, 0, 0, _ALLOW)])
 
 
 def program(machine: str) -> bytes | None:
@@ -124,16 +140,11 @@ def program(machine: str) -> bytes | None:
         return None
     arch, column = _ARCHES[machine]
 
-    def refuse(code: int) -> tuple[int, int, int, int]:
-        return _RET, 0, 0, 0x00050000 | code
-
     def arg(index: int, high: bool = False) -> tuple[int, int, int, int]:
         return _LD, 0, 0, _ARGS + 8 * index + (4 if high else 0)
 
-    allow, no = (_RET, 0, 0, _ALLOW), refuse(errno.EPERM)
-    code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
-    if column == 0:
-        code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]  # the x32 numbers
+    allow, no = (_RET, 0, 0, _ALLOW), _refuse(errno.EPERM)
+    code = _prologue(arch, column)
     for number in (numbers[column] for numbers in _PLAIN.values()):
         if number >= 0:
             code += [(_JEQ, 0, 1, number), allow]
@@ -149,9 +160,9 @@ def program(machine: str) -> bytes | None:
     rule((2, -1), [arg(1), (_JSET, 1, 0, _WRITE_FLAGS), allow, no])
     # Threads, and the vfork that starts a worker; no plain fork.
     rule((56, 220), [arg(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), allow, no])
-    rule((435, 435), [refuse(errno.ENOSYS)])  # clone3 hides its flags in memory
+    rule((435, 435), [_refuse(errno.ENOSYS)])  # clone3 hides its flags in memory
     # Limits may be read, not set.
     rule((302, 261), [arg(2), (_JEQ, 0, 3, 0), arg(2, True), (_JEQ, 0, 1, 0), allow, no])
     rule((157, 167), [arg(0), (_JEQ, 0, 1, PR_SET_NAME), allow, no])
-    code += [(_JGE, 0, 1, _NEWEST), refuse(errno.ENOSYS), no]
-    return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
+    code += [(_JGE, 0, 1, _NEWEST), _refuse(errno.ENOSYS), no]
+    return _packed(code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,14 +16,13 @@ from cleared.jobs.records import Result, State
 from cleared.jobs.state import peek
 from cleared.primitives.own_loop import told as told_of
 from cleared.runs.attempt import Event
-from cleared.runs.consumed import had
 from cleared.runs.host import Host
 from cleared.triggers.enqueued import depth_after
 from cleared.triggers.inbox import Inbox
 from cleared.triggers.logbook import Logbook
-from cleared.triggers.roster import Roster
+from cleared.triggers.roster import Listener, Roster
 from cleared.triggers.stream import JOB_FINISHED, LOOK_BACK, Told
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import history
 
 CURSOR: Final = "jobs"
 """In the inbox: the folder that was looked at, and the jobs whose results had been seen in it."""
@@ -106,25 +104,10 @@ class Jobs:
         return Ended(told, cursor, first=seen is None)
 
 
-def news(
-    host: Host, repo: Repository, snapshot: Snapshot, roster: Roster, found: Collection[Told]
-) -> set[tuple[str, str | None]]:
-    """Which of these ends are to be told to whom, when nothing is known of what was: those after the last that the
-    agent had a run for; where there is none, those since its script is as it is."""
-    from cleared.vcs import history
-
-    wanted: set[tuple[str, str | None]] = set()
-    for listener in roster.of_event(JOB_FINISHED) if found else ():
-        past = had(host, repo, snapshot, listener.name)
-        mine = list(found)
-        last = max((i for i, told in enumerate(mine) if told.event.key in past), default=None)
-        if last is not None:
-            mine = mine[last + 1 :]
-        else:
-            commits = history.log(host.root, 1, [host.layout.agent_path(listener.name)])
-            mine = [told for told in mine if commits and _ended(told.event.payload) >= commits[0].when]
-        wanted |= {(listener.name, told.event.key) for told in mine}
-    return wanted
+def by_time(host: Host, listener: Listener, mine: list[Told]) -> list[Told]:
+    """For ``news``: the ends that are not older than the commit of the agent's script."""
+    commits = history.log(host.root, 1, [host.layout.agent_path(listener.name)])
+    return [told for told in mine if commits and _ended(told.event.payload) >= commits[0].when]
 
 
 def asked_by(host: Host, key: str) -> str:

@@ -16,7 +16,8 @@ from typing import Final
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
-from cleared.runs.consumed import had, latest
+from cleared.runs.consumed import latest
+from cleared.runs.host import Host
 from cleared.runs.kept import Kept
 from cleared.triggers import notices
 from cleared.triggers.actions import Actions
@@ -24,8 +25,9 @@ from cleared.triggers.drops import Drops
 from cleared.triggers.handling import Handler
 from cleared.triggers.inbox import Inbox
 from cleared.triggers.jobs import CURSOR as _JOBS
-from cleared.triggers.jobs import Jobs, news
+from cleared.triggers.jobs import Jobs, by_time
 from cleared.triggers.logbook import Logbook
+from cleared.triggers.news import News, by_commit, news
 from cleared.triggers.roster import Listener, Roster
 from cleared.triggers.schedule import SET_BACK, corrected, due, jitter
 from cleared.triggers.stream import Told, told_since
@@ -267,20 +269,23 @@ class Service:
         if head == cursor:
             return
         found = told_since(self.host, self._repo, head, cursor, lambda name: bool(self.roster.of_event(name)), now)
-        self._deliver(found, self._news(found, Snapshot(self._repo, head)) if self._fresh else None, now, _CURSOR, head)
+        wanted = self._news(found, head, by_commit) if self._fresh else None
+        self._deliver(found, wanted, now, _CURSOR, head)
         self._fresh = False
 
     def _take_jobs(self, now: datetime) -> None:
         """What jobs of the loop have ended since the last look."""
         found = self.jobs.look(self.host, self.inbox, now)
         if found is not None:
-            snapshot = Snapshot(self._repo, self._head)
-            wanted = news(self.host, self._repo, snapshot, self.roster, found.told) if found.first else None
+            wanted = self._news(found.told, self._head, by_time) if found.first else None
             self._deliver(found.told, wanted, now, _JOBS, found.cursor)
 
-    def _deliver(
-        self, found: list[Told], news: set[tuple[str, str | None]] | None, now: datetime, cursor: str, value: str
-    ) -> None:
+    def _news(
+        self, found: list[Told], head: str, since_script: Callable[[Host, Listener, list[Told]], list[Told]]
+    ) -> News:
+        return news(self.host, self._repo, Snapshot(self._repo, head), self.roster, found, since_script)
+
+    def _deliver(self, found: list[Told], news: News | None, now: datetime, cursor: str, value: str) -> None:
         """Take events in for those who listen, and that they are. ``news``: only these, to these agents."""
         most = self.host.config.triggers.max_depth
         for told in found:
@@ -305,25 +310,6 @@ class Service:
         self.log("event.cycle", f"{', '.join(names)}: not started for {told.event.name}, the chain of events that "
                  "leads to it is too long", level="warning", key=told.event.key)  # fmt: skip
         notices.cycle(self.host, names, told)
-
-    def _news(self, found: list[Told], snapshot: Snapshot) -> set[tuple[str, str | None]]:
-        """Which of these events are to be delivered to whom, when nothing is known of what was: those after the last
-        that the agent had a run for; where there is none, those that are newer than its script."""
-        from cleared.vcs import history
-
-        news: set[tuple[str, str | None]] = set()
-        for listener in {
-            heard.name: heard for told in found for heard in self.roster.of_event(told.event.name)
-        }.values():
-            past = had(self.host, self._repo, snapshot, listener.name)
-            mine = [told for told in found if listener.hears(told.event.name)]
-            last = max((i for i, told in enumerate(mine) if told.event.key in past), default=None)
-            if last is None:
-                script = [self.host.layout.agent_path(listener.name)]
-                newest = [c.id for c in history.log(self.root, 1, script)]
-                mine = [t for t in mine if [c.id for c in history.log(self.root, 1, script, rev=t.commit)] == newest]
-            news |= {(listener.name, told.event.key) for told in mine[0 if last is None else last + 1 :]}
-        return news
 
     def _version(self, agent: str) -> str:
         """Changes where a file that an agent could do nothing with may be worth another try."""
