@@ -148,19 +148,7 @@ class Up:
             self._said += more
 
     def cpu_seconds(self) -> float:
-        """User and system time so far, with that of its children."""
-        ticks, left = 0, [self._process.pid]
-        parents = {int(s[0]): int(s[3]) for s in _stats()}
-        wanted = {self._process.pid}
-        while left:
-            children = {pid for pid, parent in parents.items() if parent == left[-1]} - wanted
-            left.pop()
-            left += children
-            wanted |= children
-        for stat in _stats():
-            if int(stat[0]) in wanted:
-                ticks += sum(int(n) for n in stat[13:17])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self._process.pid)
 
     def __enter__(self) -> Self:
         return self
@@ -170,6 +158,22 @@ class Up:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far, with that of its children."""
+    ticks, left = 0, [pid]
+    parents = {int(s[0]): int(s[3]) for s in _stats()}
+    wanted = {pid}
+    while left:
+        children = {child for child, parent in parents.items() if parent == left[-1]} - wanted
+        left.pop()
+        left += children
+        wanted |= children
+    for stat in _stats():
+        if int(stat[0]) in wanted:
+            ticks += sum(int(n) for n in stat[13:17])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _stats() -> Iterator[list[str]]:

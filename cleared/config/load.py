@@ -24,7 +24,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _MONEY = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _BOOLS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false", "no", "off"), False)}
-_SECRET = re.compile(r"api_?key|token|password|passwd|secret|private_?key|credential", re.IGNORECASE)
+SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"
+"""What the names of secrets have in them, as a pattern that knows no case."""
+_SECRET = re.compile(SECRET_NAMES, re.IGNORECASE)
 _PROFILE = re.compile(r"[a-z0-9_-]{1,60}")
 
 

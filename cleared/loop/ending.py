@@ -11,15 +11,15 @@ from cleared.errors import WorkspaceError
 from cleared.jobs import inbox, schema, state
 from cleared.jobs.records import Manifest, Queued, Result, Row, Running, item_of
 from cleared.loop import processes, retention
-from cleared.loop.book import Book
 from cleared.loop.child import NO_INPUT
+from cleared.loop.memory import Memory
 
 ROTATION: Final = "rotation"
 """Who asks for a job that nobody else has asked for."""
 
 
-class Endings(Book):
-    """Collects jobs into the book."""
+class Endings(Memory):
+    """Collects jobs into what the loop knows."""
 
     __slots__ = ()
 

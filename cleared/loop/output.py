@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from cleared.config.load import SECRET_NAMES
 from cleared.config.secrets import REDACTED, Redactor
 from cleared.jobs import schema
 
@@ -23,8 +24,7 @@ _SHAPES: Final = re.compile(
     r"|(?<=://)[^\s/@:]{1,100}:[^\s/@]{3,200}(?=@)"
 )
 _ASSIGNED: Final = re.compile(
-    r"(?i)\b([a-z0-9_]*(?:api_?key|token|password|passwd|secret|private_?key|credential)[a-z0-9_]*[\"']?\s*[=:]\s*[\"']?)"
-    r"([^\s\"',;]{6,})"
+    rf"(?i)\b([a-z0-9_]*(?:{SECRET_NAMES})[a-z0-9_]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]{{6,}})"
 )
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
 

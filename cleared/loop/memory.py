@@ -19,7 +19,7 @@ from cleared.loop.knobs import Knobs
 
 
 @dataclass(slots=True)
-class Book:
+class Memory:
     """Of one loop. To be used by whoever holds its lock, and by nobody else."""
 
     knobs: Knobs
