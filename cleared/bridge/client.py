@@ -27,6 +27,7 @@ from cleared.bridge.jsonrpc import (
     encode,
     error_frame,
     parse,
+    present,
     read_line,
     request_frame,
     result_frame,
@@ -341,7 +342,7 @@ class _Child:
 
 
 def _arguments(message: Request) -> tuple[tuple[object, ...], dict[str, object]]:
-    params = message.params if isinstance(message.params, dict) else {}
+    params = present(message.params) if isinstance(message.params, dict) else {}
     args = values.decode(params.get("args", []), exact=True)
     kwargs = values.decode(params.get("kwargs", {}), exact=True)
     if not isinstance(args, list) or not isinstance(kwargs, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -122,12 +122,19 @@ def _message(value: Any) -> Message:
             return Response(identity, value["result"])
     if value.get("jsonrpc") != "2.0":
         return Invalid(RpcError(INVALID_REQUEST, data='"jsonrpc" must be "2.0"'), identity)
-    method, params = value.get("method"), value.get("params", [])
+    method, params = value.get("method"), value.get("params")
+    if params is None:  # what clients in some languages write for none
+        params = []
     if not isinstance(method, str):
         return Invalid(RpcError(INVALID_REQUEST, data='"method" must be a string'), identity)
     if not isinstance(params, list | dict):
         return Invalid(RpcError(INVALID_REQUEST, data='"params" must be an array or an object'), identity)
     return Request(method, params, identity, "id" not in value)
+
+
+def present(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members that are given: null stands for one that is not."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def result_frame(identity: Id, result: Any) -> Frame:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from cleared.bridge import exact as values
+from cleared.bridge import jsonrpc
 from cleared.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
 from cleared.clock import SystemClock
 from cleared.sandbox.limits import Limits
@@ -43,7 +44,8 @@ _KNOWN: Final = tuple(f.name for f in fields(Order))
 
 
 def read_order(request: Request) -> Order:
-    """Raises ``RpcError`` (invalid params) that names the parameter."""
+    """Raises ``RpcError`` (invalid params) that names the parameter. One that is null is not given: it is what hosts
+    in some languages write for none."""
     given = request.params
     if isinstance(given, list):
         if len(given) > 2:
@@ -53,6 +55,7 @@ def read_order(request: Request) -> Order:
         if key not in _KNOWN:
             near = get_close_matches(key, _KNOWN, n=1)
             raise _bad(key[:60], f"unknown; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(_KNOWN)}")
+    given = jsonrpc.present(given)
     script = _text(given, "script", None)
     if len(script) > MAX_SCRIPT:
         raise _bad("script", f"it has more than {MAX_SCRIPT} characters")
@@ -91,6 +94,7 @@ def _limits(given: Any) -> Limits:
         return Limits()
     if not isinstance(given, dict) or not set(given) <= set(_LIMITS):
         raise _bad("limits", f"it must be an object of {', '.join(_LIMITS)}")
+    given = jsonrpc.present(given)
     for key, value in given.items():
         whole = isinstance(value, int) and not isinstance(value, bool)
         if key == "seconds":

@@ -19,7 +19,7 @@ _TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """A parameter: its JSON type; null stands for a default of None."""
+    """A parameter: its JSON type; null stands for its default, where it has one."""
 
     name: str
     type: str
@@ -35,8 +35,8 @@ class Arg:
         return schema if self.default in (REQUIRED, None) else {**schema, "default": self.default}
 
     def read(self, method: str, value: Any) -> Any:
-        if value is None and self.default is None:
-            return None
+        if value is None and self.default is not REQUIRED:
+            return self.default
         wanted = _TYPES[self.type]
         if type(value) is not wanted:
             raise bad(method, self.name, f"{self.name} must be of type {self.type}")

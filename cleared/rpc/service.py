@@ -56,8 +56,7 @@ class Service:
         if primitive is None:
             raise RpcError(METHOD_NOT_FOUND, data=_unknown(name, self.host))
         try:
-            args = tuple(from_wire(v) for v in params) if isinstance(params, list) else ()
-            kwargs = {k: from_wire(v) for k, v in params.items()} if isinstance(params, dict) else {}
+            args, kwargs = _given(primitive, params)
         except ValueError as e:
             raise refused(PrimitiveError(str(e)), INVALID_PARAMS) from None
         if name in ONLY_IN_A_RUN:
@@ -128,6 +127,19 @@ def _described(p: Primitive) -> dict[str, Any]:
         ],
         "result": {"name": "result", "schema": p.returns.schema},
     }
+
+
+def _given(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments. Null is for one that is not given, where it could be left out and null is no value of its own."""
+    if isinstance(params, list):
+        if len(params) > len(primitive.params):
+            return tuple(map(from_wire, params)), {}
+        params = dict(zip(primitive.by_name, params, strict=False))
+    spare = {
+        p.name for p in primitive.params
+        if not p.required and p.shape.schema and {"type": "null"} not in p.shape.schema.get("anyOf", ())
+    }  # fmt: skip
+    return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in spare}
 
 
 def _unknown(name: str, host: Host) -> dict[str, Any]:

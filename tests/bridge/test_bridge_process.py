@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from peers import BRIDGE, PATIENCE, Peer, error, peer, request, result, script
 
+from cleared.bridge.order import Order
 from cleared.bridge.server import serve_bridge
 
 
@@ -100,6 +101,21 @@ def test_a9_wrong_requests_have_their_codes_and_the_bridge_lives_on(bridge: Peer
     bridge.send({"jsonrpc": "2.0", "id": 5, "method": 3})
     assert bridge.get()["error"]["code"] == -32600
     assert bridge.ask("run", ["1 + 1", []])["result"] == 2
+
+
+@pytest.mark.parametrize("limits", [None, {}, {"seconds": None, "memory_bytes": None}])
+def test_a9_null_means_absent_for_every_optional_member(bridge: Peer, limits: Any) -> None:
+    """MEND 24: hosts in Go write null for an empty slice, map or pointer."""
+    names = [name for name in Order.__dataclass_fields__ if name != "script"]
+    given = {**dict.fromkeys(names), "limits": limits, "script": "1 + 1"}
+    assert bridge.ask("run", given)["result"] == 2
+    assert bridge.ask("run", ["2 + 2", None])["result"] == 4
+    assert bridge.ask("run", {"script": None})["error"]["data"]["field"] == "script"
+    bridge.send(request(7, "run", {"script": "f()", "external_functions": ["f"], "inputs": None}))
+    bridge.send({"jsonrpc": "2.0", "id": bridge.get()["id"], "result": 3, "error": None})
+    assert bridge.get()["result"] == 3
+    bridge.send({"jsonrpc": "2.0", "id": 8, "method": "shutdown", "params": None})
+    assert bridge.get()["result"] is None
 
 
 def test_a10_two_scripts_at_once_with_replies_in_reverse_order(bridge: Peer) -> None:

@@ -153,6 +153,18 @@ def test_a9_the_codes_of_refusals(service: Service) -> None:
     assert "ingest" in unknown.data["remedy"]
 
 
+def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, service: Service) -> None:
+    """MEND 24: of commands and of primitives, by name and by position; where null is a value of its own, it is one."""
+    assert ask(service, "run.list", {"limit": None, "agent": None}) == ask(service, "run.list")
+    assert ask(service, "queue.list", [None]) == ask(service, "queue.list")
+    assert ask(service, "git_log", {"limit": None}) == ask(service, "git_log", [None]) == ask(service, "git_log")
+    assert ask(service, "config_get", ["no.such.key", None]) is None
+    assert refusal(service, "agent.show", [None]).data["place"]["field"] == "name"
+    assert refusal(service, "accounts_get", [None]).data["place"]["field"] == "account_id"
+    line = b'{"jsonrpc":"2.0","id":1,"method":"accounts.list","params":null}'
+    assert json.loads(answer(line, service.handle) or b"")["result"] == ask(service, "accounts.list")
+
+
 def test_what_is_about_a_run_is_refused_outside_of_one(service: Service) -> None:
     given = {"ctx_log": ["x"], "script_run": ["vendor_name"], "importer_deduplicate": [[]]}
     for name in ONLY_IN_A_RUN:
