@@ -188,7 +188,7 @@ class Life:
 
     def kill_supervisor(self) -> bool:
         """Kill the process that watches over the job that is on, if one does."""
-        from cleared.loop import processes
+        from cleared.workspace import processes
 
         running = self.state()["running"] if self.runtime.state.exists() else None
         if running is None:

@@ -13,12 +13,12 @@ from typing import Final, Literal
 
 from cleared.errors import BusyError, UsageError, WorkspaceError
 from cleared.jobs import inbox, view
-from cleared.loop import processes
 from cleared.loop.knobs import Knobs
 from cleared.loop.run import alone, already, machine, take_in
 from cleared.runs.host import Host
 from cleared.triggers.control import START_SECONDS, end, launch
 from cleared.workspace.lock import Holder
+from cleared.workspace.processes import alive
 
 PERSON: Final = "person"
 _PAUSE: Final = 0.02
@@ -149,12 +149,17 @@ def _end_orphan(host: Host, knobs: Knobs) -> None:
     running = state["running"] if state else None
     if running is None or not Sealer(knobs.runtime.folder).holds(running):
         return
-    if processes.alive(running["pid"], running["pid_started"]):
+    if alive(running["pid"], running["pid_started"]):
         with suppress(ProcessLookupError):
             os.kill(running["pid"], signal.SIGTERM)
         until = host.clock.monotonic() + 10.0
-        while processes.alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
+        while alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
             time.sleep(_PAUSE)
+        if alive(running["pid"], running["pid_started"]):
+            raise BusyError(
+                f"the job {running['job_id']} (process {running['pid']}) has not ended within 10 seconds",
+                remedy="See what holds it up, then again: cleared loop stop --now.",
+            )
     take_in(host, knobs)
 
 

@@ -13,6 +13,7 @@ from cleared.jobs.records import Manifest, Queued, Result, Row, Running, item_of
 from cleared.loop import processes, retention
 from cleared.loop.child import NO_INPUT
 from cleared.loop.memory import Memory
+from cleared.workspace.processes import alive, of_this_boot, session_of
 
 ROTATION: Final = "rotation"
 """Who asks for a job that nobody else has asked for."""
@@ -35,7 +36,7 @@ class Endings(Memory):
         running = self.state["running"]
         if running is not None:
             # Asked first: its last act is the result.
-            lives = not told and processes.alive(running["pid"], running["pid_started"])
+            lives = not told and alive(running["pid"], running["pid_started"])
             result = self._result(running["job_id"])
             if result is not None:
                 self._finish(running, result)
@@ -52,7 +53,7 @@ class Endings(Memory):
             result, started = self._result(job["job_id"]), self._started(job)
             if result is None and not (
                 self.runtime.output(job["job_id"]).exists()
-                or processes.alive(started["pid"], started["pid_started"])  # it may have been told to go just now
+                or alive(started["pid"], started["pid_started"])  # it may have been told to go just now
             ):
                 continue
             if result is not None and self.sealer.holds(job):
@@ -74,7 +75,7 @@ class Endings(Memory):
 
     def _gone(self, running: Running, told: bool) -> None:
         """The process that watched over the job is dead, and there is no result."""
-        begun = told or not processes.of_this_boot(running["pid_started"])  # after a power cut, no file says no
+        begun = told or not of_this_boot(running["pid_started"])  # after a power cut, no file says no
         ours = self.sealer.holds(running)
         if ours and not begun and not self.runtime.output(running["job_id"]).exists():
             # It was never told to go: killed between the two, the loop has not run it.
@@ -83,7 +84,7 @@ class Endings(Memory):
             self.save()
             return
         if ours:
-            session = processes.session_of(running["pid"], running["pid_started"])
+            session = session_of(running["pid"], running["pid_started"])
             processes.end_all(self.runtime.scratch(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])
         now = self.clock.now()

@@ -37,9 +37,10 @@ class Machine(Endings):
 
         Raises ``PolicyError`` where a job is running still that a fresh state would not know of.
         """
-        self.take_in()
+        new = not self.runtime.state.exists() and not self.runtime.backup.exists()
+        taken = self.take_in()
         self.recover()
-        if init:
+        if init and (taken or not new):
             self._init()
         if self.state["stop"] is not None:
             if self.state["stop"]["code"] == "repeated_failure":
@@ -220,8 +221,6 @@ class Machine(Endings):
                 f"{self.state['running']['job_id']} is running still",
                 remedy="Wait until it has ended, or end it: cleared loop stop --now.",
             )
-        if not self.runtime.state.exists() and not self.runtime.backup.exists():
-            return
         left = len(self.state["queue"])
         self.save()
         aside = state.archive(self.runtime, self.clock)

@@ -1,59 +1,22 @@
-"""Telling processes apart, and ending all of a job's: by number and time of start, by session, by what they were given.
-
-A number alone is given to another process one day. Linux; elsewhere what ``ps`` and process groups can say.
-"""
+"""Ending all processes of a job: by session, by what they were given. Linux; elsewhere what process groups can say."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cleared.workspace.processes import PARENT, SESSION, START, STATE, environment, stat
+from cleared.workspace.processes import PARENT, SESSION, STATE, environment, stat
 
 FOLDER: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
-
-
-def started(pid: int) -> str | None:
-    """When the process began, as a text that no other of its number has; None where there is none, or it is dead."""
-    if sys.platform != "linux":
-        return _started_by_ps(pid)
-    else:
-        fields = stat(pid)
-        return None if fields is None or fields[STATE] in "ZX" else f"{_boot()}:{fields[START]}"
-
-
-def _started_by_ps(pid: int) -> str | None:
-    done = subprocess.run(
-        ["ps", "-o", "lstart=,stat=", "-p", str(pid)], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
-    )
-    text = " ".join(done.stdout.split())
-    return None if not text or text.rsplit(" ", 1)[-1].startswith("Z") else text.rsplit(" ", 1)[0]
-
-
-def alive(pid: int, since: str) -> bool:
-    """Whether the process that had this number then is still there."""
-    return started(pid) == since
-
-
-def session_of(pid: int, since: str) -> int:
-    """The session that this process led, now that it is gone; -1 where the number may be somebody else's by now."""
-    return pid if since and of_this_boot(since) and started(pid) is None else -1
-
-
-def of_this_boot(since: str) -> bool:
-    """Whether the machine has been on ever since that process began; what was not synced is then still there."""
-    return sys.platform != "linux" or since.startswith(f"{_boot()}:")
 
 
 def adopt_orphans() -> None:
@@ -105,11 +68,3 @@ def _all() -> Iterator[int]:
     if sys.platform == "linux":
         with os.scandir("/proc") as entries:
             yield from [int(entry.name) for entry in entries if entry.name.isdigit()]
-
-
-@cache
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
-    except OSError:
-        return ""

@@ -21,7 +21,6 @@ from cleared.jobs.kinds import kinds, rotation
 from cleared.jobs.layout import LOCK
 from cleared.jobs.records import Running, Stop
 from cleared.jobs.view import up
-from cleared.loop import processes
 from cleared.loop.asked import Nobody, Requests
 from cleared.loop.knobs import Knobs
 from cleared.loop.machine import Machine
@@ -29,6 +28,7 @@ from cleared.runs.host import Host
 from cleared.runs.kept import Kept
 from cleared.workspace.files import append_rotated, reason, sweep_temporaries
 from cleared.workspace.lock import writer_lock
+from cleared.workspace.processes import alive, started
 
 LOOP: Final = "loop run"
 LOOK: Final = 0.5
@@ -61,7 +61,7 @@ def alone(knobs: Knobs, what: str, clock: Clock) -> Iterator[None]:
     """
     knobs.runtime.make()
     other = up(knobs.runtime)
-    wait = 0.0 if other is not None and processes.started(other.pid) else PATIENCE
+    wait = 0.0 if other is not None and started(other.pid) else PATIENCE
     try:
         with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
             for folder in (knobs.runtime.folder, knobs.runtime.tree.parent):  # nobody else writes there
@@ -219,7 +219,7 @@ class _Loop:
             self._bell.wait(min(left, LOOK))
             if self._bell.rung():
                 return
-            if other is not None and not processes.alive(other["pid"], other["pid_started"]):
+            if other is not None and not alive(other["pid"], other["pid_started"]):
                 return
 
 

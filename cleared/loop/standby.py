@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 
 from cleared.loop import processes
 from cleared.loop.supervisor import Watch, Work
+from cleared.workspace.processes import alive, started
 
 _LENGTH: Final = struct.Struct("<I")
 _FAILED: Final = 70
@@ -28,6 +29,7 @@ class Standby:
 
     def __init__(self) -> None:
         """Fork it. This process must have no other threads."""
+        self._busy = False
         waits, self._go = os.pipe()
         self._ended, says = os.pipe()
         self.pid = os.fork()
@@ -35,7 +37,7 @@ class Standby:
             _be(waits, says)
         os.close(waits)
         os.close(says)
-        self.since = processes.started(self.pid) or ""
+        self.since = started(self.pid) or ""
 
     def fileno(self) -> int:
         """Readable when the job has ended, or the process has."""
@@ -43,10 +45,11 @@ class Standby:
 
     @property
     def alive(self) -> bool:
-        return processes.alive(self.pid, self.since)
+        return alive(self.pid, self.since)
 
     def do(self, work: Work) -> None:
         """Have it do a job. Where it is gone, nothing happens; that is seen when one waits for the job."""
+        self._busy = True
         data = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError):
             left = memoryview(_LENGTH.pack(len(data)) + data)
@@ -62,13 +65,14 @@ class Standby:
         if not os.read(self._ended, 1):
             with suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
+        self._busy = False
 
     def close(self) -> None:
-        """Have it end, after the job that is on, and do not wait for that if one is."""
+        """Have it end, and wait until it has; where a job is on, have it end after that, and do not wait."""
         os.close(self._go)
         os.close(self._ended)
         with suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)
+            os.waitpid(self.pid, os.WNOHANG if self._busy else 0)
 
 
 def _be(waits: int, says: int) -> NoReturn:

@@ -17,6 +17,7 @@ from cleared.clock import Clock, SystemClock, iso
 from cleared.errors import BusyError, WorkspaceError
 from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import Holder, ensure_state_dir, holder, writer_lock
+from cleared.workspace.processes import alive, started
 
 LOCK: Final = "service.lock"
 STATE: Final = "service.json"
@@ -109,16 +110,22 @@ def end(
     find: Callable[[], Holder | None], late: Callable[[Holder], BusyError], *, now: bool, wait: float,
     clock: Clock | None = None,
 ) -> Holder | None:  # fmt: skip
-    """Tell the process that ``find`` finds to end, with ``now`` twice, and wait until it has; who it was."""
+    """Tell the process that ``find`` finds to end, with ``now`` twice, and wait until it is gone; who it was."""
     clock = clock or SystemClock()
-    found = find()
+    found, since = find(), None
+    while found is not None:
+        since = started(found.pid)
+        if (again := find()) == found:  # it held its lock before and after: that time of beginning is its own
+            break
+        found = again
     if found is None:
         return None
     until = clock.monotonic() + wait
     _tell(found.pid)
     told_again = not now
-    while (still := find()) is not None and still.pid == found.pid:
-        if not told_again and clock.monotonic() > until - wait + 0.1:
+    # It lets go of its lock before its last acts: whoever starts another one, or looks for it, must not meet it still.
+    while (holds := find() == found) or (since is not None and alive(found.pid, since)):
+        if holds and not told_again and clock.monotonic() > until - wait + 0.1:
             told_again = True
             _tell(found.pid)
         if clock.monotonic() >= until:

@@ -93,7 +93,7 @@ def _bring_up(repo: Repository, now: Snapshot, change: PathChange, staged: dict[
     temporary = staged.pop(path, None) if wanted == change.new else None
     if temporary is None:
         content = now.read(path) or b""
-        temporary = files.stage(repo.root, path, content, executable=files.is_executable(now.entry(path)))
+        temporary = files.stage(repo.root, path, content, executable=files.is_executable(now.entry(path), path))
         sync_files([temporary])
     files.place(temporary, target)
     return True

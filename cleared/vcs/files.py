@@ -81,9 +81,10 @@ def content_id(path: Path, hash_name: HashName) -> str | None:
     return "symlink" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special"
 
 
-def is_executable(entry: TreeEntry | None) -> bool:
-    """Whether a commit's entry is an executable file."""
-    return entry is not None and entry.mode == "100755"
+def is_executable(entry: TreeEntry | None, path: str) -> bool:
+    """Whether the file at ``path`` is to be executable: as the commit has it (``entry``); a new one if it is for a
+    shell."""
+    return path.endswith(".sh") if entry is None else entry.mode == "100755"
 
 
 def missing_parents(root: Path, path: str) -> list[str]:

@@ -231,7 +231,7 @@ def _write_objects(
             if content is None:
                 entries[change.path] = None
             else:
-                mode = "100755" if files.is_executable(before.entry(change.path)) else "100644"
+                mode = "100755" if files.is_executable(before.entry(change.path), change.path) else "100644"
                 entries[change.path] = TreeEntry(mode, objects.write("blob", content))
         tree = build_tree(repo, before.tree, entries, objects)
         commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
@@ -243,7 +243,7 @@ def _stage(repo: Repository, before: Snapshot, contents: Mapping[str, bytes | No
     for path, content in contents.items():
         # One that has to wait until a file makes place for its folder is written after the commit.
         if content is not None and not files.is_blocked(repo.root, path):
-            executable = files.is_executable(before.entry(path))
+            executable = files.is_executable(before.entry(path), path)
             staged[path] = files.stage(repo.root, path, content, executable=executable)
     sync_files(list(staged.values()))
 

@@ -1,7 +1,14 @@
-"""What the system tells of a process (Linux, proc(5)); nothing of one that is gone or another user's."""
+"""What the system tells of a process; nothing of one that is gone or another user's.
+
+A number alone is given to another process one day, so a process is told by its number and the time it began. Linux
+(proc(5)); elsewhere what ``ps`` can say.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,3 +34,43 @@ def environment(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+def started(pid: int) -> str | None:
+    """When the process began, as a text that no other of its number has; None where there is none, or it is dead."""
+    if sys.platform != "linux":
+        return _started_by_ps(pid)
+    else:
+        fields = stat(pid)
+        return None if fields is None or fields[STATE] in "ZX" else f"{_boot()}:{fields[START]}"
+
+
+def _started_by_ps(pid: int) -> str | None:
+    done = subprocess.run(
+        ["ps", "-o", "lstart=,stat=", "-p", str(pid)], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
+    )
+    text = " ".join(done.stdout.split())
+    return None if not text or text.rsplit(" ", 1)[-1].startswith("Z") else text.rsplit(" ", 1)[0]
+
+
+def alive(pid: int, since: str) -> bool:
+    """Whether the process that had this number then is still there."""
+    return started(pid) == since
+
+
+def session_of(pid: int, since: str) -> int:
+    """The session that this process led, now that it is gone; -1 where the number may be somebody else's by now."""
+    return pid if since and of_this_boot(since) and started(pid) is None else -1
+
+
+def of_this_boot(since: str) -> bool:
+    """Whether the machine has been on ever since that process began; what was not synced is then still there."""
+    return sys.platform != "linux" or since.startswith(f"{_boot()}:")
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
+    except OSError:
+        return ""

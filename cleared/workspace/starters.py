@@ -30,6 +30,12 @@ def files() -> dict[str, bytes]:
     }
 
 
+def shell_scripts() -> dict[str, bytes]:
+    """Relative path → content of the commands for a person's shell that lie beside the shared scripts."""
+    top = folder()
+    return {f"scripts/{path.name}": path.read_bytes() for path in sorted((top / "scripts").glob("*.sh"))}
+
+
 def config_text() -> str:
     """The commented ``config.yaml`` that new workspaces begin with."""
     return (folder() / "config.yaml").read_text(encoding="utf-8")

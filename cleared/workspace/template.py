@@ -52,7 +52,7 @@ def initial_files(name: str, entity_type: str, currency: str) -> dict[str, bytes
     config = starters.config_text()
     for key, value in (("name", name), ("entity_type", entity_type), ("currency", currency)):
         config = set_value(config, f"business.{key}", value)
-    files = starters.files()
+    files = starters.files() | starters.shell_scripts()
     files |= {f"{folder}/.gitkeep": b"" for folder in _KEPT}
     files |= {
         "accounts/chart-of-accounts.csv": accounts,

@@ -411,6 +411,11 @@ class TestInit:
         ws = Workspace(tmp_path / "b")
         for folder in self.TREE:
             assert (ws.root / folder).is_dir(), folder
+        for name in ("single_agent_control_room.sh", "single_agent_tmux.sh"):  # MEND 26
+            assert (
+                os.access(ws.root / "scripts" / name, os.X_OK)
+                and ws.git("ls-files", "-s", f"scripts/{name}")[:6] == "100755"
+            )
         assert (ws.root / "config.yaml").is_file() and (ws.root / ".gitignore").is_file()
         assert (ws.root / ".gitattributes").is_file()
         assert ws.git("rev-list", "--count", "HEAD").strip() == "1"

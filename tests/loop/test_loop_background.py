@@ -15,7 +15,7 @@ import pytest
 from harness import Done, refused
 from looping import Loop, changed, eventually, gone
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/single_agent_tmux.sh"
+SCRIPT = "./scripts/single_agent_tmux.sh"  # as every new workspace has it
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
 
@@ -39,6 +39,53 @@ def test_e25_start_status_tail_stop(loop: Loop) -> None:
     again = loop("stop")
     assert (again.code, again.err) == (0, "no loop was running\n")
     loop.valid()
+
+
+LINGERS = """
+import signal, sys, time
+from pathlib import Path
+from cleared.workspace.lock import writer_lock
+folder, told, go = map(Path, sys.argv[1:4])
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+with writer_lock(folder, 0.0, sys.argv[4], name=sys.argv[5]):
+    print("up", flush=True)
+    signal.sigwait({signal.SIGTERM})
+told.touch()
+while not go.exists():
+    time.sleep(0.01)
+"""
+"""A process that lets go of its lock when it is told to end, and is there still until a file is."""
+
+
+@pytest.mark.parametrize("what", ["loop", "service"])
+def test_e25_stop_waits_for_the_process_not_only_for_its_lock(loop: Loop, tmp_path: Path, what: str) -> None:
+    """MEND 26, E25"""
+    loop.here("init")
+    told, go = tmp_path / "told", tmp_path / "go"
+    held = [loop.folder, told, go, "loop run", "loop.lock"]
+    stop = ["loop", "stop", "--runtime-dir", loop.folder]
+    if what == "service":
+        held, stop = [loop.ws.root / ".cleared", told, go, "up", "service.lock"], ["down"]
+    argv = [sys.executable, "-c", LINGERS, *map(str, held)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "up\n"
+            refused(loop.ws(*map(str, stop), "--wait", "0.5"), 5, "has not ended within 0.5 seconds")
+            assert told.exists() and process.poll() is None, "its lock is free, and it is there"
+        finally:
+            go.touch()
+    assert process.returncode == 0
+
+
+def test_e25_no_process_of_a_loop_is_left_when_it_has_ended(probed: Loop) -> None:
+    """MEND 26, E25: the one that watches over its jobs too."""
+    process = probed.start()
+    job = probed.enqueue("nothing")
+    eventually(lambda: (probed.folder / f"jobs/{job}.result.json").exists() and not probed.state()["running"])
+    watching = probed.json("show", job)["manifest"]["pid"]
+    assert watching != process.pid and not gone(watching)
+    assert probed("stop").code == 0
+    assert gone(process.pid) and gone(watching)
 
 
 def test_e25_stop_where_there_never_was_one(loop: Loop) -> None:
@@ -255,7 +302,7 @@ def inside(folder: Path, **more: str) -> dict[str, str]:
 
 def script(loop: Loop, folder: Path, *argv: str, **environment: str) -> Done:
     done = subprocess.run(
-        [str(SCRIPT), *argv], cwd=loop.ws.root, env=inside(folder, **environment), capture_output=True, text=True,
+        [SCRIPT, *argv], cwd=loop.ws.root, env=inside(folder, **environment), capture_output=True, text=True,
         check=False, timeout=60,
     )  # fmt: skip
     return Done(done.returncode, done.stdout, done.stderr)

@@ -323,6 +323,16 @@ def test_a_damaged_result_among_the_files_breaks_no_list(loop: Loop, damage: str
     assert loop("run", "--once").code == 0
 
 
+def test_e30_init_on_nothing_archives_nothing(loop: Loop) -> None:
+    """MEND 26, E30, E1"""
+    done = loop.here("init")
+    assert done.code == 0 and "archived" not in done.err, done
+    assert not (loop.folder / "archive").exists() and loop.state()["queue"] == []
+    loop.valid()
+    loop.here("init")
+    assert len(list((loop.folder / "archive").iterdir())) == 1, "now there was something"
+
+
 def test_e30_init_archives_what_was_there(loop: Loop) -> None:
     """E30"""
     loop.once("git_status_summary")

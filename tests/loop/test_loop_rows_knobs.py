@@ -12,8 +12,7 @@ import pytest
 from harness import Done, State, command, refused
 from looping import Loop, changed, eventually
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-CONTROL_ROOM = SCRIPTS / "single_agent_control_room.sh"
+CONTROL_ROOM = "./scripts/single_agent_control_room.sh"  # as every new workspace has it
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def exactly(loop: Loop) -> tuple[State, dict[str, bytes]]:
 # -- the documented commands ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["cleared loop run --loop --auto-rotate", str(CONTROL_ROOM)])
+@pytest.mark.parametrize("command", ["cleared loop run --loop --auto-rotate", CONTROL_ROOM])
 def test_e23_the_bounded_smoke_run_touches_nothing(loop: Loop, tools: Path, tmp_path: Path, command: str) -> None:
     """E23: the document's command, with ``cleared loop`` and through its wrapper."""
     there = tmp_path / "smoke"
@@ -102,7 +101,7 @@ def test_e23_the_wrapper_sources_nothing(loop: Loop, tools: Path, tmp_path: Path
     done = shell(loop, tools, f"SINGLE_AGENT_RUNTIME_DIR={there} {CONTROL_ROOM} --max-cycles 2 --sleep 0")
     assert done.code == 0 and len(Loop(loop.ws, there).jobs()) == 2
     assert not (tmp_path / "sourced").exists()
-    for script in SCRIPTS.glob("single_agent_*.sh"):
+    for script in (loop.ws.root / "scripts").glob("single_agent_*.sh"):
         text = script.read_text()
         assert (
             ". " not in [line[:2] for line in text.splitlines()]
