@@ -27,7 +27,7 @@ from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
 from cleared.runs.outcome import card_data
 from cleared.runs.scripts import Scripts
-from cleared.runs.session import dirty, open_books
+from cleared.runs.session import compared, open_books
 from cleared.runs.source import CommittedSource, WorkingSource
 from cleared.runs.trace import Traces
 from cleared.vcs import Repository, Snapshot
@@ -269,22 +269,25 @@ def primitives(host: Host | None = None) -> list[dict[str, Any]]:
 
 
 def check(host: Host) -> list[dict[str, Any]]:
-    """Every violation in the working tree's books: invariants, differences from HEAD, commits of unknown origin."""
-    found = [_violation(v) for v in _check(host)]
-    return found
+    """Every violation in the books: invariants, differences from HEAD in the working tree, commits of unknown origin."""
+    return [_violation(v) for v in _check(host)]
 
 
 def _check(host: Host) -> list[Violation]:
     from cleared.errors import Place
 
-    with committed(host) as (repo, snapshot, head_books, _head_bank):
-        books, bank = open_books(host, WorkingSource(host))
-        months = sorted({*books.months(), *head_books.months()})
-        found = _readable(lambda: check_books(books, bank))
-        found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
+    with compared(host, "journal check") as (repo, snapshot, different):
+        head_books, head_bank = open_books(host, CommittedSource(snapshot))
+        if not different:
+            found = _readable(lambda: check_books(head_books, head_bank))
+        else:
+            books, bank = open_books(host, WorkingSource(host))
+            months = sorted({*books.months(), *head_books.months()})
+            found = _readable(lambda: check_books(books, bank))
+            found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
         named = {v.place.file for v in found if v.place}
-        for d in dirty(host, snapshot):
-            if d.path not in named and (d.kind != "untracked" or host.layout.is_managed_file(d.path)):
+        for d in different:
+            if d.path not in named:
                 found.append(
                     Violation(
                         "unchanged", f"the file is {d.kind} compared with the last commit",

@@ -271,12 +271,10 @@ def _interrupted(host: Host, said: list[str]) -> Row:
 
 
 def _managed(host: Host) -> Row:
-    from cleared.runs.session import refuse_dirty
-    from cleared.vcs import Snapshot
+    from cleared.runs.session import compared, refuse
 
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
-        refuse_dirty(host, snapshot)
+    with compared(host, "doctor") as (_, snapshot, different):
+        refuse(different)
         count = sum(len(snapshot.entries(prefix)) for prefix in host.layout.managed_prefixes())
     return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
 

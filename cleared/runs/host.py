@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,21 @@ class Host:
             yield repo
 
     @contextmanager
+    def still(self, what: str) -> Iterator[Repository]:
+        """The repository for reading while nobody writes, so that commit and files are of one moment.
+
+        Where this user can write nothing, there is no lock to take. Raises ``BusyError`` as ``writing`` does.
+        """
+        self._repair()
+        state = self.layout.state_dir
+        alone = os.access(state if state.exists() else self.root, os.W_OK)
+        with self._locked(what) if alone else nullcontext(), Repository.open(self.root, for_writing=False) as repo:
+            yield repo
+
+    @contextmanager
     def writing(self, what: str) -> Iterator[Repository]:
         """The repository under the writer lock, repaired. Raises ``BusyError`` when the lock is not had in time."""
-        with writer_lock(
-            self.layout.state_dir, self.config.lock.wait_seconds, what, clock=self.clock, on_wait=self._waiting
-        ):
+        with self._locked(what):
             repo, self._open = self._open, None
             repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
             with nullcontext() if self.lasting else repo:
@@ -113,6 +124,10 @@ class Host:
             repo.close()
         if traces is not None:
             traces.close()
+
+    def _locked(self, what: str) -> AbstractContextManager[None]:
+        wait = self.config.lock.wait_seconds
+        return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._waiting)
 
     def _waiting(self, holder: Holder | None) -> None:
         self.say(f"waiting for {holder}" if holder else "waiting for another command")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,28 @@ def refuse_dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> No
     ``agent``: what is about to run. Of ten thousand agents' approvals its own are looked at then, and those that all
     runs share.
     """
-    found = [d for d in dirty(host, snapshot, agent) if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+    refuse(dirty(host, snapshot, agent))
+
+
+@contextmanager
+def compared(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
+    """The last commit, and how the managed files differ from it; ``what`` looks, for messages.
+
+    A difference is looked at again while nobody writes: beside a run, commit and files are not of one moment. Raises
+    ``BusyError`` where that has to be waited for too long.
+    """
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        if not dirty(host, snapshot):
+            yield repo, snapshot, []
+            return
+    with host.still(what) as repo:
+        snapshot = Snapshot(repo, repo.head())
+        yield repo, snapshot, dirty(host, snapshot)
+
+
+def refuse(found: Sequence[Difference]) -> None:
+    """Raises ``WorkspaceError`` where there are any such differences."""
     if found:
         shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
         raise WorkspaceError(
@@ -60,7 +82,8 @@ def dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Diff
         prefixes.remove(host.layout.approvals_dir)
         prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
                      record_folder(host.layout.agent_path(agent))]  # fmt: skip
-    return differences(snapshot, host.root, prefixes)
+    found = differences(snapshot, host.root, prefixes)
+    return [d for d in found if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
 
 
 def make_context(
