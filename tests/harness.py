@@ -8,13 +8,13 @@ import io
 import json
 import os
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import preloaded
 
 CLOCK = "2025-02-10T06:00:00Z"
 IDENTITY = {
@@ -73,9 +73,7 @@ class State:
 
 def command(*argv: str, stdin: bytes | None = None, **options: Any) -> Done:
     """The real ``cleared``, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cleared", *argv], capture_output=True, input=stdin, timeout=60, check=False, **options
-    )
+    done = preloaded.run(argv, input=stdin, **options)
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -105,11 +103,9 @@ class Workspace:
 
     def start(self, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
         """A process that is waited for elsewhere."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "cleared", *argv, "-C", str(self.root)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            # A shell may have told its children to ignore Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options,
+        return preloaded.Preloaded(
+            [*argv, "-C", str(self.root)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options,
         )  # fmt: skip
 
     def ok(self, *argv: str) -> Done:

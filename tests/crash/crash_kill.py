@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-CHILD = Path(__file__).with_name("crash_child.py")
+from preloaded import Preloaded
 
 
 class Child:
     """One process, warm: what it imports it has imported."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        self.process = Preloaded(
+            [], function="crash_child:main", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def __enter__(self) -> Self:
@@ -43,7 +41,7 @@ class Child:
 
     def held(self) -> None:
         """Waits until it has stopped itself."""
-        assert os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED)[1])
+        self.process.wait_stopped()
 
     def wait(self) -> str:
         """What it said until its end."""

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 from harness import Workspace, environment, here
 
@@ -91,10 +90,7 @@ def found(ws: Workspace) -> dict[str, Any]:
 
 
 def killed_at(ws: Workspace, step: str, nth: int, argv: list[str]) -> bool:
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, step, str(nth), *argv, "-C", str(ws.root)], capture_output=True, check=False,
-        timeout=60,
-    )  # fmt: skip
+    done = preloaded.run([CHILD, step, str(nth), *argv, "-C", str(ws.root)], function="preloaded:execute")
     assert done.returncode in (-signal.SIGKILL, 0), done.stderr.decode()
     return done.returncode == -signal.SIGKILL
 

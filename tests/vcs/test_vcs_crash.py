@@ -8,13 +8,13 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from preloaded import Preloaded
 from vcs_samples import CHANGES, Work, after, put
 
 from cleared.errors import WorkspaceError
@@ -42,7 +42,7 @@ print("sealed", flush=True)
 
 def child(work: Work, stop: str, nth: int = 1, *, hard: bool = True) -> subprocess.Popen[str]:
     code = CHILD.format(tests=str(Path(__file__).parent), root=str(work.root), stop=stop, nth=nth, hard=hard)
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return Preloaded([code], function="preloaded:execute", stdout=subprocess.PIPE, text=True)
 
 
 def check_all_or_nothing(work: Work, before: dict[str, bytes]) -> bool:
