@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness import Workspace, environment, here
 from running import Up
+
+
+def pytest_configure() -> None:
+    """A shell starts what is in its background with Ctrl-C ignored, and every process of a test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SLOW = ("tests/triggers/test_simulation.py", "tests/soak/", "tests/crash/", "tests/docs/", "tests/properties/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no process is left with it when the others are done."""
+    items.sort(key=lambda item: next((n for n, start in enumerate(SLOW) if item.nodeid.startswith(start)), len(SLOW)))
 
 
 @pytest.fixture(scope="session", autouse=True)

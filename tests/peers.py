@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-BRIDGE = [sys.executable, "-m", "cleared", "bridge"]
+from preloaded import Preloaded
+
+PROGRAM = [sys.executable, "-m", "cleared"]
+BRIDGE = [*PROGRAM, "bridge"]
 PATIENCE = 20.0
 
 
@@ -66,7 +69,12 @@ class Peer:
 
 @contextmanager
 def peer(argv: list[str], **options: Any) -> Iterator[Peer]:
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+    if argv[:3] == PROGRAM:
+        process: subprocess.Popen[bytes] = Preloaded(
+            argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options
+        )
+    else:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     try:
         yield Peer(process)
     finally:

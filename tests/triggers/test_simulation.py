@@ -69,9 +69,11 @@ def last_of_month(t: datetime) -> bool:
 
 
 PLANS = (
-    Plan("london_daily", "30 1 * * *", LONDON, lambda t: (t.hour, t.minute) == (1, 30), "all", "queue"),
-    Plan("howe_days", "45 1 * * 0,2,4", LORD_HOWE,
-         lambda t: (t.hour, t.minute) == (1, 45) and t.isoweekday() in (7, 2, 4), "none"),
+    # Daily only in months in which clocks are set: a run for each day of the year would be most of this test's time.
+    Plan("london_daily", "30 1 * 3,10 *", LONDON,
+         lambda t: (t.hour, t.minute) == (1, 30) and t.month in (3, 10), "all", "queue"),
+    Plan("howe_days", "45 1 * 4,10 0,2,4", LORD_HOWE,
+         lambda t: (t.hour, t.minute) == (1, 45) and t.month in (4, 10) and t.isoweekday() in (7, 2, 4), "none"),
     # In the hour, or half hour, that is skipped in spring or happens twice in autumn.
     Plan("london_week", "15 1 * * 0", LONDON, sundays(1, 15), "latest"),
     Plan("london_first", "0 1 * * 0", LONDON, sundays(1, 0), "all"),
@@ -297,7 +299,7 @@ def test_c1_c2_c8_in_400_days_every_time_that_is_due_has_one_run(ws: Workspace, 
         wanted = Counter(f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in agent.ran)
         have = found[agent.plan.name]
         assert have == wanted, (agent.plan.name, sorted(wanted - have), sorted(have - wanted), life.done)
-    assert sum(len(agent.ran) for agent in life.expected) > 1_000
+    assert sum(len(agent.ran) for agent in life.expected) > 500
     assert all(life.done[what] for what in ("down", "sleep", "set_back", "lose", "long run")), life.done
     for zone in (LONDON, NEW_YORK, LORD_HOWE):
         changes = [utc for (_, a), (utc, b) in zip(wall(zone), wall(zone)[1:], strict=False) if b != a + MINUTE]
