@@ -269,7 +269,7 @@ def primitives(host: Host | None = None) -> list[dict[str, Any]]:
 
 
 def check(host: Host) -> list[dict[str, Any]]:
-    """Every violation in the books: invariants, differences from HEAD in the working tree, commits of unknown origin."""
+    """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
     return [_violation(v) for v in _check(host)]
 
 
