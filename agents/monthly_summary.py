@@ -24,7 +24,9 @@ income = 0
 spent = 0
 by_account = {}
 waiting = 0
-largest = []
+costs = {}
+shown = {}
+first_of = {}
 for entry in journal_query(year=year, month=month):
     if "@kind=closing" in (entry["tags"] or []):
         continue
@@ -40,12 +42,27 @@ for entry in journal_query(year=year, month=month):
             spent = spent + amount
             cost = cost + amount
             by_account[account_id] = by_account.get(account_id, 0) + amount
-    if cost > 0:
-        largest.append((cost, entry["entry_id"], entry["counterparty"], entry["description"]))
+    # What a person took back or corrected is one purchase with what stands for it now.
+    first = entry["entry_id"]
+    for tag in entry["tags"] or []:
+        if tag.startswith("@rev=") or tag.startswith("@corrects="):
+            earlier = tag[tag.find("=") + 1:]
+            first = first_of.get(earlier, first)
+    first_of[entry["entry_id"]] = first
+    costs[first] = costs.get(first, 0) + cost
+    if first not in shown or shown[first]["status"] == "voided":
+        shown[first] = entry
 
 expenses = {}
 for account_id in sorted(by_account):
-    expenses[str(account_id) + " " + names.get(account_id, "")] = str(by_account[account_id])
+    if by_account[account_id] != 0:
+        expenses[str(account_id) + " " + names.get(account_id, "")] = str(by_account[account_id])
+
+largest = []
+for first in costs:
+    if costs[first] > 0:
+        entry = shown[first]
+        largest.append((costs[first], entry["entry_id"], entry["counterparty"], entry["description"]))
 
 top = []
 for cost, entry_id, counterparty, description in sorted(largest, reverse=True)[:5]:

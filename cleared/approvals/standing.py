@@ -22,6 +22,7 @@ from cleared.approvals.record import (
 )  # fmt: skip
 from cleared.errors import Place, PolicyError
 from cleared.ledger.source import Source
+from cleared.workspace.starters import was_shipped
 
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 """The one doubt that trusting somebody removes."""
@@ -48,6 +49,7 @@ class Approvals:
     source: Source
     root: Path
     starters: Mapping[str, bytes]
+    """Path → the version that these books had, or would have, before anything was approved."""
     _trust: trust.Trust | None = None
     _own: str | None = None
     _judged: dict[str, Record | None] = field(default_factory=dict)
@@ -67,8 +69,8 @@ class Approvals:
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
             return Standing("quarantined", f"this version was rolled back{when}", record)
         taken_back = trust.version_of(path, digest) in self._trusted().barred
-        if self.starters.get(path) == data and not taken_back:
-            return Standing("starter", "the same as the installed package's")
+        if was_shipped(path, data) and not taken_back:
+            return Standing("starter", "it came with the program")
         where = record_path(path, digest)
         found = self.source.read(where)
         if found is None:

@@ -22,7 +22,7 @@ from cleared.errors import CheckFailed
 from cleared.ledger.books import Books
 from cleared.queries import cards, check, committed
 from cleared.registry.wire import to_json
-from cleared.runs.decide import void_entry
+from cleared.review.decisions import reject
 from cleared.runs.host import Host
 from cleared.runs.initialise import initialise
 from cleared.runs.outcome import RunResult
@@ -108,6 +108,8 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
         write_atomic(root / host.layout.import_dir / name, data, fsync=False)
     tell("running the agent ingest")
     result = run(host, "ingest")
+    tell("deciding about a card")
+    decision = _decide(host) if result.error is None else None
     tell("checking the books")
     story: dict[str, Any] = {
         "workspace": str(root), "temporary": directory is None, "init_commit": commit,
@@ -118,7 +120,7 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
         **_books(host, files),
         "check": check(host),
         "queue": _queue(host),
-        "decision": _decide(host) if result.error is None else None,
+        "decision": decision,
     }  # fmt: skip
     story["log"] = recent_commits(host, 5)
     story["duration_ms"] = round((clock.monotonic() - started) * 1000)
@@ -193,14 +195,14 @@ def _queue(host: Host) -> dict[str, Any]:
 
 
 def _decide(host: Host) -> dict[str, Any] | None:
-    """One decision of a person: a purchase that was private is voided; its bank line waits as a card."""
+    """One decision of a person: a purchase that was private is the owner's draw, not an expense."""
     card = next((c for c in cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
     if card is None:
         return None
-    entry, reversal, commit = void_entry(host, card["entry_id"], "a private purchase, paid with the wrong card")
+    done = reject(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
     return {
-        "card": card["id"], "title": card["title"], "entry_id": entry, "reversal": reversal, "commit": commit,
-        "waiting_line": next((c for c in cards(host) if c["kind"] == "line"), None),
+        "card": card["id"], "title": card["title"], "entry_id": card["entry_id"], "posted": done.posted,
+        "commit": done.commit,
     }  # fmt: skip
 
 
@@ -312,7 +314,7 @@ class _Show:
                 self.line(f"The overlap was noticed: {card['title']}.")
         if decision:
             self.line(f"Decided already: {decision['entry_id']} ({decision['title']})")
-            self.line(f"was a private purchase; {decision['reversal']} reverses it, its bank line waits as a card.")
+            self.line(f"was a private purchase; {', '.join(decision['posted'])} makes it the owner's draw (3200).")
 
     def proof(self) -> None:
         story = self.story

@@ -8,7 +8,6 @@ from typing import Any
 
 from cleared.approvals import trust
 from cleared.approvals.record import digest_of, parse, record_path, short, text_path
-from cleared.approvals.standing import Approvals
 from cleared.clock import iso
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.gate.approve import Signer
@@ -21,6 +20,7 @@ from cleared.runs.scripts import Scripts
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot, Unfinished, blob_id, history
+from cleared.workspace.starters import was_shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
                 remedy=f"Keep them elsewhere, then: git checkout -- {path}.",
             )  # fmt: skip
         digest = digest_of(live)
-        target = _before(approvals, path, digest)
+        target = _before(scripts, path, live)
         signer = Signer(host, approvals, desk)
         said = " ".join(reason.split()) or "rolled back"
         signer.sign(
@@ -98,8 +98,9 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     return RolledBack(path, digest, to, commit, text_path(path, digest), posted_by(host, path, live))
 
 
-def _before(approvals: Approvals, path: str, digest: str) -> bytes | None:
+def _before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
     """The approved version before this one; the last that was, where this one never was."""
+    approvals, digest = scripts.approvals, digest_of(live)
     versions = approvals.versions(path)
     own = next((r for r in reversed(versions) if r.digest == digest), None)
     for record in reversed(versions):
@@ -107,10 +108,10 @@ def _before(approvals: Approvals, path: str, digest: str) -> bytes | None:
             text = approvals.text(record)
             if text is not None:
                 return text
-    starter = approvals.starters.get(path)
-    if starter is not None and digest_of(starter) != digest and approvals.standing(path, starter).may_run:
-        return starter
-    return None
+    starter = scripts.earlier_starter(path, but=live)
+    if starter is None and not was_shipped(path, live):  # a clone without its history
+        starter = approvals.starters.get(path)
+    return starter if starter is not None and approvals.standing(path, starter).may_run else None
 
 
 def posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:

@@ -430,8 +430,12 @@ def _alike(picture: Picture, card: Card) -> list[Entry]:
 
 
 def similar(picture: Picture, card: Card) -> list[Entry]:
-    """The newest entries of the same vendor or text, without this one."""
-    return _alike(picture, card)[:SIMILAR]
+    """The newest entries of the same vendor or text from before this one; none that came later."""
+    entry, line = entry_of(picture, card), line_of(picture, card)
+    if entry is not None:
+        limit = (entry.date, entry.month, entry.number)
+        return [e for e in _alike(picture, card) if (e.date, e.month, e.number) < limit][:SIMILAR]
+    return [e for e in _alike(picture, card) if line is None or e.date <= line[1].posted_date][:SIMILAR]
 
 
 def _group_key(picture: Picture, card: Card) -> tuple[Any, ...] | None:

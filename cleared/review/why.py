@@ -30,7 +30,6 @@ from cleared.runs.signatures import signed_by
 from cleared.runs.source import CommittedSource
 from cleared.runs.trace import Traces
 from cleared.vcs import Repository, Snapshot, history
-from cleared.workspace import starters
 
 
 def why(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def _origin(
     data = snapshot.read(path)
     approval: dict[str, Any] | None = None
     if data is not None:
-        standing = Approvals(CommittedSource(snapshot), host.root, starters.files()).standing(path, data)
+        standing = Approvals(CommittedSource(snapshot), host.root, {}).standing(path, data)
         record = standing.record
         approval = {
             "state": standing.state, "by": record.by if record else None, "at": record.at if record else None,

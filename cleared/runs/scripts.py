@@ -14,7 +14,7 @@ from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.lint import lint
 from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
-from cleared.vcs import Snapshot, blob_id
+from cleared.vcs import Snapshot, blob_id, history
 from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
@@ -47,7 +47,7 @@ class Scripts:
         self.host, self.snapshot, self.working_copy = host, snapshot, working_copy
         self.texts = texts or {}
         self._shared: dict[str, Script] = {}
-        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters())
+        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
 
     def agent(self, name: str) -> Script:
         """The agent's script. Raises ``UsageError`` for a bad or unknown name, ``PolicyError`` where it is not
@@ -128,6 +128,15 @@ class Scripts:
             return replace(script, grants=self.grants(script.source, file))
         return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
 
+    def earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
+        """The newest version in the history that came with the program, other than ``but``; None where none did."""
+        rev = self.snapshot.commit or "HEAD"
+        for commit in history.log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
+            data = self.snapshot.at(commit.id).read(path)
+            if data is not None and data != but and starters.was_shipped(path, data):
+                return data
+        return None
+
     def grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
         that an agent's header lets it enqueue."""
@@ -153,25 +162,31 @@ class Scripts:
 
 
 class _Starters(Mapping[str, bytes]):
-    """The installed package's scripts, read when first asked for."""
+    """Path → the starter that these books had last, which may be an earlier version than the installed package's."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, bytes] | None = None
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        if self._files is None:
-            self._files = starters.files()
-        return self._files
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._today: dict[str, bytes] | None = None
+        self._found: dict[str, bytes] = {}
 
     def __getitem__(self, path: str) -> bytes:
-        return self.files[path]
+        if path not in self._found:
+            found = self._scripts.earlier_starter(path)
+            self._found[path] = self.today[path] if found is None else found
+        return self._found[path]
+
+    @property
+    def today(self) -> dict[str, bytes]:
+        """The installed package's."""
+        if self._today is None:
+            self._today = starters.files()
+        return self._today
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
+        return iter(self.today)
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.today)
 
 
 def _working(host: Host, file: str) -> bytes | None:

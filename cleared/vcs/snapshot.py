@@ -19,6 +19,10 @@ class Snapshot:
         self.hash_name = repo.hash_name
         self.tree: str | None = None if commit is None else repo.tree_of(commit)
 
+    def at(self, commit: str) -> Snapshot:
+        """The files of another commit of the same repository."""
+        return Snapshot(self._repo, commit)
+
     def entry(self, path: str) -> TreeEntry | None:
         """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or nothing; the tree at ``""``."""
         entry = None if self.tree is None else TreeEntry("40000", self.tree)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
@@ -39,3 +41,21 @@ def shell_scripts() -> dict[str, bytes]:
 def config_text() -> str:
     """The commented ``config.yaml`` that new workspaces begin with."""
     return (folder() / "config.yaml").read_text(encoding="utf-8")
+
+
+def was_shipped(path: str, data: bytes) -> bool:
+    """Whether these bytes are a version of the starter at ``path`` that this program or an earlier one brought."""
+    return (hashlib.sha256(data).hexdigest(), path) in digests()
+
+
+def is_known(path: str) -> bool:
+    """Whether a starter was ever shipped at ``path``."""
+    return any(path == known for _, known in digests())
+
+
+@cache
+def digests() -> frozenset[tuple[str, str]]:
+    """sha256 and path of every version of a starter that was ever shipped, today's too."""
+    lines = (Path(__file__).parent / "starter_digests.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split() for line in lines if not line.startswith("#"))
+    return frozenset((digest, path) for digest, path in pairs)

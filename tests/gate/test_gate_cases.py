@@ -131,8 +131,7 @@ def test_d9_changing_the_case_along_with_the_script_goes_and_is_told(posted: Wor
     def unsure(data: dict[str, Any]) -> None:
         for entry in data["expected"]["entries"]:
             if "AWS" in entry["description"]:
-                entry.update(status="pending-review", counterparty="", confidence="0.00", evidence="no confident match")
-                entry["lines"][0]["account_id"] = 5030
+                entry.update(status="pending-review")
         data["expected"].pop("cards")
         data["expected"].pop("lines", None)
 

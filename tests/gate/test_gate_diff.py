@@ -55,7 +55,7 @@ def test_d3_confirming_everything_is_pointed_out(ws: Workspace) -> None:
 
 def test_a_version_that_fails_over_the_past_is_named(ws: Workspace) -> None:
     _history(ws)
-    _edit(ws, "account_id = 5030", "account_id = 9999\n            accounts_get(account_id)")
+    _edit(ws, "            vendor = None", "            accounts_get(amount and 9999)")
     found = ws.json("agent", "diff", "ingest")
     assert len(found["failed"]) == 2 and "9999 does not exist" in found["failed"][0]
     assert found["removed"] == 6

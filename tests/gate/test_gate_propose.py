@@ -285,9 +285,8 @@ def test_d14_a_changed_threshold_names_exactly_the_past_entries(ws: Workspace) -
 def test_d14_a_changed_vendor_rule_names_its_entries(ws: Workspace) -> None:
     """D14: another account for AWS, a new rule for coffee."""
     history(ws)
-    edit(ws, "agents/ingest.py", 'elif "AWS" in desc:\n                account_id = 5020',
-         'elif "COFFEE" in desc:\n                account_id = 5040\n                confidence = 0.99\n'
-         '            elif "AWS" in desc:\n                account_id = 5040')  # fmt: skip
+    edit(ws, "agents/ingest.py", '("AWS", "Amazon Web Services", 5020, 0.96)',
+         '("COFFEE", "Coffee", 5040, 0.99), ("AWS", "Amazon Web Services", 5040, 0.96)')  # fmt: skip
     past = propose(ws, "ingest")["behaviour"]["history"]
     assert [e["entry_id"] for e in past["entries"]] == ["2025-01-003", "2025-01-004", "2025-02-002"]
     assert past["entries"][0]["after"]["accounts"] == "5040:+45.10 1010:-45.10"

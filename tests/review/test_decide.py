@@ -257,17 +257,15 @@ def test_a_correction_becomes_a_case(posted: Workspace) -> None:
     assert again["case"] == found["case"]
     assert len(list((posted.root / "tests/cases").glob("*.json"))) == 1
     path = "agents/ingest.py"
-    good = posted.read(path).replace(
-        "debit_account=5030, credit_account=1010", "debit_account=5060, credit_account=1010"
-    )
-    good = good.replace("credit_account=4010", "credit_account=4020")
+    good = posted.read(path).replace("UNKNOWN_EXPENSE = 5030", "UNKNOWN_EXPENSE = 5060")
+    good = good.replace("UNKNOWN_INCOME = 4010", "UNKNOWN_INCOME = 4020")
     posted.put(path, posted.read(path).replace("0.96", "0.955"))
     told = posted("agent", "propose", "ingest", "--json")
     assert told.code == 0, "what the live version does not meet either keeps nobody from proposing"
     posted.ok("agent", "reject", told.json["id"], "--reason", "no")
     posted.put(path, good)
     posted.ok("agent", "approve", posted.json("agent", "propose", "ingest")["id"])
-    posted.put(path, good.replace("debit_account=5060", "debit_account=5040"))
+    posted.put(path, good.replace("UNKNOWN_EXPENSE = 5060", "UNKNOWN_EXPENSE = 5040"))
     blocked = posted("agent", "propose", "ingest", "--json")
     assert blocked.code == 1, blocked
 

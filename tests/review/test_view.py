@@ -75,6 +75,20 @@ def test_past_entries_of_the_same_text_are_shown_as_corrected(posted: Workspace)
     assert (best.id, best.why) == (5070, "used 1× for this vendor"), "used before for this vendor"
 
 
+def test_similar_before_shows_nothing_later(ws: Workspace) -> None:
+    """MEND 17: what came after an entry is nothing that it could have been booked by."""
+    ws.drop("january.csv", chase(*((f"01/{day:02d}/2025", f"COFFEE {day}", f"-{day}.00") for day in (20, 14, 8, 2))))
+    ws.run("ingest")
+    past = {}
+    for row in look(ws).rows:
+        [found] = [s.rows for s in view.show(look(ws), row.id).sections if s.title == "Similar before"]
+        past[row.text] = [r[0] for r in found]
+    assert past == {
+        "COFFEE 20": ["2025-01-14", "2025-01-08", "2025-01-02"], "COFFEE 14": ["2025-01-08", "2025-01-02"],
+        "COFFEE 8": ["2025-01-02"], "COFFEE 2": [],
+    }  # fmt: skip
+
+
 def test_a_group_is_of_one_vendor_on_the_same_accounts(posted: Workspace) -> None:
     posted.drop("february.csv", FEBRUARY)
     posted.run("ingest")
