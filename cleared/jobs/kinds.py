@@ -52,8 +52,6 @@ class Kind:
     """Whether ``loop.rotation`` may name it."""
     in_loop: bool = False
     """Whether it is done by the loop's own code, with no process of its own. Not for plug-ins."""
-    summary: str = ""
-    """``module:function`` that makes the summary of the output's text; without it the last line is the summary."""
 
 
 def kinds(config: Config) -> Mapping[str, Kind]:
@@ -146,8 +144,8 @@ def _problems(kind: Kind) -> Iterator[str]:
         yield "a plug-in's kind has either a command or a function"
     if kind.timeout <= 0 or kind.max_output < 0:
         yield "its limits must be positive"
-    if kind.summary or kind.reads_setting:
-        yield "it may not have what only built-in kinds have (summary, reads_setting)"
+    if kind.reads_setting:
+        yield "it may not have what only built-in kinds have (reads_setting)"
     if any(path.strip("/").split("/")[0] in ("", ".", "..", *_KEPT) or ".." in path.split("/") for path in kind.writes):
         yield f"it may not write the whole workspace, nor {', '.join(_KEPT)}"
 
@@ -160,10 +158,6 @@ def _wrong(name: str, what: str) -> WorkspaceError:
     )
 
 
-_GIT = (
-    "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-    "-c", "core.quotePath=false", "-c", "color.ui=false", "status", "--short",
-)  # fmt: skip
 _OPERATIONAL = (".cleared",)
 
 BUILT_IN: Final[Mapping[str, Kind]] = MappingProxyType(
@@ -184,8 +178,7 @@ BUILT_IN: Final[Mapping[str, Kind]] = MappingProxyType(
             ),
             Kind(
                 "git_status_summary", "Which files differ from the last commit (git status --short).",
-                command=_GIT, default_target="git status",
-                summary="cleared.loop.reports:git_summary",
+                function="cleared.loop.reports:git_status_summary", default_target="git status",
             ),
             Kind(
                 "ai_single_turn_bridge", "One turn of an AI: disabled, or a dry run that asks nobody.",

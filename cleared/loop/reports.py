@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cleared.clock import iso
 from cleared.loop.child import JobContext, NoInput
+from cleared.vcs.command import Git
 
 _DOCUMENTS: Final = {".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".jsonl"}
 _MOST_LISTED: Final = 500
@@ -55,8 +56,10 @@ def akela_meta_summary(job: JobContext) -> str:
     return f"{name}: {said[:300] if isinstance(said, str) else _brief(plain)}"
 
 
-def git_summary(text: str) -> str:
-    """The summary of what ``git status --short`` printed."""
+def git_status_summary(job: JobContext) -> str:
+    """What ``git status --short`` says, and a summary of it."""
+    text = Git(job.root).run("status", "--short").decode("utf-8", "replace")
+    print(text, end="")  # noqa: T201
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return "clean: nothing differs from the last commit"

@@ -229,10 +229,6 @@ class _Doing:
             return _Ended("failed", f"killed by {signal.Signals(-code).name}{': ' + said if said else ''}", code)
         if code:
             return _Ended("failed", said or f"ended with exit code {code}", code)
-        if self._work.kind.summary:
-            output.close()
-            text = self._work.knobs.runtime.output(self._work.item["job_id"]).read_text("utf-8")
-            return _Ended("succeeded", str(child.function(self._work.kind.summary)(text)), 0)
         return _Ended("succeeded", said or "done", 0)
 
 

@@ -1,5 +1,5 @@
-"""Calling git so that nothing of the user's settings, of a hostile repository's, or of the calling process's
-environment can run a program, ask a question, or alter a byte.
+"""The one place that starts git, so that nothing of the user's settings, of a hostile repository's, or of the calling
+process's environment can run a program, ask a question, or alter a byte.
 """
 
 from __future__ import annotations
@@ -14,26 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
-
-#: Settings that outrank every configuration file. ``update-ref`` runs hooks too (``reference-transaction``),
-#: ``status`` and ``update-index`` ask the file-system monitor, ``log`` can call a signature checker.
-_SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "commit.gpgsign=false",
-    "tag.gpgsign=false",
-    "log.showSignature=false",
-    "core.autocrlf=false",
-    "core.safecrlf=false",
-    "core.quotePath=false",
-    "core.untrackedCache=keep",
-    "core.pager=cat",
-    "color.ui=false",
-    "i18n.logOutputEncoding=UTF-8",
-    "protocol.ext.allow=never",
-    "maintenance.auto=false",
-)
-_NO_GC = "gc.auto=0"
+from cleared.vcs import settings
 
 _FIXED = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -42,8 +23,9 @@ _FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     # A file called "*.csv" is that file, not a pattern.
     "GIT_LITERAL_PATHSPECS": "1",
-    # A partial clone must not go to the network behind our back.
+    # A partial clone must not go to the network behind our back; older gits only heed the second.
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
@@ -51,21 +33,10 @@ _FIXED = {
 NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
 
 
-def hardening(*, gc: bool = False) -> list[str]:
-    """The ``-c`` options of every git call; ``gc`` leaves git's own housekeeping as the user set it."""
-    settings = _SETTINGS if gc else (*_SETTINGS, _NO_GC)
-    return [part for setting in settings for part in ("-c", setting)]
-
-
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
     return kept | _FIXED | dict(extra or {})
-
-
-def fixed_environment() -> dict[str, str]:
-    """Only the variables that are set for every git call."""
-    return dict(_FIXED)
 
 
 def executable() -> str:
@@ -150,11 +121,22 @@ class Git:
         env: Mapping[str, str] | None = None,
         gc: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle."""
+        """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle.
+
+        ``args`` begin with one of ``settings.OPTIONS``. Raises ``WorkspaceError`` where git cannot be started, or a
+        setting names a program that it would run.
+        """
+        command, *rest = args
+        if command not in settings.OPTIONS:
+            raise RuntimeError(f"git {command}: say in cleared.vcs.settings what it could start")
+        options = settings.fixed(gc=gc)
+        if settings.looks_up(command):
+            names = self.run("config", "--list", "--name-only", "-z", env=env).decode("utf-8", "surrogateescape")
+            options += settings.outranked(command, names.split("\0"))
         try:
             with _quiet():
                 return subprocess.Popen(
-                    [executable(), *hardening(gc=gc), *args],
+                    [executable(), *options, command, *settings.OPTIONS[command], *rest],
                     cwd=self.root,
                     env=environment(env),
                     stdin=stdin,

@@ -1,21 +1,22 @@
 """Reading the history: what was committed, when, by whom, with which trailers.
 
-The only place that uses GitPython; importing it takes longer than a whole run, so it is imported on demand.
+The only place that uses GitPython, which starts git through ``command`` as all do; importing it takes longer than a
+whole run, so it is imported on demand.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cleared.errors import UsageError, WorkspaceError
-from cleared.vcs.command import NOT_INSTALLED, executable, first_line, fixed_environment, hardening
+from cleared.vcs.command import NOT_INSTALLED, Git, executable
 from cleared.vcs.objects import parse_trailers
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _log(
 ) -> list[CommitInfo]:
     if paths is not None and not paths:
         return []
-    args = ["log", "-z", "--no-decorate", "--no-color", "--no-show-signature", _FORMAT]
+    args = ["log", "-z", "--no-decorate", "--no-color", _FORMAT]
     if limit is not None:
         args.append(f"--max-count={limit}")
     if grep is not None:
@@ -147,11 +148,9 @@ def _parse(said: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[Co
 def _files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
     args = ["diff-tree", "--stdin", "-r", "-z", "--root", "--always", "--name-only", "--no-renames"]
     # No name is empty, so two NULs cannot be part of one: no file name can pass for the next commit's id.
-    args += ["--no-ext-diff", "--diff-merges=first-parent", "--format=%x00%x00%H"]
-    with tempfile.TemporaryFile() as asked:
-        asked.write("".join(f"{commit}\n" for commit in commits).encode())
-        asked.seek(0)
-        said = _run(repo, args, cast(BinaryIO, asked)).decode("utf-8", "surrogateescape")
+    args += ["--diff-merges=first-parent", "--format=%x00%x00%H"]
+    asked = io.BytesIO("".join(f"{commit}\n" for commit in commits).encode())
+    said = _run(repo, args, asked).decode("utf-8", "surrogateescape")
     found: dict[str, tuple[str, ...]] = {}
     for part in said.split("\0\0"):
         # Before an id the end of the last name, after it a newline of the format.
@@ -163,49 +162,31 @@ def _files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 @contextmanager
 def _repo(root: Path) -> Iterator[Repo]:
-    git_path = executable()
-    # Its import runs "git version" and complains on stderr; whether there is a git was asked just now.
+    # Its import runs "git version", of this path, and complains on stderr.
+    os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = executable()
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     try:
         import git
     except ImportError as error:
         raise WorkspaceError("GitPython cannot be used", remedy=NOT_INSTALLED) from error
-    git.Git.GIT_PYTHON_GIT_EXECUTABLE = git_path
+
+    class Hardened(git.Git):
+        """Whatever GitPython has git do is done by our own."""
+
+        def execute(self, command: Sequence[str], istream: BinaryIO | None = None, **_: Any) -> bytes:  # type: ignore[override]
+            return Git(root).run(*command[1:], input=None if istream is None else istream.read())
+
+    class Opened(git.Repo):
+        GitCommandWrapperType = Hardened
+
     try:
-        repo = git.Repo(root, expand_vars=False)
+        repo = Opened(root, expand_vars=False)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
         raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.") from error
     with repo:
-        repo.git.update_environment(**_environment(repo, root))
         yield repo
 
 
-def _environment(repo: Repo, root: Path) -> dict[str, str]:
-    """What to set, as GitPython can add variables but not drop those this process inherited."""
-    found = {name: "" for name in os.environ if name.startswith("GIT_") and "PYTHON" not in name}
-    common = str(repo.common_dir)
-    here = {
-        "GIT_DIR": str(repo.git_dir),
-        "GIT_COMMON_DIR": common,
-        "GIT_OBJECT_DIRECTORY": str(Path(common) / "objects"),
-        "GIT_WORK_TREE": str(root),
-        "GIT_INDEX_FILE": str(Path(repo.git_dir) / "index"),
-    }
-    return {name: here.get(name, "") for name in found} | fixed_environment()
-
-
 def _run(repo: Repo, args: Sequence[str], asked: BinaryIO | None = None) -> bytes:
-    import git
-
-    try:
-        said = repo.git.execute(
-            [executable(), *hardening(), *args],
-            istream=asked,
-            with_extended_output=False,
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-        )
-    except git.GitCommandError as error:
-        stderr = str(error.stderr).strip().removeprefix("stderr: '").rstrip("'")
-        raise WorkspaceError(f"git {args[0]} failed: {first_line(stderr.encode())}") from None
-    return said if isinstance(said, bytes) else str(said).encode()
+    said: Any = repo.git.execute(["git", *args], istream=asked)
+    return bytes(said)

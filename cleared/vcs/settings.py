@@ -1,0 +1,121 @@
+"""Which git commands are used, and the settings that could have git start a program, switched off for each call.
+
+Settings lie in a repository, in files that it includes, and in the user's own; attributes, which are tracked, choose
+among them. Settings with one name each are outranked by ``-c``. Those that have a name of their own (``filter.NAME``)
+are looked up before a command that could use them, and outranked one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from cleared.errors import WorkspaceError
+
+_SETTINGS: Final = (
+    # ``update-ref`` runs hooks too (``reference-transaction``); ``status`` and ``update-index`` ask the monitor.
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.alternateRefsCommand=true",
+    "core.pager=cat",
+    "core.editor=true",
+    "sequence.editor=true",
+    "commit.gpgsign=false",
+    "tag.gpgsign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    # Nothing is fetched or pushed; see GIT_ALLOW_PROTOCOL too.
+    "core.sshCommand=false",
+    "core.gitProxy=false",
+    "core.askPass=true",
+    "credential.helper=",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.quotePath=false",
+    "core.untrackedCache=keep",
+    "color.ui=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "maintenance.auto=false",
+)
+_NO_GC: Final = "gc.auto=0"
+
+_NO_DIFF_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "cat-file": (),
+        "config": (),
+        "diff-tree": _NO_DIFF_PROGRAMS,
+        "for-each-ref": (),
+        "gc": (),
+        "init": (),
+        "log": (*_NO_DIFF_PROGRAMS, "--no-show-signature"),
+        "merge-base": (),
+        "read-tree": (),
+        "rev-parse": (),
+        "status": ("--ignore-submodules=all",),  # a submodule has settings of its own
+        "symbolic-ref": (),
+        "update-index": (),
+        "update-ref": (),
+        "version": (),
+    }
+)
+"""Every git command that is used, and what it is always given. One that is not here is not started."""
+_READERS: Final = frozenset(
+    {
+        "cat-file", "config", "diff-tree", "for-each-ref", "log", "merge-base", "rev-parse", "symbolic-ref", "version",
+    }
+)  # fmt: skip
+"""Those that write nothing and look at no file of the working tree: no hook, no filter is for them."""
+
+_BY_NAME: Final = (
+    (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
+    (re.compile(r"filter\..+\.required", re.DOTALL), "false"),
+    (re.compile(r"(diff\..+\.(command|textconv)|merge\..+\.driver|credential\..+\.helper)", re.DOTALL), ""),
+)
+_HOOK: Final = re.compile(r"(hook\..+)\.[a-z-]+", re.DOTALL)
+_GC_HOOK: Final = "gc.recentobjectshook"
+"""Given more than once, all of them are run: it cannot be outranked."""
+
+
+def fixed(*, gc: bool = False) -> list[str]:
+    """The ``-c`` options of every git call; ``gc`` leaves git's own housekeeping as the user set it."""
+    return _as_options(_SETTINGS if gc else (*_SETTINGS, _NO_GC))
+
+
+def looks_up(command: str) -> bool:
+    """Whether settings with names of their own are to be looked up before this git command."""
+    return command not in _READERS
+
+
+def outranked(command: str, names: Iterable[str]) -> list[str]:
+    """More ``-c`` options, for a repository in which settings of these names are in force.
+
+    Raises ``WorkspaceError`` for one that names a program and cannot be switched off.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        hook = _HOOK.fullmatch(name)
+        setting = (f"{hook[1]}.enabled", "false") if hook else None
+        for pattern, value in _BY_NAME:
+            if pattern.fullmatch(name):
+                setting = (name, value)
+        if (setting and "=" in setting[0]) or (command == "gc" and name == _GC_HOOK):
+            raise WorkspaceError(
+                f"the git setting {name!r} names a program, and cannot be switched off for one call",
+                remedy="Remove it: git config --unset-all NAME (git config --show-origin --get-all NAME says where).",
+            )
+        if setting:
+            found[setting[0]] = setting[1]
+    return _as_options(f"{name}={value}" for name, value in found.items())
+
+
+def _as_options(settings: Iterable[str]) -> list[str]:
+    return [part for setting in settings for part in ("-c", setting)]

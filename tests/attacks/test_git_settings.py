@@ -1,0 +1,193 @@
+"""MEND 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
+the one wall that is for it (``cleared.vcs.settings``, and the environment) switched off, they do."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from harness import Workspace, chase, no_traceback, refused
+
+import cleared
+from cleared.errors import WorkspaceError
+from cleared.jobs.forbidden import Forbidden
+from cleared.jobs.kinds import BUILT_IN
+from cleared.loop.child import JobContext
+from cleared.loop.reports import git_status_summary
+from cleared.vcs import blob_id, command, settings
+
+PACKAGE = Path(cleared.__file__).parent
+HOOKS = ("reference-transaction", "post-index-change", "pre-auto-gc", "pre-commit", "post-commit", "post-checkout")
+PROGRAMS = (
+    "core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "core.askPass", "core.gitProxy", "gpg.program",
+    "core.alternateRefsCommand", "diff.external", "credential.helper", "filter.one.clean", "filter.one.smudge",
+    "filter.two.process", "filter.Three,.x.clean", "diff.evil.textconv", "diff.evil.command", "merge.evil.driver",
+    "sequence.editor", "gpg.ssh.program", "credential.https://x.helper", "remote.origin.uploadpack", "pager.status",
+)  # fmt: skip
+ATTRIBUTES = "*.one filter=one diff=evil merge=evil\n*.two filter=two\n*.md filter=Three,.x\n"
+
+
+def trap(ws: Workspace, folder: Path, programs: tuple[str, ...] = PROGRAMS) -> Path:
+    """Files that are filtered and look changed, and a mark in the folder for each program that is ever run."""
+    marks = folder / "marks"
+    marks.mkdir()
+
+    def evil(name: str) -> Path:
+        path = folder / name.replace("/", "_")
+        path.write_text(f'#!/bin/sh\n: > "{marks}/$(basename "$0")"\ncat\n')
+        path.chmod(0o755)
+        return path
+
+    files = ("a.one", "b.two", "c.md")
+    for name in files:
+        ws.put(name, "before\n")
+    ws.put(".gitattributes", ws.read(".gitattributes") + ATTRIBUTES)
+    ws.commit(*files, ".gitattributes")
+    for hook in HOOKS:
+        ws.put(f".git/hooks/{hook}", evil(hook).read_bytes()).chmod(0o755)
+    for key in programs:
+        ws.git("config", key, str(evil(key)))
+    for key in ("log.showSignature", "filter.one.required"):
+        ws.git("config", key, "true")
+    for name in files:
+        ws.put(name, "change\n")  # as long as before: only its content tells
+    return marks
+
+
+def ran(marks: Path) -> set[str]:
+    return {path.name for path in marks.iterdir()}
+
+
+def summary(ws: Workspace) -> str:
+    """The job's own code, in this process."""
+    return git_status_summary(JobContext(ws.root, "", "person", (), Forbidden(ws.root)))
+
+
+def use(ws: Workspace) -> None:
+    """Commands of every kind, in turn."""
+    ws.drop("more.csv", chase(("02/03/2025", "GITHUB", "-4.00")))
+    ws.ok("agent", "run", "ingest")
+    for argv in (
+        "status", "doctor", "agent list", "agent show ingest", "agent check ingest", "agent history ingest",
+        "queue list", "run list", "journal list", "journal check", "journal balance", "why 2025-02-001",
+        "period list", "logs", "schedule", "queue reviewers", "accounts list", "loop kinds", "trust", "test list",
+        "journal void 2025-02-001 --reason x", "config set business.name Other", "period close 2025-01-31 --reason x",
+        "queue undo", "queue expire", "event emit something", "agent new other", "journal accept HEAD --reason x",
+        "loop run --once --enqueue git_status_summary", "loop run --once --enqueue books_check",
+        "loop run --once --enqueue agent:monthly_summary",
+    ):  # fmt: skip
+        no_traceback(ws(*argv.split()))
+    collect_garbage(ws)
+
+
+def collect_garbage(ws: Workspace) -> None:
+    """As happens by itself when there are many loose objects: git takes two of these names for a sign of that."""
+    texts = [text for text in map(str, range(2000)) if blob_id(text.encode(), "sha1").startswith("17")]
+    for text in texts[:2]:
+        ws.put("loose", text)
+        ws.git("hash-object", "-w", "--no-filters", "loose")
+    ws.git("config", "gc.auto", "1")
+    ws.git("config", "gc.autoDetach", "false")
+    command.Git(ws.root).start(["gc", "--auto", "--quiet"], gc=True).communicate()
+
+
+def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "fixed", lambda **_: [])
+    monkeypatch.setattr(settings, "outranked", lambda *_: [])
+    monkeypatch.setattr(settings, "OPTIONS", dict.fromkeys(settings.OPTIONS, ()))
+    monkeypatch.setattr(command, "_FIXED", {"LC_ALL": "C"})
+
+
+def test_no_command_runs_a_program_of_the_repositorys_settings(ws: Workspace, tmp_path: Path) -> None:
+    """MEND 8"""
+    marks = trap(ws, tmp_path)
+    ws.config("sandbox.confine=off")  # nothing else keeps a job from making marks
+    use(ws)
+    assert summary(ws).startswith("3 changed")
+    assert ran(marks) == set()
+
+
+def test_without_the_wall_those_programs_run(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MEND 8"""
+    marks = trap(ws, tmp_path)
+    no_wall(monkeypatch)
+    summary(ws)
+    ws("config", "set", "business.name", "Other")
+    ws("agent", "history", "ingest")
+    collect_garbage(ws)
+    assert {"filter.one.clean", "filter.two.process", "core.fsmonitor"} <= ran(marks)
+    assert {"reference-transaction", "post-index-change", "pre-auto-gc"} <= ran(marks)
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_a_missing_object_is_fetched_from_nowhere(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall: bool
+) -> None:
+    """MEND 8: a partial clone, whose remote names the program that gives what is missing."""
+    marks = trap(ws, tmp_path, ())
+    for at, url in enumerate(("ssh://x.invalid/y", f"file://{tmp_path}/books", f"ext::{tmp_path}/ext")):
+        (tmp_path / f"evil{at}").write_text(f'#!/bin/sh\n: > "{marks}/{at}"\nexit 1\n')
+        (tmp_path / f"evil{at}").chmod(0o755)
+        for key, value in {
+            "url": url, "promisor": "true", "partialclonefilter": "blob:none",
+            "uploadpack": str(tmp_path / f"evil{at}"),
+        }.items():  # fmt: skip
+            ws.git("config", f"remote.r{at}.{key}", value)
+    (tmp_path / "ext").write_bytes((tmp_path / "evil2").read_bytes())
+    (tmp_path / "ext").chmod(0o755)
+    ws.git("config", "core.sshCommand", str(tmp_path / "evil0"))
+    ws.git("config", "protocol.allow", "always")
+    ws.git("config", "protocol.ext.allow", "always")
+    ws.git("config", "core.repositoryFormatVersion", "1")
+    ws.git("config", "extensions.partialClone", "r0")
+    oid = ws.git("rev-parse", "HEAD:agents/ingest.py").strip()
+    (ws.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    if not wall:
+        no_wall(monkeypatch)
+    refused(ws("agent", "run", "ingest"), 4, oid)
+    assert ran(marks) == (set() if wall else {"0", "1", "2"})
+
+
+def test_a_setting_that_cannot_be_outranked_is_refused(ws: Workspace) -> None:
+    """MEND 8"""
+    ws.git("config", "filter.a=b.clean", "program")
+    refused(
+        ws("config", "set", "business.name", "Other"), 4, "'filter.a=b.clean' names a program", "git config --unset-all"
+    )
+    assert ws("journal", "list").code == 0, "what writes nothing looks at no file that is filtered"
+    ws.git("config", "--unset", "filter.a=b.clean")
+    ws.git("config", "gc.recentObjectsHook", "program")
+    with pytest.raises(WorkspaceError, match=r"gc\.recentobjectshook"):
+        collect_garbage(ws)
+    ws.ok("config", "set", "business.name", "Other")
+
+
+def test_git_is_started_in_one_place() -> None:
+    """MEND 8: every call that starts a program is known, and only one of them starts git."""
+    starters = {"Popen", "run", "call", "check_call", "check_output", "system", "popen", "startfile"}
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        inner = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+                assert not {n.split(".")[0] for n in names} & {"pty", "multiprocessing"}, inner
+                assert "git" not in {n.split(".")[0] for n in names} or inner == "vcs/history.py", inner
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                of, name = ast.unparse(node.func.value), node.func.attr
+                spawns = of == "os" and name.startswith(("exec", "spawn", "posix_spawn"))
+                if spawns or name.startswith("create_subprocess") or (of in ("os", "subprocess") and name in starters):
+                    found.add(inner)
+                    assert inner == "vcs/command.py" or "git" not in words(node), f"{inner}:{node.lineno}"
+    assert found == {
+        "vcs/command.py", "workspace/processes.py", "cli/service.py", "loop/control.py", "loop/supervisor.py",
+        "triggers/control.py", "triggers/deliver.py", "bridge/client.py",
+    }  # fmt: skip
+    assert not [kind.name for kind in BUILT_IN.values() if kind.command], "a job's command is no second one"
+
+
+def words(node: ast.AST) -> set[str]:
+    return {
+        n.value.rpartition("/")[2] for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
