@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cleared.bounds import clip
+
 
 class ExitCode(IntEnum):
     """The documented, stable exit codes of every command."""
@@ -52,15 +54,16 @@ class Place:
 
 
 class ClearedError(Exception):
-    """Base of all refusals. ``str()`` is the one-paragraph text a user reads."""
+    """Base of all refusals. ``str()`` is the one-paragraph text a user reads; of 10 kB at the most."""
 
     exit_code: ExitCode = ExitCode.FAILED
 
     def __init__(self, message: str, *, place: Place | None = None, remedy: str | None = None) -> None:
+        message = clip(message)  # it may quote what it is about
         super().__init__(message)
         self.message = message
         self.place = place
-        self.remedy = remedy
+        self.remedy = clip(remedy) if remedy is not None else None
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message

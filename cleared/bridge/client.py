@@ -170,7 +170,7 @@ class _Run:
                 kind="timeout",
                 type="TimeoutError",
                 place=Place(self._file),
-                remedy="Do less at a time, or raise `timeout:`.",
+                remedy="Do less at a time, or raise the limit.",
             ) from None
         if message is None:
             raise self._failure() or self._crashed()

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from cleared.registry.wire import from_wire
+from cleared.schema import money
 
 MAX_DEPTH: Final = 40
 """Of a value; the vocabulary and results end at 32."""
@@ -74,9 +75,11 @@ def _tag(*parts: Any, exact: bool) -> dict[str, Any]:
 
 
 def _decimal(value: Decimal, exact: bool) -> Any:
-    exponent = value.as_tuple().exponent
-    plain = isinstance(exponent, int) and -50 <= exponent <= 0 and value.adjusted() < 40
-    if plain or (not exact and value.is_finite() and value.adjusted() < 40 and len(format(value, "f")) <= 100):
+    try:
+        exponent = money.bounded(value).as_tuple().exponent
+    except ValueError:
+        exponent = None
+    if exponent is not None and (not exact or (isinstance(exponent, int) and exponent <= 0)):
         return {"$decimal": format(value, "f")}
     return _tag("decimal", str(value)[:20_000], exact=exact)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from cleared.bounds import MAX_ANSWER_BYTES, MAX_TRACE_BYTES, clip, size
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.registry.primitive import Effect, Registry
 from cleared.registry.vocabulary import Env
@@ -20,16 +21,6 @@ __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 _NO_PLACE: Final = Place()
 MAX_TRACED: Final = 100
 """Items of a list that the trace keeps."""
-MAX_WHOLE: Final = 2_000
-"""Calls of a run whose lists are traced at all: the trace is held until the run ends."""
-
-
-def _brief(value: Any, calls: int) -> Any:
-    """What is kept of a value: the beginning of a long list; of a run's later calls no list at all."""
-    if type(value) is list and (len(value) > MAX_TRACED or (calls > MAX_WHOLE and value)):
-        kept = value[:MAX_TRACED] if calls <= MAX_WHOLE else []
-        return [*kept, f"… and {len(value) - len(kept)} more"]
-    return value
 
 
 class UnknownPrimitive(PrimitiveError):
@@ -81,6 +72,8 @@ class Dispatcher:
         self.failed_call: Call | None = None
         self.calls = 0
         self.depth = 0
+        self._room = MAX_TRACE_BYTES
+        """For what is held of arguments and results until the run ends."""
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place = _NO_PLACE) -> Any:
         """Call one primitive. Raises ``ClearedError`` for every refusal; the first one latches."""
@@ -110,22 +103,52 @@ class Dispatcher:
                 )
             values = primitive.decode(args, kwargs, self.env)
             result = primitive.function(self.context, **values)
+            self._refuse_too_large(name, result)
         except ClearedError as e:
             call.duration = self.monotonic() - call.started
             call.error = str(e)
             self._latch(e, call)
             raise
         except BaseException as e:
-            call.error = f"{type(e).__name__}: {e}"
+            call.error = clip(f"{type(e).__name__}: {e}")
             if isinstance(e, Exception):
                 self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
             raise
+        finally:
+            if any(type(v) is list for v in (*args, *kwargs.values())):
+                call.args = tuple(self._held(v) for v in args)
+                call.kwargs = {k: self._held(v) for k, v in kwargs.items()}
         call.duration = self.monotonic() - call.started
-        call.result = _brief(result, self.calls)
-        if any(type(v) is list and len(v) > MAX_TRACED for v in (*args, *kwargs.values())):
-            call.args = tuple(_brief(v, self.calls) for v in args)
-            call.kwargs = {k: _brief(v, self.calls) for k, v in kwargs.items()}
+        call.result = self._held(result)
         return result
+
+    def _refuse_too_large(self, name: str, result: Any) -> None:
+        """Raises ``PrimitiveError`` where an answer is larger than anything that was asked for in earnest."""
+        if type(result) is list and len(result) > self.env.max_items:
+            what, most = f"{len(result)} items", f"{self.env.max_items}"
+        elif size(result) > MAX_ANSWER_BYTES:
+            what, most = f"more than {MAX_ANSWER_BYTES >> 20} MB", f"{MAX_ANSWER_BYTES >> 20} MB"
+        else:
+            return
+        raise PrimitiveError(
+            f"the answer of {name} has {what}; {most} are allowed",
+            remedy="Ask for less at a time: a month, an account, a limit.",
+        )
+
+    def _held(self, value: Any) -> Any:
+        """What is held of a value for the trace: of a list its beginning, and nothing once much is held."""
+        kind = type(value)
+        if kind is not list and kind is not dict and kind is not str:
+            return value
+        kept = value[:MAX_TRACED] if kind is list else value
+        weight = size(kept)
+        if weight > self._room:
+            kept = [] if kind is list else "…"
+        else:
+            self._room -= weight
+        if kind is list and len(kept) < len(value):
+            return [*kept, f"… and {len(value) - len(kept)} more"]
+        return kept
 
     def _latch(self, error: ClearedError, call: Call) -> None:
         if self.failure is None:
@@ -133,6 +156,6 @@ class Dispatcher:
             self.failed_call = call
 
     def _unknown(self, name: str) -> UnknownPrimitive:
-        near = get_close_matches(name, self.registry, n=1)
+        near = get_close_matches(name[:80], self.registry, n=1)
         hint = f"Did you mean {near[0]}?" if near else "cleared primitives lists them."
         return UnknownPrimitive(f"there is no primitive {name[:80]!r}", remedy=hint)

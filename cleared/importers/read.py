@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from cleared.config.model import Config, Limits
+from cleared.deadline import DeadlineExceeded, each
 from cleared.errors import Place
 from cleared.importers.accounts import lies_in
 from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, shown
@@ -129,7 +130,7 @@ def _parse(importer: Importer, text: str, places: int, config: Config) -> Parsed
         if len(rows) > config.import_.max_rows:
             raise too_many(config.import_.max_rows)
         check(rows, config.limits, places, faults)
-    except ImportFileError:
+    except (ImportFileError, DeadlineExceeded):
         raise
     except Exception as error:  # a plug-in is somebody else's code: its file is left out, without a traceback
         raise _broken(importer, error) from error
@@ -152,7 +153,7 @@ def _broken(importer: Importer, error: Exception) -> ImportFileError:
 
 def check(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
     """Add to ``faults`` every row outside the configured limits; one fault a row."""
-    for row in rows:
+    for row in each(rows):
         reason = _outside(row, limits, places)
         if reason:
             faults.extend([Fault(row.row, *reason)])

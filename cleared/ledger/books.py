@@ -12,6 +12,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.chart import Chart, parse_chart
 from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_suffix, make_id, split_id
@@ -95,8 +96,8 @@ class Books:
         for y, m in self.months():
             if (year is None or y == year) and (month is None or m == month):
                 committed = self.base(y, m).entries.values()
-                yield from [self._with_status(e) for e in committed] if self.statuses else committed
-                yield from [self._with_status(e) for e in self.staged.get((y, m), ())]
+                yield from each([self._with_status(e) for e in committed] if self.statuses else committed)
+                yield from each([self._with_status(e) for e in self.staged.get((y, m), ())])
 
     def entry(self, entry_id: str) -> Entry | None:
         """One entry by its id or the id of one of its legs."""
@@ -153,7 +154,7 @@ class Books:
     def _total(self, key: tuple[int, int]) -> dict[int, Decimal]:
         if key not in self._totals:
             sums: dict[int, list[Decimal]] = {}
-            for entry in self.base(*key).entries.values():
+            for entry in each(self.base(*key).entries.values()):
                 for leg in entry.legs:
                     sums.setdefault(leg.account_id, []).append(leg.amount)
             self._totals[key] = {account: money.total(parts) for account, parts in sums.items()}

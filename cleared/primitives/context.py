@@ -18,6 +18,7 @@ from cleared.ledger.bankbook import BankBook
 from cleared.ledger.books import Books
 from cleared.ledger.entry import Entry
 from cleared.primitives.imports import ImportSession
+from cleared.primitives.runlog import LogRow, RunLog
 from cleared.registry.vocabulary import Env
 from cleared.schema import money
 
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
     from cleared.primitives.own_loop import OwnLoop
 
 MAX_EVENTS: Final = 1_000
-MAX_LOG_ROWS: Final = 100_000
-
-
-@dataclass(slots=True)
-class LogRow:
-    """One row of the agent log: what was done, and to which entry."""
-
-    action: str
-    details: str
-    entry_id: str = ""
 
 
 @dataclass(slots=True)
@@ -105,7 +96,7 @@ class Context:
     stops_to_ask: bool = False
     """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
     asked: int = 0
-    log: list[LogRow] = field(default_factory=list)
+    log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     last_entry: str | None = None
@@ -122,11 +113,7 @@ class Context:
 
     def note(self, action: str, details: str, entry_id: str = "") -> None:
         """A row for the agent log."""
-        if len(self.log) >= MAX_LOG_ROWS:
-            raise PrimitiveError(
-                f"the run wrote more than {MAX_LOG_ROWS} log rows", remedy="Log less, or post with journal_add_many."
-            )
-        self.log.append(LogRow(action, details, entry_id))
+        self.log.add(LogRow(action, details, entry_id))
 
     def emit(self, name: str, payload: Any) -> None:
         if len(self.events) >= MAX_EVENTS:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from cleared.deadline import each
 from cleared.ledger.bank import BankLine, ImportRecord
 from cleared.ledger.bankbook import BankBook
 from cleared.primitives.import_file import OpenFile, gaps_within
@@ -55,7 +56,7 @@ def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
     for line in itertools.chain(bank.account_lines(account), taken):
         if line.bank_id and line.state == "posted":
             known.setdefault(line.bank_id, []).append(line)
-    for line in file.new:
+    for line in each(file.new):
         for other in known.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
                 card(
@@ -73,7 +74,7 @@ def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Repor
     days = [row.posted_date.isoformat() for row in file.parsed.rows]
     low, high = min(days), max(days)
     pairs = []
-    for line in file.new:
+    for line in each(file.new):
         for other in bank.near(file.account.id, line):
             day = line.posted_date.isoformat()
             covered = low <= other.posted_date.isoformat() <= high or any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cleared.clock import iso
+from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import BankLine
 from cleared.primitives.context import Context
@@ -41,7 +42,7 @@ def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> 
     """
     file = ctx.imports.take(filename, format)
     ctx.note("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
-    return [_transaction(file, line) for line in file.new if line.amount != 0]
+    return [_transaction(file, line) for line in each(file.new) if line.amount != 0]
 
 
 def _transaction(file: OpenFile, line: BankLine) -> Transaction:
@@ -105,7 +106,7 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
     """
     seen: set[str] = set()
     out = []
-    for i, txn in enumerate(txns):
+    for i, txn in enumerate(each(txns)):
         reference = txn.get("reference") if isinstance(txn, dict) else None
         found = ctx.bank.resolve(reference) if isinstance(reference, str) else None
         if found is None or not isinstance(reference, str):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleared.config.model import BankAccount, Config
+from cleared.deadline import DeadlineExceeded, each
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.ledger.bank import BankLine, ImportRecord, identify, line_of
@@ -53,7 +54,7 @@ class ImportSession:
     def scan(self) -> list[OpenFile]:
         """Every file that can be read, by name. One that cannot gets a card and stays where it is."""
         found = []
-        for name in self._names():
+        for name in each(self._names()):
             if self.only is not None and name not in self.only:
                 continue
             if name in self.files and self.files[name].processed_as:
@@ -61,6 +62,8 @@ class ImportSession:
             try:
                 _refuse_unspeakable(name)
                 found.append(self.open(name))
+            except DeadlineExceeded:
+                raise
             except ClearedError as e:
                 self._refuse(name, e)
         return found
@@ -126,7 +129,7 @@ class ImportSession:
 
     def _check_currency(self, name: str, parsed: ParsedFile, account: BankAccount) -> None:
         base = self.config.business.currency
-        for row in parsed.rows:
+        for row in each(parsed.rows):
             if (row.currency or account.currency or base) != base:
                 raise PrimitiveError(
                     f"the row is in {row.currency or account.currency}, the books are in {base}",
@@ -143,7 +146,7 @@ class ImportSession:
             for line in self.bank.account_lines(account):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
-        for row, occurrence, line_id in identify(account, file.parsed.rows):
+        for row, occurrence, line_id in each(identify(account, file.parsed.rows)):
             known = self.bank.month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if known is None and row.bank_id:
                 known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)

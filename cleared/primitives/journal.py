@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from cleared.approvals.effects import weight
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
+from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank import BankLine
 from cleared.ledger.books import Books
@@ -97,7 +98,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     Each is a dict with the arguments of ``journal_add`` or of ``journal_add_double``. The refusal names the index.
     """
     refs: list[EntryRef] = []
-    for i, spec in enumerate(entries):
+    for i, spec in enumerate(each(entries)):
         try:
             refs.append(_post_spec(ctx, spec))
         except PrimitiveError as e:
@@ -316,7 +317,7 @@ def journal_query(
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
     keeps the newest.
     """
-    return [show(entry) for entry in query(ctx.books, status, year, month, account, text, limit)]
+    return [show(entry) for entry in each(query(ctx.books, status, year, month, account, text, limit))]
 
 
 def query(

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
+from cleared.bounds import TABLE
 from cleared.ledger.entry import STATUSES
 from cleared.registry.primitive import MISSING, Primitive, Registry, given, taken
 
@@ -66,6 +67,16 @@ def markdown(registry: Registry) -> str:
         "| outbox | leaves the workspace after the commit |",
         "",
     ]
+    out += [
+        "## Bounds",
+        "",
+        "What is larger is refused, or cut where the table says so.",
+        "",
+        "| | most |",
+        "|---|---|",
+    ]
+    out += [f"| {what} | {most} |" for what, most in TABLE]
+    out += [""]
     domain = ""
     for p in registry.values():
         if p.domain != domain:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
+from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
 from cleared.registry.vocabulary import Env, Kind
 
@@ -128,7 +129,7 @@ class Primitive:
             ) from None
 
     def _unknown(self, name: str) -> PrimitiveError:
-        near = get_close_matches(name, self.by_name, n=1)
+        near = get_close_matches(name[:60], self.by_name, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Its signature is {self.signature()}."
         return PrimitiveError(f"{self.name} has no argument {name[:60]!r}", place=Place(field=name[:60]), remedy=hint)
 
@@ -216,8 +217,10 @@ def _list_of(inner: Shape) -> Shape:
     def decode(value: Any, env: Env) -> list[Any]:
         if not isinstance(value, list | tuple):
             raise ValueError(f"a {type(value).__name__} is not a list")
+        if len(value) > env.max_items:
+            raise ValueError(f"the list has {len(value)} items; {env.max_items} are allowed in one call")
         out = []
-        for i, v in enumerate(value):
+        for i, v in enumerate(each(value)):
             try:
                 out.append(item(v, env))
             except ValueError as e:

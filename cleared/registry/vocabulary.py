@@ -13,6 +13,8 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Final
 
+from cleared import deadline
+from cleared.bounds import MAX_ITEMS
 from cleared.config.secrets import Redactor
 from cleared.ledger.entry import STATUSES, split_id
 from cleared.schema import money
@@ -24,10 +26,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What decoding depends on: the base currency's decimal places and the bound on a text's size."""
+    """What decoding depends on: the base currency's decimal places, and the bounds of texts and lists."""
 
     places: int = 2
     max_text_bytes: int = 10_240
+    max_items: int = MAX_ITEMS
     redactor: Redactor = field(default_factory=Redactor)
     """Takes secrets out of what scripts pass, at the door."""
     dates: dict[str, date] = field(default_factory=dict)
@@ -82,10 +85,11 @@ def _weight(value: object, env: Env) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
         raise ValueError(f"a {type(value).__name__} is not a number")
     try:
-        number = Decimal(value)
+        number = Decimal(value if not isinstance(value, str) or len(value) <= 100 else "")
     except ArithmeticError:
-        raise ValueError(f"{value!r} is not a number") from None
-    if not number.is_finite() or number < 0 or abs(number.adjusted()) > 30:
+        raise ValueError(f"{_shown(value)} is not a number") from None
+    money.bounded(number)
+    if number < 0:
         raise ValueError(f"{number} is not a weight: finite and not negative")
     return number
 
@@ -93,15 +97,15 @@ def _weight(value: object, env: Env) -> Decimal:
 def _confidence(value: object, env: Env) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, Decimal | int | float):
         raise ValueError(f"a {type(value).__name__} is not a number from 0 to 1")
-    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    number = Decimal(repr(value)) if isinstance(value, float) else money.bounded(Decimal(value))
     if not number.is_finite() or not 0 <= number <= 1:
-        raise ValueError(f"{value} does not lie between 0 and 1")
+        raise ValueError(f"{number} does not lie between 0 and 1")
     return number
 
 
 def _account_id(value: object, env: Env) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is not an account number (a whole number such as 1010)"[:200])
+        raise ValueError(f"{_shown(value)} is not an account number (a whole number such as 1010)")
     if not 0 < value < 10**9:
         raise ValueError(f"{value if abs(value) < 10**20 else 'that number'} is not an account number")
     return value
@@ -132,9 +136,9 @@ def _line(value: object, env: Env) -> str:
 
 def _status(value: object, env: Env) -> str:
     if value not in STATUSES:
-        near = get_close_matches(str(value), STATUSES, n=1)
+        near = get_close_matches(value[:40], STATUSES, n=1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{str(value)[:40]!r} is not a status ({', '.join(STATUSES)}){hint}")
+        raise ValueError(f"{_shown(value)} is not a status ({', '.join(STATUSES)}){hint}")
     return str(value)
 
 
@@ -147,7 +151,7 @@ def _entry_id(value: object, env: Env) -> str:
 
 def _whole(value: object, env: Env) -> int:
     if type(value) is not int or abs(value) > 10**12:
-        raise ValueError(f"{str(value)[:40]} is not a whole number")
+        raise ValueError(f"{_shown(value)} is not a whole number")
     return value
 
 
@@ -157,8 +161,22 @@ def _bool(value: object, env: Env) -> bool:
     return value
 
 
-def _json(value: object, env: Env, depth: int = 0) -> Any:
+def _shown(value: object) -> str:
+    """A value as a refusal quotes it: its beginning, and of what is no plain value its type."""
+    if isinstance(value, str):
+        return repr(value[:40])
+    if value is None or isinstance(value, float | Decimal) or (isinstance(value, int) and abs(value) < 10**20):
+        return str(value)[:40]
+    return "that number" if isinstance(value, int) else f"a {type(value).__name__}"
+
+
+def _json(value: object, env: Env) -> Any:
     """Plain data: None, bool, int, finite float, Decimal, text, lists and dicts with text keys."""
+    return _data(value, env, 0, [env.max_items])
+
+
+def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
+    """``left``: how many values there may be more."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the data is nested deeper than {MAX_DEPTH}")
     if value is None or isinstance(value, bool):
@@ -166,21 +184,28 @@ def _json(value: object, env: Env, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _text(value, env)
     if isinstance(value, int):
-        if abs(value) >= 10**40:
-            raise ValueError("a number has more than 40 digits")
+        if abs(value) >= money.TOO_BIG:
+            money.refuse_digits()
         return value
-    if isinstance(value, float | Decimal):
+    if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise ValueError(f"{value} is not a finite number")
         return value
+    if isinstance(value, Decimal):
+        return money.bounded(value)
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, list | tuple | dict):
+        left[0] -= len(value)
+        if left[0] < 0:
+            raise ValueError(f"the data has more than {env.max_items} values")
+        deadline.spend(len(value))
     if isinstance(value, list | tuple):
-        return [_json(v, env, depth + 1) for v in value]
+        return [_data(v, env, depth + 1, left) for v in value]
     if isinstance(value, dict):
         if any(type(k) is not str for k in value):
             raise ValueError("the keys of a dict must be texts")
-        return {_text(k, env): _json(v, env, depth + 1) for k, v in value.items()}
+        return {_text(k, env): _data(v, env, depth + 1, left) for k, v in value.items()}
     raise ValueError(f"a {type(value).__name__} is not plain data")
 
 

@@ -6,6 +6,8 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from cleared.schema import money
+
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -32,8 +34,8 @@ def from_wire(value: Any) -> Any:
             except InvalidOperation:
                 number = None
             if number is None or not number.is_finite():
-                raise ValueError(f"{text!r} is not a decimal number")
-            return number
+                raise ValueError(f"{str(text)[:40]!r} is not a decimal number")
+            return money.bounded(number)
         return {k: from_wire(v) for k, v in value.items()}
     if isinstance(value, list):
         return [from_wire(v) for v in value]

@@ -12,6 +12,7 @@ import cleared
 from cleared.bridge import jsonrpc, stdio
 from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
 from cleared.bridge.problems import refused
+from cleared.deadline import until
 from cleared.dispatch import Dispatcher, UnknownPrimitive
 from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
 from cleared.registry.describe import params_schema
@@ -82,8 +83,9 @@ class Service:
                 run_id="rpc", event={"id": "rpc", "kind": "on_demand", "name": "", "payload": None}, dry_run=True,
                 on_log=host.say, run_script=_no_run,
             )  # fmt: skip
-            reading = frozenset({Effect.READ})
-            yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
+            reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout
+            with until(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
+                yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
 
     def discover(self) -> dict[str, Any]:
         """What there is, as an OpenRPC document (https://spec.open-rpc.org)."""

@@ -55,7 +55,7 @@ def record(
     if waiting := [c for c in same if c.status == "open"]:
         return [], waiting[:1]
     identity = card_id("question", attempt.run_id, question.key, *("again" for _ in same))
-    fresh.log = [*attempt.context.log]
+    fresh.log = attempt.context.log.copy()
     fresh.note("run", f"waits for an answer: {question.text}"[:2_000])
     details = {
         "question": question.text, "choices": list(question.choices), "default": question.default,

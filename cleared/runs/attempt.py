@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from cleared.bounds import MAX_CALLS, MAX_SHOWN_LINES
+from cleared.deadline import DeadlineExceeded, until
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
@@ -27,8 +29,6 @@ from cleared.sandbox.named import granted, kinds_in
 from cleared.vcs import Repository, Snapshot
 
 MAX_DEPTH: Final = 8
-MAX_TRACED: Final = 100_000
-"""Calls of one run that are traced; a script can make a million in its time, and the host has to hold them."""
 
 
 class Executor(Protocol):
@@ -89,6 +89,8 @@ class Attempt:
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
         self.dry_run, self.scripts = dry_run, scripts
         self.say = say if say is not None else host.say
+        self._lines = self._bytes = 0
+        """Of its log, shown so far."""
         self.started = host.clock.monotonic()
         self.now = (now or host.clock.now()).replace(microsecond=0)
         self.run_id = run_id or new_run_id(self.now)
@@ -117,7 +119,7 @@ class Attempt:
         name = self.script.name
         return make_context(
             self.host, self.repo, self.snapshot, agent=name, now=self.now, run_id=self.run_id, event=self.event,
-            dry_run=self.dry_run, on_log=lambda text: self.say(f"{name}: {text}"), run_script=self.run_script,
+            dry_run=self.dry_run, on_log=self._show, run_script=self.run_script,
             drop_folder=self.drop_folder, only=self._only(),
         )  # fmt: skip
 
@@ -129,7 +131,7 @@ class Attempt:
 
     def execute(self, executor: MakeExecutor) -> object:
         """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""
-        with executor() as sandbox:
+        with executor() as sandbox, self.deadline():
             self.sandbox = sandbox
             try:
                 value = self._sandboxed(self.script, None)
@@ -138,6 +140,10 @@ class Attempt:
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
         return self.host.redactor.data(value) if self.host.redactor else value
+
+    def deadline(self) -> contextlib.AbstractContextManager[None]:
+        """The time of the run, asked for inside of what the host does for it in this block."""
+        return until(self.started + self.limits.seconds, self.host.clock.monotonic, self.limits.seconds)
 
     def _sandboxed(self, script: Script, inputs: Mapping[str, object] | None) -> object:
         assert self.sandbox is not None
@@ -154,8 +160,19 @@ class Attempt:
 
     def _record(self, call: Call) -> None:
         self.counts[call.name] += 1
-        if len(self.calls) < MAX_TRACED:
+        if len(self.calls) < MAX_CALLS:  # a script can make a million in its time, and they are held here
             self.calls.append(call)
+
+    def _show(self, text: str) -> None:
+        """A line of the log, for whoever watches; of too many the first."""
+        if self._lines > MAX_SHOWN_LINES:
+            return
+        self._lines += 1
+        self._bytes += len(text)
+        if self._lines > MAX_SHOWN_LINES or self._bytes > self.limits.max_output_bytes:
+            self._lines = MAX_SHOWN_LINES + 1
+            text = f"… more lines are not shown; {self.host.layout.log} has them"
+        self.say(f"{self.script.name}: {text}")
 
     def _print(self, text: str) -> None:
         self.printed.append(text)
@@ -185,8 +202,19 @@ class Attempt:
         explained = self._explain(error)
         clean = self.host.redactor.text
         explained.message = clean(explained.message)
+        if _late(error):
+            explained.remedy = self._more_time()
         explained.traceback = clean(explained.traceback) if explained.traceback else None
         return explained
+
+    def _more_time(self) -> str:
+        header = self.script.header
+        if header is not None and header.timeout:
+            return "Do less at a time, or raise `timeout:` in the script's header, and have the change approved."
+        return (
+            "Do less at a time, or raise sandbox.timeout: cleared config set sandbox.timeout "
+            f"{2 * self.limits.seconds:g} (or edit config.yaml, and then: cleared config approve)."
+        )
 
     def _explain(self, error: ClearedError) -> RunError:
         if isinstance(error, HostCallFailed):
@@ -205,10 +233,17 @@ class Attempt:
     def note_printed(self) -> None:
         """What the script printed becomes rows of its log."""
         text = self.host.redactor.text("".join(self.printed))
-        for line in text.splitlines()[:1_000]:
+        for line in text.splitlines()[:MAX_SHOWN_LINES]:
             self.context.note("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")
         self.printed.clear()
+
+
+def _late(error: BaseException) -> bool:
+    """Whether time was up, for the script or for what the host did for it."""
+    while isinstance(error, HostCallFailed):
+        error = error.original
+    return isinstance(error, DeadlineExceeded) or (isinstance(error, ScriptError) and error.kind == "timeout")
 
 
 def _allowed(host: Host, script: Script) -> frozenset[str]:

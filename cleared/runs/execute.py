@@ -6,6 +6,7 @@ There is one path. A dry run is this path without the seal; nothing else in the 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,8 @@ class _Run:
             log.wait(self.host, log.rows(context, context.now))
         elif context.messages or self.host.config.git.auto_commit:
             result.message = self._message()
+            with self.attempt.deadline():  # the seal looks again, and is then not stopped in the middle
+                context.check()
             result.commits = [
                 draft.commit(self.host, self.repo, self.snapshot, context, result.message, self._trailers("Event"))
             ]
@@ -220,7 +223,7 @@ class _Run:
             "error": {**result.error.data(), "traceback": result.error.traceback} if result.error else None,
             "message": result.message, "commits": result.commits, "entries": [e.entry_id for e in result.entries],
             "cards": [c.id for c in result.cards],
-            "log": [[r.action, r.details, r.entry_id] for r in self.context.log[:5_000]],
+            "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
         }  # fmt: skip
 
 

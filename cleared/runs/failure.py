@@ -27,7 +27,7 @@ def record(
     Cards about files that could not be read stay: they are true whatever became of the run. The same failure again
     is the same card.
     """
-    fresh.log = [*failed.log]
+    fresh.log = failed.log.copy()
     fresh.note("run", f"failed: {error}"[:2_000])
     for card in failed.cards.added.values():
         if card.kind == "bad_file":

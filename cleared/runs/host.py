@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.approvals.policy import InForce
+from cleared.bounds import MAX_ITEMS
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, redactor
@@ -55,7 +56,8 @@ class Host:
 
     @property
     def env(self) -> Env:
-        return Env(self.places, self.config.limits.max_text_bytes, self.redactor)
+        most = max(MAX_ITEMS, self.config.import_.max_rows)
+        return Env(self.places, self.config.limits.max_text_bytes, most, self.redactor)
 
     @property
     def bounds(self) -> Bounds:

@@ -96,6 +96,7 @@ def error_of(error: ClearedError, *, primitive: str | None = None, line: int | N
     if line is not None and place is not None and (place.file or (place.field and place.field not in message)):
         message = f"{place}: {message}"
     return RunError(
-        type(error).__name__, message, line if line is not None else (place.line if place else None), primitive,
+        getattr(error, "type", type(error).__name__), message,
+        line if line is not None else (place.line if place else None), primitive,
         error.remedy, file or (place.file if place else None),
     )  # fmt: skip

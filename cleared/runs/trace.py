@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
 from cleared.dispatch import Call
 from cleared.registry.wire import to_json
 from cleared.workspace.database import connect, set_aside
@@ -30,6 +31,8 @@ CREATE TABLE IF NOT EXISTS calls (
 """
 KEEP_RUNS: Final = 1_000
 MAX_VALUE: Final = 2_000
+_MAX_LOG: Final = 1 << 20
+"""Of a run's log; the whole is in the agent log."""
 _VERSION: Final = 1
 
 
@@ -107,24 +110,13 @@ class Traces:
                 (
                     outcome["status"], outcome["duration_ms"], _dump(outcome["result"]), _dump(outcome["error"]),
                     outcome["message"], _dump(outcome["commits"]), _dump(outcome["entries"]), _dump(outcome["cards"]),
-                    _dump(outcome["log"]), run_id,
+                    _dump(_within(outcome["log"], _MAX_LOG)), run_id,
                 ),
             )  # fmt: skip
             db.executemany(
-                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                (
-                    (
-                        run_id, c.number, c.depth, c.name, _short({"args": c.args, "kwargs": c.kwargs}),
-                        _short(c.result) if c.error is None else None, c.error, c.place.file, c.place.line,
-                        c.place.column, (c.started - origin) * 1000, c.duration * 1000,
-                    )
-                    for c in calls
-                ),
-            )  # fmt: skip
-            old = db.execute("SELECT id FROM runs ORDER BY rowid DESC LIMIT -1 OFFSET ?", (KEEP_RUNS,)).fetchall()
-            if old:
-                db.executemany("DELETE FROM calls WHERE run_id=?", old)
-                db.executemany("DELETE FROM runs WHERE id=?", old)
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _rows(run_id, calls, origin)
+            )
+            _forget(db)
         self._of_run = db if self._lasting else None
 
     def _writer(self) -> sqlite3.Connection:
@@ -177,6 +169,47 @@ class Traces:
                 found["calls"] = [_call(calls, call) for call in calls]
                 return found
             return None
+
+
+def _rows(run_id: str, calls: Iterable[Call], origin: float) -> Iterator[tuple[Any, ...]]:
+    """A row for each call; once those of the run are large together, only what was called, where and when."""
+    room = MAX_TRACE_BYTES
+    for c in calls:
+        given, result = _short({"args": c.args, "kwargs": c.kwargs}), _short(c.result) if c.error is None else None
+        room -= len(given) + len(result or "")
+        if room < 0:
+            given, result = '"…"', '"…"' if result is not None else None
+        yield (
+            run_id, c.number, c.depth, c.name, given, result, c.error, c.place.file, c.place.line, c.place.column,
+            (c.started - origin) * 1000, c.duration * 1000,
+        )  # fmt: skip
+
+
+def _within(rows: Iterable[list[str]], most: int) -> list[list[str]]:
+    """The first rows that are no more together than this."""
+    kept = []
+    for row in rows:
+        most -= sum(map(len, row))
+        if most < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def _forget(db: sqlite3.Connection) -> None:
+    """Take out the oldest runs: those that are too many, and those that are too much."""
+    keep = KEEP_RUNS
+    while True:
+        old = db.execute("SELECT id FROM runs ORDER BY rowid DESC LIMIT -1 OFFSET ?", (keep,)).fetchall()
+        db.executemany("DELETE FROM calls WHERE run_id=?", old)
+        db.executemany("DELETE FROM runs WHERE id=?", old)
+        pages, free, size = (
+            db.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "freelist_count", "page_size")
+        )
+        runs = db.execute("SELECT count(*) FROM runs").fetchone()[0]
+        if (pages - free) * size <= MAX_TRACES_BYTES or runs <= 1:
+            return
+        keep = runs * 3 // 4
 
 
 def _run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:

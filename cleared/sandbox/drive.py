@@ -234,7 +234,8 @@ class Drive:
         left, limit = self._job.seconds, self._job.limits.seconds
         seconds = max(round(limit if left > 0.8 * limit else left, 1), 0.1)
         message = f"the script did not end within {seconds:g} s{where}"
-        return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise `timeout:`.")
+        frames = [self._frame(self._last.line, self._last.column, "<module>")] if self._last else []
+        return self._failed("timeout", "TimeoutError", message, "Do less at a time, or raise the limit.", frames)
 
     def _limit(self, kind: Kind, message: str, what: str) -> ScriptError:
         frames = [self._frame(self._last.line, self._last.column, "<module>")] if self._last else []

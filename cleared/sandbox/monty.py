@@ -95,7 +95,8 @@ class Sandbox:
         seconds = end - began
         if seconds <= 0:
             message = "there is no time left to run the script"
-            raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file))
+            remedy = "Do less at a time, or raise the limit."
+            raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file), remedy=remedy)
         worker, session = self._session(file, limits, seconds, now, timezone, seed)
         drive: Drive | None = None
         try:

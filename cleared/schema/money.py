@@ -9,6 +9,10 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from functools import lru_cache
+from typing import Final, NoReturn, cast
+
+from cleared.bounds import MAX_DIGITS
+from cleared.deadline import each
 
 # ISO 4217 minor units; every currency not named here has two.
 _NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
@@ -19,6 +23,7 @@ _EXPONENTS = {
 }
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _PLAIN = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
+TOO_BIG: Final = 10**MAX_DIGITS
 # Enough digits that no sum or product of bounded amounts ever rounds.
 _EXACT = Context(prec=80)
 _NIL = Decimal(0)
@@ -49,7 +54,7 @@ def decode(value: object, places: int) -> Decimal:
     if type(value) is Decimal:
         number = value
     elif type(value) is int:
-        return Decimal(value).quantize(quantum(places), context=_EXACT) if abs(value) < 10**40 else _too_big()
+        return Decimal(value).quantize(quantum(places), context=_EXACT) if abs(value) < TOO_BIG else refuse_digits()
     elif type(value) is float:
         return _from_float(value, places)
     elif isinstance(value, str):
@@ -60,12 +65,22 @@ def decode(value: object, places: int) -> Decimal:
         raise ValueError(f"a {type(value).__name__} is not an amount")
     if not number.is_finite():
         raise ValueError(f"{number} is not a finite number")
-    if number.adjusted() >= 40:
-        _too_big()
+    if number.adjusted() >= MAX_DIGITS:
+        refuse_digits()
     exact = number.quantize(quantum(places), rounding=ROUND_HALF_EVEN, context=_EXACT)
     if exact != number:
-        raise ValueError(f"{number} is finer than the currency's {places} decimal places")
+        raise ValueError(f"{str(number)[:60]} is finer than the currency's {places} decimal places")
     return exact
+
+
+def bounded(number: Decimal) -> Decimal:
+    """The number. Raises ``ValueError`` where it is not finite, or takes more than 40 digits on a side of its point:
+    1E+120000000 is a few bytes here, and a hundred megabytes once somebody writes it out."""
+    if not number.is_finite():
+        raise ValueError(f"{str(number)[:40]} is not a finite number")
+    if not -MAX_DIGITS <= number.adjusted() < MAX_DIGITS or cast(int, number.as_tuple().exponent) < -MAX_DIGITS:
+        refuse_digits()
+    return number
 
 
 def _from_float(value: float, places: int) -> Decimal:
@@ -80,8 +95,9 @@ def _from_float(value: float, places: int) -> Decimal:
     return exact
 
 
-def _too_big() -> Decimal:
-    raise ValueError("the number has more than 40 digits")
+def refuse_digits() -> NoReturn:
+    """Raises ``ValueError``."""
+    raise ValueError(f"the number has more than {MAX_DIGITS} digits")
 
 
 def text(amount: Decimal) -> str:
@@ -115,11 +131,11 @@ def allocate(amount: Decimal, weights: Sequence[Decimal], places: int) -> list[D
         units = int((abs(amount) / quantum(places)).to_integral_exact())
         floors: list[int] = []
         remainders: list[tuple[Decimal, int]] = []
-        for i, weight in enumerate(weights):
+        for i, weight in enumerate(each(weights)):
             share, remainder = divmod(units * weight, whole)
             floors.append(int(share))
             remainders.append((-remainder, i))
         for _, i in sorted(remainders)[: units - sum(floors)]:
             floors[i] += 1
         sign = -1 if amount < 0 else 1
-        return [(Decimal(sign * n) * quantum(places)).quantize(quantum(places)) for n in floors]
+        return [(Decimal(sign * n) * quantum(places)).quantize(quantum(places)) for n in each(floors)]

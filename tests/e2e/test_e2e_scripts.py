@@ -172,13 +172,14 @@ def test_a6_limits(ws: Workspace, body: str, said: str) -> None:
 def test_a6_the_deadline_covers_the_hosts_time(ws: Workspace) -> None:
     """A6: a script that spends its time in primitives is stopped too."""
     body = "while True:\n    accounts_list()"
-    fails(ws, body, "within 1 s", header="timeout: 1\n")
+    error = fails(ws, body, "within 1 s", "`timeout:` in the script's header", header="timeout: 1\n")["error"]
+    assert (error["type"], error["line"]) == ("TimeoutError", 7)  # MEND 25: the last call's
 
 
 def test_a6_limits_in_the_config(ws: Workspace) -> None:
     """A6: sandbox.timeout and sandbox.max_calls of the workspace."""
     ws.config("sandbox.timeout=1", "sandbox.max_calls=5")
-    fails(ws, "while True:\n    pass", "within 1 s")
+    fails(ws, "while True:\n    pass", "within 1 s", "cleared config set sandbox.timeout 2", "config approve")
     fails(ws, "for i in range(6):\n    ctx_today()", "5")
     assert ws.script("for i in range(5):\n    ctx_today()\n1")["result"] == 1
 
