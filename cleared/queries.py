@@ -44,9 +44,9 @@ def committed(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBoo
 
 
 def agents(host: Host) -> list[dict[str, Any]]:
-    """Every agent: its header, whether it is approved and its working copy the same.
+    """Every agent: its header, whether it is approved, and whether its working copy is another.
 
-    ``state``: approved, starter, changed, not approved, not trusted, quarantined, not committed.
+    ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
     """
     with committed(host) as (_, snapshot, _books, _bank):
         names = {p for p in snapshot.entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
@@ -84,8 +84,7 @@ def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> d
     else:
         standing = approvals.standing(path, head)
         approval = standing.why
-        changed = standing.may_run and work != head
-        state = "changed" if changed else _STANDS.get(standing.state, standing.state)
+        state = _STANDS.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
     header, findings = parse_header(source, path, kind="agent")
     findings = [*findings, *lint(source, path)] if source else []
@@ -99,6 +98,7 @@ def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> d
         "event": list(header.event) if header else [],
         "file": path,
         "state": state,
+        "edited": head is not None and work != head,
         "approval": approval,
         "findings": [
             {"rule": f.rule, "message": f.message, "place": str(f.place), "remedy": f.remedy} for f in findings

@@ -41,7 +41,7 @@ def run(
     """Run an agent as approved: one commit, or nothing.
 
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
-    status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error.
+    status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error, edited, warnings.
     """
     from cleared.app import run as run_agent
     from cleared.app import run_again
@@ -61,6 +61,9 @@ def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     from cleared.registry.wire import to_json
 
     dry_run = result.status == "dry_run"
+    for file in result.edited:
+        say(f"cleared: {file}: the working copy differs from the approved script, and is not what ran. To try it: "
+            f"cleared agent run {result.agent} --dry-run")  # fmt: skip
     for warning in result.warnings:
         say(f"cleared: {warning}")
     if json and not quiet:
@@ -109,7 +112,7 @@ def _show_entries(entries: list[dict[str, object]]) -> None:
 
 @app.command("list")
 def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """List the agents: what starts them, and whether each is approved as it lies there."""
+    """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
     from cleared.queries import agents
 
     found = agents(host_of(workspace))
@@ -119,7 +122,7 @@ def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     table(
         ["name", "trigger", "schedule", "state", "checks", "description"],
         (
-            (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"],
+            (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"] + (", edited" if a["edited"] else ""),
              f"{len(a['findings'])} findings" if a["findings"] else "ok", a["description"])
             for a in found
         ),

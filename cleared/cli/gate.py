@@ -202,11 +202,17 @@ def approve(proposal: PROPOSAL, json: JsonOption = False, workspace: WorkspaceOp
     outcome = do(host_of(workspace), proposal)
     if json:
         out_json({"id": outcome.proposal.id, "status": "approved", "commit": outcome.commit,
-                  "files": outcome.proposal.paths})  # fmt: skip
+                  "files": outcome.proposal.paths, "edited": list(outcome.edited)})  # fmt: skip
     elif outcome.commit is None:
         out(f"{outcome.proposal.id} was approved already; nothing was to be done.")
     else:
         out(f"{outcome.proposal.id} is live: {', '.join(outcome.proposal.paths)} ({outcome.commit[:10]})")
+        for path in outcome.edited:
+            _say_edited(path)
+
+
+def _say_edited(path: str) -> None:
+    say(f"Your working copy of {path} is another: it is left as it is, and is not approved.")
 
 
 def reject(
@@ -254,7 +260,7 @@ def rollback(
     done = do(host_of(workspace), name, reason)
     if json:
         out_json({"path": done.path, "quarantined": done.quarantined, "restored": done.to or None,
-                  "commit": done.commit, "kept": done.kept, "entries": done.entries,
+                  "commit": done.commit, "kept": done.kept, "edited": done.edited, "entries": done.entries,
                   "void": [f"cleared journal void {e['entry_id']} --reason …" for e in done.entries]})  # fmt: skip
         return
     short = done.quarantined.removeprefix("sha256:")[:12]
@@ -264,6 +270,8 @@ def rollback(
     else:
         out(f"{done.path} is gone: there was no version before {short}, which is quarantined ({done.commit[:10]})")
     say(f"Its text is kept as {done.kept}.")
+    if done.edited:
+        _say_edited(done.path)
     if done.entries:
         count = f"{len(done.entries)} {'entry that stands' if len(done.entries) == 1 else 'entries that stand'}"
         say(f"It posted {count}. To void one: cleared journal void ID --reason …")

@@ -37,15 +37,18 @@ from cleared.runs.attempt import MakeExecutor
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Snapshot
+from cleared.vcs import Snapshot, blob_id
+from cleared.vcs.files import content_id
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``commit`` is None where it was decided before."""
+    """``commit`` is None where it was decided before. ``edited``: files whose working copies are somebody's edit of
+    since, and stay."""
 
     proposal: Proposal
     commit: str | None
+    edited: tuple[str, ...] = ()
 
 
 class Stale(Exception):
@@ -106,8 +109,9 @@ class _With:
 def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
     """Make a proposal live: one commit. Approved already: nothing happens, and that is told.
 
-    Raises ``PolicyError`` where it was decided otherwise, was edited after the review, or is stale (then a new
-    proposal takes its place), and inside a job.
+    What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
+    ``PolicyError`` where the proposal was decided otherwise, was edited itself, or is stale (then a new proposal takes
+    its place), and inside a job.
     """
     refuse_in_job()
     _stored_as_committed(host, text)
@@ -122,7 +126,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
             outcome.append(Outcome(proposal, None))
             return None
         must_be_open(proposal)
-        _unedited(host, desk.snapshot, proposal)
+        _must_be_intact(proposal)
         with Gate(host, executor, desk.repo) as gate:
             changes = _changes(gate, proposal)
             try:
@@ -137,14 +141,17 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
         outcome.append(Outcome(proposal, "made"))
         marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
         prefix = "config" if {f["kind"] for f in proposal.data["files"]} == {"config"} else "agent"
-        return Decided(f"{prefix}: {proposal.id} approved: {proposal.title}", files, marks)
+        said = f"{prefix}: {proposal.id} approved: {proposal.title}"
+        return Decided(said, files, marks, edited=tuple(proposal.paths))
 
     commit = decide(host, f"agent approve {text}", act)
     if stale:
         _tell_stale(host, *stale[0])
     for signer in signers:
         signer.remember()
-    return replace(outcome[0], commit=commit)
+    found = outcome[0].proposal
+    edited = tuple(p for p in found.paths if is_edited(host, p, found.texts[p])) if commit is not None else ()
+    return replace(outcome[0], commit=commit, edited=edited)
 
 
 def reject(host: Host, text: str, reason: str) -> Outcome:
@@ -183,7 +190,7 @@ def _stored_as_committed(host: Host, text: str) -> None:
                 )  # fmt: skip
 
 
-def _unedited(host: Host, snapshot: Snapshot, proposal: Proposal) -> None:
+def _must_be_intact(proposal: Proposal) -> None:
     """Raises ``PolicyError`` where a file is not the one that was reviewed."""
     edited = proposal.intact()
     if edited:
@@ -191,15 +198,11 @@ def _unedited(host: Host, snapshot: Snapshot, proposal: Proposal) -> None:
             f"this is not the text that {proposal.id} was examined with", place=Place(edited),
             remedy="Restore it from git, or propose again.",
         )  # fmt: skip
-    for path in proposal.paths:
-        full = host.root / path
-        working = full.read_bytes() if full.is_file() and not full.is_symlink() else None
-        if working not in (proposal.texts[path], snapshot.read(path)):
-            raise PolicyError(
-                f"the file was edited after {proposal.id} was proposed", place=Place(path),
-                remedy="Propose it as it is now (cleared agent propose), or put it back: "
-                f"cleared agent diff {proposal.id} shows what was reviewed.",
-            )  # fmt: skip
+
+
+def is_edited(host: Host, path: str, text: bytes | None) -> bool:
+    """Whether something else lies there than what is approved now."""
+    return content_id(host.root / path, "sha1") != (blob_id(text, "sha1") if text is not None else None)
 
 
 def _changes(gate: Gate, proposal: Proposal) -> list[Change]:

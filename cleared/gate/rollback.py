@@ -9,8 +9,8 @@ from typing import Any
 from cleared.approvals import trust
 from cleared.approvals.record import digest_of, parse, record_path, short, text_path
 from cleared.clock import iso
-from cleared.errors import ClearedError, Place, PolicyError, UsageError
-from cleared.gate.approve import Signer
+from cleared.errors import ClearedError, UsageError
+from cleared.gate.approve import Signer, is_edited
 from cleared.gate.chronicle import script_file
 from cleared.gate.history import parent_of
 from cleared.gate.surface import refuse_in_job
@@ -25,7 +25,8 @@ from cleared.workspace.starters import was_shipped
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """``to`` is empty where there was no version before: the file is gone then, its text kept among the records."""
+    """``to`` is empty where there was no version before: the file is gone then, its text kept among the records.
+    ``edited``: the working copy is somebody's edit, and stays."""
 
     path: str
     quarantined: str
@@ -33,18 +34,19 @@ class RolledBack:
     commit: str
     kept: str
     entries: list[dict[str, Any]]
+    edited: bool
 
 
 def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     """Bring back the approved version before the committed one, which may not run until it is approved again.
 
     ``name``: an agent's, or ``scripts/NAME.py`` (whose entries are not told: runs keep the agent's version only).
-    Raises ``UsageError`` where there is no such agent, ``PolicyError`` where its working copy has changes, and inside
-    a job.
+    A working copy that somebody edits stays as it is. Raises ``UsageError`` where there is no such agent,
+    ``PolicyError`` inside a job.
     """
     refuse_in_job()
     path = script_file(host, name)
-    done: list[tuple[str, str, bytes]] = []
+    done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust.Trust] = []
 
     def act(desk: Desk) -> Decided:
@@ -53,12 +55,6 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
         live = desk.snapshot.read(path)
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
-        full = host.root / path
-        if not full.is_file() or full.is_symlink() or full.read_bytes() != live:
-            raise PolicyError(
-                "the working copy has changes that would be lost", place=Place(path),
-                remedy=f"Keep them elsewhere, then: git checkout -- {path}.",
-            )  # fmt: skip
         digest = digest_of(live)
         target = _before(scripts, path, live)
         signer = Signer(host, approvals, desk)
@@ -78,14 +74,14 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
                     withdrawn.append(theirs.id)
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
-        done.append((digest, digest_of(target) if target is not None else "", live))
+        done.append((digest, target, live))
         to = f"to {short(digest_of(target))}" if target is not None else "to nothing: there was no version before"
         marks = (("Quarantined", digest), ("Approved-by", desk.by))
         # Bringing the old commit back with plain git must not bring its approval back on this machine. Said before
         # the commit: killed in between, the version is refused, and not forgotten.
         version = trust.version_of(path, digest)
         before.append(trust.withdraw(signer.workspace, withdrawn, version, iso(desk.context.now)))
-        return Decided(f"agent: {name} rolled back {to}", signer.files, marks)
+        return Decided(f"agent: {name} rolled back {to}", signer.files, marks, edited=(path,))
 
     try:
         commit = decide(host, f"agent rollback {name}", act)
@@ -94,8 +90,11 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
             before[0].save()
         raise
     assert commit is not None
-    digest, to, live = done[0]
-    return RolledBack(path, digest, to, commit, text_path(path, digest), posted_by(host, path, live))
+    digest, target, live = done[0]
+    return RolledBack(
+        path, digest, digest_of(target) if target is not None else "", commit, text_path(path, digest),
+        posted_by(host, path, live), is_edited(host, path, target),
+    )  # fmt: skip
 
 
 def _before(scripts: Scripts, path: str, live: bytes) -> bytes | None:

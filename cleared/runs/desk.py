@@ -45,7 +45,8 @@ class Desk:
 class Decided:
     """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold.
 
-    ``subject``: what it is about, for two people to agree to as a whole (default: the command).
+    ``subject``: what it is about, for two people to agree to as a whole (default: the command). ``edited``: files whose
+    working copies may be somebody's edit, which stays then.
     """
 
     message: str
@@ -53,6 +54,7 @@ class Decided:
     trailers: tuple[tuple[str, str], ...] = ()
     moves: tuple[LocalMove, ...] = ()
     subject: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
 
 def actor() -> str:
@@ -103,7 +105,7 @@ def decide(
         signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
         commit = draft.commit(
             host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
-            decided.moves, right.sign if signs else None,
+            decided.moves, right.sign if signs else None, decided.edited,
         )  # fmt: skip
         if first is not None:
             raise SecondNeeded(dict(decided.trailers)[ASKS], commit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleared.primitives.context import Context
@@ -63,11 +63,12 @@ def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
 def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
-    local: Sequence[LocalMove] = (), sign: Sign | None = None,
+    local: Sequence[LocalMove] = (), sign: Sign | None = None, edited: Collection[str] = (),
 ) -> str:  # fmt: skip
     """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
 
     ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
+    ``edited``: files whose working copies may be somebody's edit, which stays then.
     Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check(context.books, context.bank)
@@ -86,7 +87,7 @@ def commit(
     done = seal(
         repo, snapshot.commit, draft.changes, message, marks,
         host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
-        state_dir=host.layout.state_dir, moves=moves,
+        state_dir=host.layout.state_dir, moves=moves, edited=edited,
     )  # fmt: skip
     maybe_gc(repo)
     return done

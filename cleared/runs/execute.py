@@ -77,6 +77,7 @@ class _Run:
             if event.key is not None and not dry_run and consumed(host, repo, self.snapshot, name, event.key):
                 raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
             self.script = scripts.agent(name)
+        self.scripts = scripts
         self.attempt = Attempt(
             host, repo, self.snapshot, self.script, again.event if again else event, dry_run=dry_run, scripts=scripts,
             stops_to_ask=not dry_run, now=again.now if again else None, run_id=again.run_id if again else None,
@@ -111,6 +112,7 @@ class _Run:
             raise Interrupted(message) from None
         finally:
             result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
+            result.edited = self.scripts.edited()
             with _best_effort(self.host):
                 traces.end(self.run_id, self._traced(result), attempt.calls, attempt.started)
                 if self.host.on_ended is not None:

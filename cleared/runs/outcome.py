@@ -57,6 +57,8 @@ class RunResult:
     message: str | None = None
     """The commit's first line."""
     warnings: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    """Scripts that ran as committed while their working copies were others."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -74,6 +76,8 @@ class RunResult:
             "cards": [card_data(c) for c in self.cards],
             "duration_ms": self.duration_ms,
             "error": self.error.data() if self.error else None,
+            "edited": self.edited,
+            "warnings": self.warnings,
         }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cleared.approvals.standing import Approvals, Standing, refuse
-from cleared.errors import Place, PolicyError, UsageError
+from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
 from cleared.sandbox.finding import Finding, blocking
@@ -15,6 +15,7 @@ from cleared.sandbox.limits import Limits
 from cleared.sandbox.lint import lint
 from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
 from cleared.vcs import Snapshot, blob_id, history
+from cleared.vcs.files import content_id
 from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
@@ -47,40 +48,24 @@ class Scripts:
         self.host, self.snapshot, self.working_copy = host, snapshot, working_copy
         self.texts = texts or {}
         self._shared: dict[str, Script] = {}
+        self._given: list[str] = []
         self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
 
     def agent(self, name: str) -> Script:
-        """The agent's script. Raises ``UsageError`` for a bad or unknown name, ``PolicyError`` where it is not
-        approved, its working copy differs from the commit, or it fails the checks."""
+        """The agent's script: as committed, whatever lies in the working tree. Raises ``UsageError`` for a bad or
+        unknown name, ``PolicyError`` where it is not approved, or fails the checks."""
         file = self.host.layout.agent_path(name)
         if file in self.texts or self.working_copy:
             return self._tried(name, file, "agent")
-        committed, present = self.snapshot.read(file), _working(self.host, file)
+        committed = self.snapshot.read(file)
         if committed is None:
-            if present is None:
-                raise self._unknown(name)
-            if self.approvals.standing(file, present).may_run:
-                raise PolicyError(
-                    "the script is as it was approved, but not committed; it was not run",
-                    place=Place(file),
-                    remedy=f'Commit it: git add {file} && git commit -m "agent: {name}" -- {file}',
-                )
-            raise PolicyError(
-                "the script was never approved; it was not run",
-                place=Place(file),
-                remedy=f"Have it checked and approved: cleared agent propose {name}. "
-                f"Try it with cleared agent run {name} --dry-run.",
-            )
-        standing = self.must_run(file, name, committed)
-        if present != committed:
-            state = "is missing" if present is None else "differs from the approved script"
-            raise PolicyError(
-                f"the working copy {state}; only approved scripts are run",
-                place=Place(file),
-                remedy=f"Try it with cleared agent run {name} --dry-run; then have it approved "
-                f"(cleared agent propose {name}) or drop the change (git checkout -- {file}).",
-            )
-        return self._approved(name, file, committed, "agent", standing)
+            raise self._uncommitted(name, file)
+        return self._approved(name, file, committed, "agent", self.must_run(file, name, committed))
+
+    def edited(self) -> list[str]:
+        """The files of the scripts that were given out as committed, and whose working copies are others."""
+        known = self.snapshot.hash_name
+        return [f for f in self._given if content_id(self.host.root / f, known) != self.snapshot.oid_of(f)]
 
     def shared(self, name: str) -> Script:
         """A shared script for ``script_run``. Raises as ``agent`` does."""
@@ -123,6 +108,7 @@ class Scripts:
 
     def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Standing) -> Script:
         script = _checked(self.host, name, file, data, kind)
+        self._given.append(file)
         record = standing.record
         if record is None:
             return replace(script, grants=self.grants(script.source, file))
@@ -154,6 +140,23 @@ class Scripts:
             return None
         data = self._text(file)
         return None if data is None else (file, data.decode("utf-8", "replace"))
+
+    def _uncommitted(self, name: str, file: str) -> ClearedError:
+        present = _working(self.host, file)
+        if present is None:
+            return self._unknown(name)
+        if self.approvals.standing(file, present).may_run:
+            return PolicyError(
+                "the script is as it was approved, but not committed; it was not run",
+                place=Place(file),
+                remedy=f'Commit it: git add {file} && git commit -m "agent: {name}" -- {file}',
+            )
+        return PolicyError(
+            "the script was never approved; it was not run",
+            place=Place(file),
+            remedy=f"Have it checked and approved: cleared agent propose {name}. "
+            f"Try it with cleared agent run {name} --dry-run.",
+        )
 
     def _unknown(self, name: str) -> UsageError:
         known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))

@@ -95,7 +95,7 @@ class Drops:
             outside = any(not file.path.startswith(within) for file in look.ready)
             taken = taken_by(Snapshot(repo, head).read(host.layout.taken_files), name) if outside else {}
             _Taking(self, host, inbox, watched.listener, version(name), taken, now).take(list(look.ready))
-        inbox.release(now)  # what is held may wait for a working copy, which nobody tells of
+        inbox.release(now)  # what is held may wait for somebody to be trusted, which nobody tells of
         self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *again]))
         # Thousands of files being written give thousands of hints: looking must not be all that is done.
         ended = clock.monotonic()

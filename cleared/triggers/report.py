@@ -83,7 +83,7 @@ class _Known:
     name: str
     listener: Listener | None
     state: str
-    """approved, starter, changed, unapproved, untrusted, quarantined, unreadable."""
+    """approved, starter, unapproved, untrusted, quarantined, unreadable."""
     why: str
 
     @property
@@ -104,11 +104,7 @@ def _known(host: Host) -> list[_Known]:
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
             standing = approvals.standing(file, data)
-            path = host.root / file
-            if standing.may_run and (path.is_symlink() or not path.is_file() or path.read_bytes() != data):
-                found.append(_Known(name, listener, "changed", "its working copy differs from what was approved"))
-            else:
-                found.append(_Known(name, listener, standing.state, standing.why))
+            found.append(_Known(name, listener, standing.state, standing.why))
     return sorted(found, key=lambda known: known.name)
 
 

@@ -128,6 +128,8 @@ class Acts:
         if wish.choice.verb == "approve":
             outcome = app.approve(host, name)
             said = f"{outcome.proposal.id} is live now"
+            if outcome.edited:
+                said += f"; your edits of {', '.join(outcome.edited)} are left as they are"
         else:
             outcome = reject(host, name, wish.reason)
             said = f"{outcome.proposal.id} is rejected; the live scripts stay"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -61,12 +61,14 @@ def seal(
     on_step: Step | None = None,
     state_dir: Path | None = None,
     moves: Sequence[LocalMove] = (),
+    edited: Collection[str] = (),
 ) -> str:
     """Commits ``changes`` (path to content, ``None`` deletes) on top of ``base`` and returns the commit's id.
 
     ``base`` is the commit the changes were made against, ``None`` for the first one of a new repository.
     ``verify`` is called at the last moment, with the branch locked; what it raises calls the seal off.
-    ``state_dir`` (default ``.cleared``) is where the intent is kept.
+    ``state_dir`` (default ``.cleared``) is where the intent is kept. ``edited``: paths that a person edits too;
+    a working copy that is neither as in ``base`` nor as committed now stays as it is, as with git's own commits.
 
     Raises ``HeadMoved`` where the branch is no longer at ``base``; ``WorkspaceError`` where a path cannot be
     written or its file is not what ``base`` has, or the disk refuses: nothing is changed then. ``Unfinished``:
@@ -89,7 +91,7 @@ def seal(
         moves=tuple(PathMove(m.source, m.target, blob_id(m.content, repo.hash_name)) for m in moves),
         pending=owed,
     )
-    _refuse_obstacles(repo, intent)
+    _refuse_obstacles(repo, intent, edited)
     intent = replace(intent, made=tuple(_folders_to_make(repo, intent)))
 
     staged: dict[str, Path] = {}
@@ -167,14 +169,16 @@ def _plan(
     return plan, {change.path: changes[change.path] for change in plan}
 
 
-def _refuse_obstacles(repo: Repository, intent: Intent) -> None:
+def _refuse_obstacles(repo: Repository, intent: Intent, edited: Collection[str]) -> None:
     """Whatever would stand in the way after the commit is to be known before it."""
     root = repo.root
     going = frozenset(change.path for change in intent.paths if change.new is None)
     for change in intent.paths:
         path = change.path
-        files.check_parents(root, path, going=going)
         found = files.content_id(root / path, repo.hash_name)
+        if path in edited and found not in (change.old, change.new):
+            continue
+        files.check_parents(root, path, going=going)
         if found not in (change.old, change.new):
             raise WorkspaceError(*_obstacle(path, found, change.old))
         _refuse_unwritable(root, path)

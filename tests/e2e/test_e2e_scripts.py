@@ -326,7 +326,8 @@ def test_a14_the_json_object(ws: Workspace) -> None:
     ws.drop("january.csv")
     found = ws.run("ingest")
     assert list(found) == [
-        "run_id", "agent", "status", "result", "commits", "entries", "cards", "duration_ms", "error",
+        "run_id", "agent", "status", "result", "commits", "entries", "cards", "duration_ms", "error", "edited",
+        "warnings",
     ]  # fmt: skip
     assert found["agent"] == "ingest" and found["status"] == "succeeded" and found["error"] is None
     assert found["commits"] == [ws.head()] and len(found["entries"]) == 4 and len(found["cards"]) == 2
@@ -364,14 +365,27 @@ def test_a14_an_agent_that_is_not_there(ws: Workspace) -> None:
 
 
 def test_a14_the_script_as_committed(ws: Workspace) -> None:
-    """A14: a working copy that differs, is missing or is not committed is refused (3); --dry-run runs it."""
+    """A14, D17, MEND 15: beside an edit or without a working copy the approved version runs, which a line says;
+    --dry-run runs the edit; what is not committed is refused (3)."""
     ws.agent("probe", "1")
     ws.agent("probe", "2", commit=False)
     with unchanged(ws):
-        refused(ws("agent", "run", "probe"), 3, "differs", "--dry-run", "git checkout -- agents/probe.py")
         assert ws.run("probe", "--dry-run")["result"] == 2
+    done = ws("agent", "run", "probe", "--json")
+    assert done.code == 0 and done.json["result"] == 1 and done.json["edited"] == ["agents/probe.py"]
+    assert [line for line in done.err.splitlines() if "not what ran" in line] == [
+        "cleared: agents/probe.py: the working copy differs from the approved script, and is not what ran. "
+        "To try it: cleared agent run probe --dry-run"
+    ]
     (ws.root / "agents/probe.py").unlink()
-    refused(ws("agent", "run", "probe"), 3, "missing")
+    assert ws.run("probe")["result"] == 1
+    (ws.root / "agents/probe.py").mkdir()
+    assert ws.run("probe")["result"] == 1
+    (ws.root / "agents/probe.py").rmdir()
+    (ws.root / "agents/probe.py").symlink_to("/dev/zero")
+    assert ws.run("probe")["result"] == 1
+    ws.commit("agents/probe.py")
+    refused(ws("agent", "run", "probe"), 4, "symbolic link")
     ws.agent("new", "3", commit=False)
     with unchanged(ws):
         refused(ws("agent", "run", "new"), 3, "never approved", "cleared agent propose new")
@@ -384,7 +398,7 @@ def test_a14_the_script_as_committed(ws: Workspace) -> None:
         refused(ws("agent", "run", "link", "--dry-run"), 4, "symbolic link")
 
 
-@pytest.mark.parametrize(("data", "code"), [(b"\xff\xfe\x00", 3), (b"", 3), (b"#" * 300_000, 4), (b"x = '\0'", 3)])
+@pytest.mark.parametrize(("data", "code"), [(b"\xff\xfe\x00", 3), (b"", 3), (b"#" * 300_000, 3), (b"x = '\0'", 3)])
 def test_a14_scripts_that_are_no_text(ws: Workspace, data: bytes, code: int) -> None:
     """Bad input: binary, empty and huge scripts."""
     ws.put("agents/odd.py", data)
@@ -545,12 +559,15 @@ def test_a16_lint_and_limits_apply(ws: Workspace) -> None:
 
 
 def test_a16_a_shared_script_as_committed(ws: Workspace) -> None:
-    """A16: shared scripts run as committed, too; a dry run takes the working copy."""
+    """A16, MEND 15: shared scripts run as committed, too, which is said; a dry run takes the working copy."""
     ws.shared("ok", '"""\nname: ok\n"""\n1\n')
     ws.put("scripts/ok.py", '"""\nname: ok\n"""\n2\n')
     ws.agent("probe", 'script_run("ok")')
     assert ws.run("probe", "--dry-run")["result"] == 2
-    assert ws.run("probe")["result"] == 1
+    done = ws("agent", "run", "probe", "--json")
+    assert (
+        done.json["result"] == 1 and done.json["edited"] == ["scripts/ok.py"] and "scripts/ok.py: the work" in done.err
+    )
 
 
 def test_a17_grants(ws: Workspace) -> None:

@@ -136,8 +136,10 @@ def test_the_list_says_what_is_approved(ws: Workspace) -> None:
     write(ws, "4", "fresh")
     assert states(ws) == {
         "ingest": "starter", "monthly_summary": "starter", "review_reminder": "starter", "probe": "approved",
-        "edited": "changed", "handmade": "not approved", "fresh": "not committed",
+        "edited": "approved", "handmade": "not approved", "fresh": "not committed",
     }  # fmt: skip
+    assert [a["name"] for a in ws.json("agent", "list") if a["edited"]] == ["edited"]
+    assert ws.ok("agent", "list").out.count("approved, edited") == 1
     assert "(P1-" in ws.json("agent", "show", "probe")["approval"]
     assert ws.json("agent", "show", "fresh")["approval"] is None
 

@@ -64,7 +64,8 @@ def test_detached_it_comes_up_in_a_fresh_clone(up: Up, tmp_path: Path) -> None:
 
 
 def test_status_names_each_agent_that_is_not_run_and_why(up: Up) -> None:
-    """Row C7: committed without an approval, edited after it, or with a header that cannot be read."""
+    """Row C7: committed without an approval, or with a header that cannot be read. D17, MEND 15: one whose working copy
+    somebody edits is run as approved, without a word."""
     up.agent("edited", HEARS, 'ctx_emit("x")')
     for name, header in (("mine", HEARS), ("torn", "trigger: event\nschedule: noon\n")):
         up.ws.put(f"agents/{name}.py", f'"""\nname: {name}\n{header}"""\nctx_emit("x")\n')
@@ -73,19 +74,21 @@ def test_status_names_each_agent_that_is_not_run_and_why(up: Up) -> None:
     up.start()
     found = up.ws.json("status")
     states = {agent["name"]: agent["state"] for agent in found["agents"]}
-    assert (states["mine"], states["torn"], states["edited"]) == ("unapproved", "unreadable", "changed")
+    assert (states["mine"], states["torn"], states["edited"]) == ("unapproved", "unreadable", "approved")
     trouble = {line.split()[0]: line for line in found["trouble"]}
-    assert trouble.keys() == {"mine", "torn", "edited"}
+    assert trouble.keys() == {"mine", "torn"}
     assert all(" is not run: " in line for line in trouble.values())
-    for name, why in (("mine", "nobody has approved"), ("torn", "`event:` line"), ("edited", "working copy differs")):
+    for name, why in (("mine", "nobody has approved"), ("torn", "`event:` line")):
         assert why in trouble[name]
     done = up.ws("status", "--check")
     assert done.code == 1 and all(line in done.out for line in trouble.values()), done
     shown = up.ws.ok("status").out
     assert all(f"! {line}" in shown for line in trouble.values())
     up.ws.ok("event", "emit", "ping")
-    eventually(lambda: {row["agent"] for row in up.log("run.refused")} == {"mine", "edited"})
-    assert not up.log("run.succeeded")
+    eventually(lambda: {row["agent"] for row in up.log("run.refused")} == {"mine"} and up.log("run.succeeded"))
+    assert {row["agent"] for row in up.log("run.succeeded")} == {"edited"}
+    said = up.ws.read("logs/events.jsonl")
+    assert '"name":"x"' in said and '"name":"y"' not in said, "what was approved, not the edit"
     assert up.stop()[0] == 0
 
 
