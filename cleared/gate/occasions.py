@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,8 +18,9 @@ from zoneinfo import ZoneInfo
 from cleared.cards.store import SUFFIX
 from cleared.clock import iso
 from cleared.gate.history import Occasion, dropped, latest_inputs, occasion_of, waiting_files
-from cleared.gate.synthetic import synthetic_files
+from cleared.gate.synthetic import open_time, synthetic_files
 from cleared.ledger.bank import parse_imports
+from cleared.ledger.periods import parse_periods
 from cleared.primitives.ctx import BUILT_IN
 from cleared.runs.attempt import Event, event_of
 from cleared.runs.emitted import events
@@ -86,11 +87,12 @@ def occasions(
     event = pin.event if pin else sample(host, snapshot, header)
     snapshot = _Unasked(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
-    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
-    month = synthetic_files(host.config, today - timedelta(days=1))
+    zone, periods = ZoneInfo(host.config.business.timezone), host.layout.periods
+    at = open_time(now, zone, parse_periods(snapshot.read(periods), periods).closed_through)
+    month = synthetic_files(host.config, at.astimezone(zone).date())
     found = [
-        Occasion(EMPTY, snapshot, {}, now, _event(host, event, now, {})),
-        Occasion(SYNTHETIC, snapshot, month, now, _event(host, event, now, month)),
+        Occasion(EMPTY, snapshot, {}, at, _event(host, event, at, {})),
+        Occasion(SYNTHETIC, snapshot, month, at, _event(host, event, at, month)),
     ]
     if pin is None:
         real = latest_inputs(host, repo, snapshot, agent)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
 
 from cleared.config.model import BankAccount, Config, CsvProfile
 from cleared.schema import money
@@ -25,8 +27,34 @@ class Made:
     type: str
 
 
+_SPAN: Final = timedelta(days=27)
+"""From the first made-up row to the day before the rehearsal."""
+
+
+def open_time(now: datetime, zone: ZoneInfo, closed_through: date | None) -> datetime:
+    """The time at which what is made up takes place: now, or so much later that neither the made-up month nor the
+    calendar month before lies in a closed period, where nothing can be posted."""
+    today = now.astimezone(zone).date()
+    if closed_through is None or min(_first_day(today), _month_before(today)) > closed_through:
+        return now
+    later = closed_through + timedelta(days=1) + _SPAN + timedelta(days=1)
+    while _month_before(later) <= closed_through:
+        later += timedelta(days=1)
+    return now + (later - today)
+
+
+def _first_day(today: date) -> date:
+    return today - timedelta(days=1) - _SPAN
+
+
+def _month_before(day: date) -> date:
+    """The first day of the calendar month before."""
+    return (day.replace(day=1) - timedelta(days=1)).replace(day=1)
+
+
 def synthetic_files(config: Config, today: date) -> dict[str, bytes]:
-    """One file for each bank account whose format is known: name in the drop folder → bytes."""
+    """One file for each bank account whose format is known, of the days before ``today``: name in the drop folder →
+    bytes."""
     places = money.exponent(config.business.currency)
     files = {}
     for account in config.bank_accounts:
@@ -41,14 +69,14 @@ def synthetic_files(config: Config, today: date) -> dict[str, bytes]:
 
 def _rows(account: BankAccount, today: date, places: int) -> list[Made]:
     def on(days: int) -> date:
-        return today - timedelta(days=days)
+        return today - timedelta(days=days + 1)
 
     def amount(text: str) -> Decimal:
         return Decimal(text).quantize(money.quantum(places))
 
     name = account.id.upper()
     return [
-        Made(on(27), f"SYNTHETIC CLIENT PAYMENT {name}", amount("2500"), "ACH_CREDIT"),
+        Made(on(_SPAN.days), f"SYNTHETIC CLIENT PAYMENT {name}", amount("2500"), "ACH_CREDIT"),
         Made(on(25), "GITHUB *PRO SYNTHETIC", amount("-4"), "ACH_DEBIT"),
         Made(on(24), "SYNTHETIC COFFEE", amount("-5"), "DEBIT_CARD"),
         Made(on(24), "SYNTHETIC COFFEE", amount("-5"), "DEBIT_CARD"),
