@@ -63,15 +63,25 @@ def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = N
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
 
 
-def run_again(host: Host, name: str, card: str) -> RunResult:
-    """Run an agent once more for what it was run for when it failed, as the card of that has it.
+def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> RunResult:
+    """Run an agent once more for what it was run for when it failed, or when it asked what is held now.
 
-    Raises ``UsageError`` where the card is not one of a failed run of this agent, and what a run raises.
+    ``believed``: where nothing but the card says what that was, a person has looked and says that it is right.
+    Raises ``UsageError`` where the card is not one of these of this agent, ``Held``, and what a run raises.
     """
+    from cleared.gate.surface import refuse_in_job
     from cleared.queries import card as find
+    from cleared.runs.asking import ask_again
     from cleared.runs.attempt import event_of
 
     found = find(host, card)
+    if believed:
+        refuse_in_job()
+    if found["kind"] == "question":
+        return run_agent(
+            host, lambda: executor(host), name,
+            again=lambda questions: ask_again(questions, found["id"], name, believed=believed),
+        )  # fmt: skip
     if found["kind"] != "failed_run" or found["agent"] != name:
         raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
     event = found["details"].get("event")

@@ -26,6 +26,7 @@ from cleared.registry.wire import to_json
 from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
 from cleared.runs.outcome import card_data
+from cleared.runs.questions import Questions
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import compared, open_books
 from cleared.runs.source import CommittedSource, WorkingSource
@@ -177,22 +178,28 @@ def run(host: Host, run_id: str) -> dict[str, Any]:
 
 
 def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
-    """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``."""
-    with committed(host) as (_, snapshot, _books, _bank):
-        found = store.load(CommittedSource(snapshot), host.layout.queue_dir).values()
-        late = {c.id for c in overdue(found, host.clock.now(), host.config.review.remind_after)}
-        return [card_data(c) | {"overdue": c.id in late} for c in found if status in ("all", c.status)]
+    """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
+    ``held``: why an open question cannot be answered as things are, and what to do."""
+    with committed(host) as (repo, snapshot, _books, _bank):
+        known = store.load(CommittedSource(snapshot), host.layout.queue_dir)
+        late = {c.id for c in overdue(known.values(), host.clock.now(), host.config.review.remind_after)}
+        held = Questions(host, repo, snapshot, known).held()
+        return [
+            card_data(c) | {"overdue": c.id in late, "held": held.get(c.id)}
+            for c in known.values() if status in ("all", c.status)
+        ]  # fmt: skip
 
 
 def card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
-    with committed(host) as (_, snapshot, _books, _bank):
-        everything = store.load(CommittedSource(snapshot), host.layout.queue_dir).values()
-        found = list(store.find(everything, text)) if text else []
+    with committed(host) as (repo, snapshot, _books, _bank):
+        known = store.load(CommittedSource(snapshot), host.layout.queue_dir)
+        found = list(store.find(known.values(), text)) if text else []
         found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
         if len(found) == 1:
             late = overdue(found, host.clock.now(), host.config.review.remind_after)
-            return card_data(found[0]) | {"overdue": bool(late)}
+            held = Questions(host, repo, snapshot, known).held([found[0]])
+            return card_data(found[0]) | {"overdue": bool(late), "held": held.get(found[0].id)}
     if found:
         raise UsageError(f"{text!r} is the beginning of {len(found)} cards", remedy="Write more of the id.")
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "ed25519:"
 _KEY: Final = "approval-key"
+RUN_KEY: Final = "run-key"
+"""What this machine signs questions of runs, and the answers to them, with. It approves nothing."""
 PUBLIC: Final = "approval-key.pub"
 """Its public half, for a job, which must tell whose approvals count and must not be able to approve."""
 
@@ -48,17 +50,30 @@ def own_key(root: Path, *, create: bool = False) -> Key | None:
 
     Raises ``WorkspaceError`` where the key lies inside the workspace, others can read it, or it is damaged.
     """
+    return _own(root, _KEY, create)
+
+
+def run_key(root: Path, *, create: bool = False) -> Key | None:
+    """The key of this machine's runs, as ``own_key`` gives the user's. Raises ``WorkspaceError`` as that does."""
+    return _own(root, RUN_KEY, create)
+
+
+def _own(root: Path, name: str, create: bool) -> Key | None:
     folder = home()
     inside = root.resolve()
-    if any(place.resolve().is_relative_to(inside) for place in (folder, folder / _KEY)):
+    if any(place.resolve().is_relative_to(inside) for place in (folder, folder / name)):
         raise WorkspaceError(
-            f"the approval key would lie inside the workspace ({folder})",
+            f"the {_called(name)} would lie inside the workspace ({folder})",
             remedy="Set CLEARED_HOME to a folder outside of it: whoever can write here must not be able to approve.",
         )
-    path = folder / _KEY
+    path = folder / name
     if not path.exists():
         return _make(folder, path) if create else None
     return _read(path)
+
+
+def _called(name: str) -> str:
+    return name.replace("-", " ")
 
 
 def own_public_key(root: Path) -> str:
@@ -110,7 +125,8 @@ def _make(folder: Path, path: Path) -> Key:
             return _read(path)  # two commands made it at once
     except OSError as e:
         raise WorkspaceError(
-            f"no approval key can be made in {folder}: {reason(e)}", remedy="Set CLEARED_HOME to a writable folder."
+            f"no {_called(path.name)} can be made in {folder}: {reason(e)}",
+            remedy="Set CLEARED_HOME to a writable folder.",
         ) from None
     return Key(key)
 
@@ -122,12 +138,13 @@ def _read(path: Path) -> Key:
         mode = path.stat().st_mode
         data = path.read_bytes()
     except OSError as e:
-        raise WorkspaceError(f"the approval key {path} cannot be read: {reason(e)}") from None
+        raise WorkspaceError(f"the {_called(path.name)} {path} cannot be read: {reason(e)}") from None
     if sys.platform != "win32" and mode & 0o077:
-        raise WorkspaceError(f"others can read the approval key {path}", remedy=f"Close it: chmod 600 {path}")
+        raise WorkspaceError(f"others can read the {_called(path.name)} {path}", remedy=f"Close it: chmod 600 {path}")
     try:
         return Key(Ed25519PrivateKey.from_private_bytes(base64.b64decode(data.strip(), validate=True)))
     except ValueError:
         raise WorkspaceError(
-            f"the approval key {path} is damaged", remedy="Restore it, or delete it and approve again with a new one."
+            f"the {_called(path.name)} {path} is damaged",
+            remedy="Restore it, or delete it: a new one is made, and what was signed with it is done again.",
         ) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cleared.approvals import trust
-from cleared.approvals.keys import own_public_key
+from cleared.approvals.keys import own_public_key, run_key
 from cleared.approvals.record import (
     QUARANTINED,
     WORKSPACE,
@@ -20,7 +20,7 @@ from cleared.approvals.record import (
     record_path,
     text_path,
 )  # fmt: skip
-from cleared.errors import Place, PolicyError
+from cleared.errors import Place, PolicyError, WorkspaceError
 from cleared.ledger.source import Source
 from cleared.workspace.starters import was_shipped
 
@@ -52,6 +52,7 @@ class Approvals:
     """Path → the version that these books had, or would have, before anything was approved."""
     _trust: trust.Trust | None = None
     _own: str | None = None
+    _own_run: str | None = None
     _judged: dict[str, Record | None] = field(default_factory=dict)
 
     @property
@@ -68,7 +69,7 @@ class Approvals:
             record = parsed(barred)
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
             return Standing("quarantined", f"this version was rolled back{when}", record)
-        taken_back = trust.version_of(path, digest) in self._trusted().barred
+        taken_back = trust.version_of(path, digest) in self.trust.barred
         if was_shipped(path, data) and not taken_back:
             return Standing("starter", "it came with the program")
         where = record_path(path, digest)
@@ -92,7 +93,7 @@ class Approvals:
             return "for another workspace"
         if not record.genuine:
             return "its signature is wrong"
-        known = self._trusted()
+        known = self.trust
         if record.id in known.withdrawn or record.at < known.barred.get(
             trust.version_of(record.path, record.digest), ""
         ):
@@ -103,11 +104,23 @@ class Approvals:
             return UNTRUSTED
         return ""
 
+    def trusts_run(self, key: str) -> bool:
+        """Whether questions and answers that are signed with this key of a machine's runs count here."""
+        if self._own_run is None:
+            try:
+                own = run_key(self.root)
+            except WorkspaceError:  # a job must not read it
+                own = None
+            self._own_run = own.public if own is not None else ""
+        return bool(key) and (key == self._own_run or key in self.trust.runs)
+
     def is_missing(self, path: str) -> bool:
         """Whether there should be a record of settings, by what this machine remembers, and is none."""
-        return self.source.read(path) is None and path in self._trusted().newest
+        return self.source.read(path) is None and path in self.trust.newest
 
-    def _trusted(self) -> trust.Trust:
+    @property
+    def trust(self) -> trust.Trust:
+        """What this user trusts of the workspace."""
         if self._trust is None:
             self._trust = trust.load(self.workspace)
         return self._trust

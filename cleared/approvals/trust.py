@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cleared.approvals.keys import home
 from cleared.errors import WorkspaceError
@@ -35,6 +36,10 @@ class Trust:
     barred: dict[str, str] = field(default_factory=dict)
     newest: dict[str, str] = field(default_factory=dict)
     """Path of a record of settings → when the last one that was made here was made; an older one counts no more."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """Key of another machine's runs → whose it was said to be: it asks and answers, and approves nothing."""
+    questions: dict[str, Any] | None = None
+    """Card → ticket, of questions from before there were tickets; None: it was not looked for them yet."""
 
     def save(self) -> None:
         """Raises ``WorkspaceError`` where it cannot be written."""
@@ -42,7 +47,7 @@ class Trust:
             raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
         path = _path(self.workspace)
         data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred,
-                "newest": self.newest}  # fmt: skip
+                "newest": self.newest, "runs": self.runs, "questions": self.questions}  # fmt: skip
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
 
 
@@ -53,8 +58,15 @@ def load(workspace: str) -> Trust:
     path = _path(workspace)
     try:
         data = json.loads(path.read_bytes())
-        texts = [{str(k): str(v) for k, v in data.get(name, {}).items()} for name in ("keys", "barred", "newest")]
-        return Trust(workspace, texts[0], {str(i) for i in data["withdrawn"]}, texts[1], texts[2])
+        texts = {
+            name: {str(k): str(v) for k, v in data.get(name, {}).items()}
+            for name in ("keys", "barred", "newest", "runs")
+        }  # fmt: skip
+        old = data.get("questions")
+        return Trust(
+            workspace, withdrawn={str(i) for i in data["withdrawn"]}, questions=dict(old) if old is not None else None,
+            **texts,
+        )  # fmt: skip
     except (FileNotFoundError, NotADirectoryError):
         return Trust(workspace)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -73,6 +85,13 @@ def withdraw(workspace: str, records: Iterable[str], version: str, at: str) -> T
     trust.barred[version] = at
     trust.save()
     return before
+
+
+def take_back(workspace: str, cards: Iterable[str]) -> None:
+    """Never go on with these questions as they were asked, though what settled them were lost."""
+    trust = load(workspace)
+    trust.withdrawn |= set(cards)
+    trust.save()
 
 
 def allow(workspace: str, version: str, at: str) -> None:

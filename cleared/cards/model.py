@@ -48,6 +48,15 @@ class Card:
     """When somebody put it behind all others last."""
     agreed: tuple[Mapping[str, Any], ...] = ()
     """What the first of two has decided, where it takes two; as ``approvals.authority`` reads it."""
+    settlings: tuple[Mapping[str, Any], ...] = ()
+    """Of a question: the lines that settle it; who may have written them, ``runs.questions`` says."""
+    gone_on: str | None = None
+    """Of a question: the run that went on with it, or asked it again."""
+
+    @property
+    def ticketed(self) -> bool:
+        """Whether it is a question of a run that can go on; then only what is signed settles it."""
+        return self.kind == "question" and "ticket" in self.details
 
 
 def card_id(kind: str, *key: str) -> str:

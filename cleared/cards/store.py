@@ -1,7 +1,8 @@
 """The queue's files: ``queue/YYYY-MM.jsonl``, one JSON object a line, append-only.
 
     {"event": "open", "id": …, "kind": …, "title": …, "created_at": …, …}
-    {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}
+    {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}      a question's: "key" and "signature", too
+    {"event": "went_on", "id": …, "at": …, "by": …, "resolution": …, "run": …}
     {"event": "skip", "id": …, "at": …, "by": …}
     {"event": "agree", "id": …, "at": …, "by": …, "decision": …, …}
     {"event": "disagree", "id": …, "at": …, "by": …, "decision": …}
@@ -12,7 +13,7 @@ Lines may come in any order and twice (two clones merged): an id is one card, an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -39,8 +40,13 @@ def render_open(card: Card) -> str:
     return _line(data)
 
 
-def render_resolve(card_id: str, at: str, by: str, resolution: str) -> str:
-    return _line({"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution})
+def render_resolve(card_id: str, at: str, by: str, resolution: str, proof: Mapping[str, str] | None = None) -> str:
+    return _line({"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution, **(proof or {})})
+
+
+def render_went_on(card_id: str, at: str, by: str, run: str) -> str:
+    # "resolution": a version of the program that knows no such event takes the line for one that settles the card.
+    return _line({"event": "went_on", "id": card_id, "at": at, "by": by, "resolution": f"went on: {run}", "run": run})
 
 
 def render_agree(card_id: str, data: Mapping[str, Any]) -> str:
@@ -65,7 +71,8 @@ def load(source: Source, queue: str) -> dict[str, Card]:
     Raises ``WorkspaceError`` for a damaged line.
     """
     opened: dict[str, Card] = {}
-    resolved: dict[str, tuple[str, str, str]] = {}
+    resolved: dict[str, list[Mapping[str, Any]]] = {}
+    went_on: dict[str, Mapping[str, Any]] = {}
     agreed: dict[str, dict[str, Mapping[str, Any]]] = {}
     withdrawn: set[tuple[str, str]] = set()
     skipped: dict[str, str] = {}
@@ -85,7 +92,12 @@ def load(source: Source, queue: str) -> dict[str, Card]:
                 elif data["event"] == "skip":
                     skipped[data["id"]] = max(skipped.get(data["id"], ""), str(data["at"]))
                 else:
-                    resolved.setdefault(data["id"], (data["at"], data["by"], data["resolution"]))
+                    settling = {name: data[name] for name in ("at", "by", "resolution")}
+                    if data["event"] == "went_on":
+                        went_on.setdefault(data["id"], {**settling, "run": str(data["run"])})
+                    else:
+                        proof = {name: data[name] for name in ("key", "signature") if name in data}
+                        resolved.setdefault(data["id"], []).append({**settling, **proof})
             except (ValueError, KeyError, TypeError):
                 raise WorkspaceError(
                     "a line of the queue is not readable",
@@ -96,14 +108,30 @@ def load(source: Source, queue: str) -> dict[str, Card]:
         if card_id in opened:
             standing = tuple(each for name, each in decisions.items() if (card_id, name) not in withdrawn)
             opened[card_id] = replace(opened[card_id], agreed=standing)
-    for card_id, (at, by, resolution) in resolved.items():
+    for card_id, lines_of_card in resolved.items():
         if card_id in opened:
-            opened[card_id] = replace(
-                opened[card_id], status="resolved", resolved_at=at, resolved_by=by, resolution=resolution
-            )
+            opened[card_id] = _settled(opened[card_id], lines_of_card)
+    for card_id, line in went_on.items():
+        if card_id in opened:
+            card = replace(opened[card_id], gone_on=line["run"])
+            opened[card_id] = card if card.status == "resolved" else _by(card, line)
     for card_id in skipped.keys() & opened.keys():
         opened[card_id] = replace(opened[card_id], skipped_at=skipped[card_id])
     return dict(sorted(opened.items(), key=lambda item: (item[1].skipped_at or "", item[1].created_at)))
+
+
+def _settled(card: Card, lines: list[Mapping[str, Any]]) -> Card:
+    """By the first of these lines that can settle it, if one can."""
+    if card.kind == "question":
+        card = replace(card, settlings=tuple(lines))
+    can = [line for line in lines if "signature" in line] if card.ticketed else lines
+    return _by(card, can[0]) if can else card
+
+
+def _by(card: Card, line: Mapping[str, Any]) -> Card:
+    return replace(
+        card, status="resolved", resolved_at=line["at"], resolved_by=line["by"], resolution=line["resolution"]
+    )  # fmt: skip
 
 
 def _at_once(lines: list[bytes]) -> list[Any] | None:
@@ -141,6 +169,10 @@ class CardDraft:
         """Card, time, by whom, the decision that agreed to it."""
         self.skipped: dict[str, tuple[str, str]] = {}
         """Card → time, by whom it is put behind all others."""
+        self.went_on: dict[str, tuple[str, str, str]] = {}
+        """Question → time, agent, the run that goes on with it."""
+        self.prove: Callable[[Card, str, str, str], Mapping[str, str]] = lambda card, at, by, resolution: {}
+        """What shows who settles a question; see ``runs.questions``."""
         self._known: dict[str, Card] | None = None
 
     @property
@@ -167,6 +199,10 @@ class CardDraft:
             if known is not None and known.status == "open":
                 self.resolved[card_id] = (at, by, resolution)
 
+    def go_on(self, card_id: str, at: str, by: str, run: str) -> None:
+        """Stage that a run goes on with a question, once and for all."""
+        self.went_on[card_id] = (at, by, run)
+
     def agree(self, card_id: str, data: Mapping[str, Any]) -> None:
         """Stage what the first of two has agreed to; ``at`` and ``decision`` are among it."""
         self.agreed[card_id] = data
@@ -185,7 +221,11 @@ class CardDraft:
         for card in self.added.values():
             lines.setdefault(shard(self.queue, card.created_at), []).append(render_open(card))
         for card_id, (at, by, resolution) in self.resolved.items():
-            lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution))
+            card = self.known[card_id]
+            proof = self.prove(card, at, by, resolution) if card.kind == "question" else {}
+            lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
+        for card_id, (at, by, run) in self.went_on.items():
+            lines.setdefault(shard(self.queue, at), []).append(render_went_on(card_id, at, by, run))
         for card_id, data in self.agreed.items():
             lines.setdefault(shard(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
         for card_id, at, by, decision in self.withdrawn:

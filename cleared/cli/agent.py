@@ -33,8 +33,11 @@ def run(
         str | None, typer.Option("--data", metavar="JSON", help="What ctx_event() gives the script as its payload.")
     ] = None,
     again: Annotated[
-        str | None, typer.Option("--again", metavar="CARD", help="For what it was run for when it failed.")
+        str | None, typer.Option("--again", metavar="CARD", help="For what it failed, or asked what is held now.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --again: what the card says that it was run for is right.")
+    ] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -50,7 +53,7 @@ def run(
     if again is not None:
         if dry_run or data is not None:
             raise typer.BadParameter("--again goes without --dry-run and --data")
-        show_run(run_again(host_of(workspace), name, again), json=json)
+        show_run(run_again(host_of(workspace), name, again, believed=yes), json=json)
         return
     event = Event(payload=payload_of(data)) if data is not None else None
     show_run(run_agent(host_of(workspace), name, dry_run=dry_run, event=event), json=json)

@@ -59,7 +59,7 @@ def list_(
 
 def _title(card: dict[str, Any]) -> str:
     first = f" (the first of two: {card['agreed'][-1]['by']})" if card["agreed"] and card["status"] == "open" else ""
-    return f"{card['title']}{first}"
+    return f"{'held: ' if card['held'] else ''}{card['title']}{first}"
 
 
 @app.command("show")
@@ -80,6 +80,8 @@ def show(
         fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
         fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
     for key, value in found["details"].items():
+        if key == "ticket":  # it says again what the rest says, and is read by the program alone
+            continue
         if isinstance(value, list) and value and isinstance(value[0], dict):
             out(f"{key}:")
             table(list(value[0]), ([row.get(c) for c in value[0]] for row in value), empty="")

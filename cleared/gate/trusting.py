@@ -11,26 +11,37 @@ from cleared.approvals.standing import Approvals
 from cleared.errors import UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.runs.host import Host
+from cleared.runs.questions import Questions
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot
 
 
 @dataclass(slots=True)
 class Signatory:
-    """One key, and what was approved with it. ``names``: what its records say of who that is."""
+    """One key, and what was approved with it. ``names``: what its records say of who that is. ``runs``: it is that of a
+    machine's runs, which ask and are answered with it, and approves nothing."""
 
     key: str
     trusted: bool
+    runs: bool = False
     names: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     first: str = ""
     last: str = ""
 
+    def add(self, by: str, path: str, at: str) -> None:
+        """Something else that was signed with it."""
+        self.names = sorted({*self.names, by})
+        self.paths = sorted({*self.paths, path})
+        self.first, self.last = min(self.first or at, at), max(self.last, at)
+
 
 def signatories(host: Host) -> list[Signatory]:
-    """Everyone who approved something in this workspace, with genuine signatures, oldest first."""
+    """Everyone who approved something in this workspace, and the machines that asked or answered what its runs wait
+    for, with genuine signatures, oldest first."""
     with host.reading() as repo:
-        source = CommittedSource(Snapshot(repo, repo.head()))
+        snapshot = Snapshot(repo, repo.head())
+        source = CommittedSource(snapshot)
         workspace = Approvals(source, host.root, {}).workspace
         known = trust.load(workspace).keys
         own = own_key(host.root)
@@ -40,26 +51,30 @@ def signatories(host: Host) -> list[Signatory]:
                 continue
             mine = own is not None and record.key == own.public
             who = found.setdefault(record.key, Signatory(record.key, mine or record.key in known))
-            who.names = sorted({*who.names, record.by})
-            who.paths = sorted({*who.paths, record.path})
-            who.first = min(who.first or record.at, record.at)
-            who.last = max(who.last, record.at)
-        return sorted(found.values(), key=lambda s: (s.first, s.key))
+            who.add(record.by, record.path, record.at)
+        questions = Questions(host, repo, snapshot)
+        machines: dict[str, Signatory] = {}
+        for key, by, at in questions.signed():
+            trusted = questions.approvals.trusts_run(key)
+            machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "questions of runs", at)
+        return sorted([*found.values(), *machines.values()], key=lambda s: (s.first, s.key, s.runs))
 
 
 def accept(host: Host, keys: list[str]) -> list[Signatory]:
-    """Trust these keys in this workspace, on this machine. Raises ``UsageError`` for one that approved nothing here."""
+    """Trust these keys in this workspace, on this machine, each for what was signed with it: a machine's key of runs
+    approves nothing. Raises ``UsageError`` for one that signed nothing here."""
     refuse_in_job()
-    known = {s.key: s for s in signatories(host)}
+    known = [s for s in signatories(host) if s.key in keys]
     for key in keys:
-        if key not in known:
-            raise UsageError(f"{key} approved nothing here", remedy="cleared trust shows who did.")
+        if key not in {s.key for s in known}:
+            raise UsageError(f"{key} signed nothing here", remedy="cleared trust shows who did.")
     with host.reading() as repo:
         workspace = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).workspace
     mine = trust.load(workspace)
-    mine.keys |= {key: ", ".join(known[key].names) for key in keys}
+    mine.keys |= {s.key: ", ".join(s.names) for s in known if not s.runs}
+    mine.runs |= {s.key: ", ".join(s.names) for s in known if s.runs}
     mine.save()
-    return [known[key] for key in keys]
+    return known
 
 
 def _records(source: CommittedSource) -> list[Record]:

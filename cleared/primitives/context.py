@@ -95,7 +95,8 @@ class Context:
     """What people have answered to this run's questions: key → choice."""
     stops_to_ask: bool = False
     """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
-    asked: int = 0
+    asked: list[str] = field(default_factory=list)
+    """The places of the questions that the run has come to."""
     log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
@@ -108,7 +109,7 @@ class Context:
         """Whether the draft would change anything."""
         return bool(
             self.books.staged or self.books.statuses or self.bank.named() or self.bank.new_imports
-            or self.cards.added or self.cards.resolved or self.events
+            or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
         )  # fmt: skip
 
     def note(self, action: str, details: str, entry_id: str = "") -> None:

@@ -98,7 +98,7 @@ def queue_ask(
     ``escalate`` goes on asking. In a dry run the default, else the first choice, is taken.
     """
     asked = _question(ctx, question, choices, default, on_timeout, timeout)
-    ctx.asked += 1
+    ctx.asked.append(asked.key)
     ctx.note("queue_ask", question[:500])
     if asked.key in ctx.answers:
         return ctx.answers[asked.key]
@@ -123,12 +123,18 @@ def _question(
             "on_timeout is default (with a default), reject or escalate", place=Place(field="on_timeout"),
             remedy="Choose one.",
         )  # fmt: skip
-    found = _TIMEOUT.fullmatch(timeout)
-    if not found:
-        raise PrimitiveError(f"{timeout!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
+    seconds = read_timeout(timeout)
     digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
-    return Question(f"{ctx.asked}:{digest}", text, tuple(choices), default, on_timeout,
-                    int(found[1]) * _SECONDS[found[2]])  # fmt: skip
+    return Question(f"{len(ctx.asked)}:{digest}", text, tuple(choices), default, on_timeout,
+                    seconds)  # fmt: skip
+
+
+def read_timeout(text: str) -> int:
+    """``30m`` → 1,800: the seconds that somebody has to answer. Raises ``PrimitiveError`` for anything else."""
+    found = _TIMEOUT.fullmatch(text)
+    if not found:
+        raise PrimitiveError(f"{text!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 @primitive(effect=Effect.READ, grant="queue.read")

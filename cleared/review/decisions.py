@@ -23,11 +23,12 @@ from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
 from cleared.review.matters import Matter, matters
-from cleared.review.resume import unfinished
 from cleared.runs.authority import AGREES
 from cleared.runs.desk import Decided, Desk, actor, decide
 from cleared.runs.host import Host
+from cleared.runs.questions import Questions
 from cleared.schema import money
+from cleared.vcs import Snapshot
 
 DRAWS: Final = 3200
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
@@ -63,6 +64,8 @@ class Done:
     """Open cards of which this was the first of two decisions: nothing else has come of it yet."""
     asked_by_run: bool = False
     """Whether a run waited for this answer."""
+    over: list[str] = field(default_factory=list)
+    """Questions whose runs do not go on."""
     case: str | None = None
     """The regression case that remembers a correction."""
     said: list[str] = field(default_factory=list)
@@ -138,7 +141,7 @@ def answer(host: Host, text: str, choice: str) -> Done:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
     def stopped(desk: Desk) -> Card | None:
-        return _stopped(host, desk, text, choice)
+        return _stopped(desk, text, choice)
 
     return _decide(host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped)
 
@@ -174,6 +177,7 @@ def _reject_matter(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
     said = str(wish["reason"])
     if matter.card is not None and matter.card.kind == "question":  # its run does not go on
         desk.context.note("reject", f"{matter.card.id} {said}")
+        done.over.append(matter.card.id)
         _settle(desk, matter, f"rejected: {said}"[:300], done)
         return f"{matter.card.title}: {said}"
     entry = _entry(matter)
@@ -190,6 +194,8 @@ def _answer_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
     if card.kind == "line":
         desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
     done.asked_by_run = card.kind == "question"
+    if done.asked_by_run and (held := _questions(desk).why_held(card)) is not None:
+        raise held
     desk.context.note("answer", f"{card.id} {choice}")
     _settle(desk, matter, choice, done)
     return f"{card.title}: {choice}"
@@ -234,13 +240,17 @@ def choices_of(card: Card) -> dict[str, str]:
     return dict(ANSWERS.get(card.kind, {}))
 
 
-def _stopped(host: Host, desk: Desk, text: str, choice: str) -> Card | None:
+def _stopped(desk: Desk, text: str, choice: str) -> Card | None:
     """The question that has this answer already, but whose run was stopped before it could go on."""
     known = desk.context.cards.known
     found = list(find(known.values(), text)) if text else []
     if len(found) != 1 or found[0].resolution != choice:
         return None
-    return found[0] if unfinished(host, desk.repo, desk.snapshot, known, found[0]) else None
+    return found[0] if _questions(desk).unfinished(found[0]) is not None else None
+
+
+def _questions(desk: Desk) -> Questions:
+    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.known)
 
 
 def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -> str:
@@ -353,6 +363,9 @@ def _decide(
         return Decided(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
 
     done.commit = decide(host, what, act) or ""
+    if done.over:
+        with host.reading() as repo:
+            Questions(host, repo, Snapshot(repo, repo.head())).take_back(done.over)
     return done
 
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cleared.cards import store
+from cleared.approvals.tickets import Ticket
 from cleared.cards.model import Card
 from cleared.clock import iso
-from cleared.errors import ClearedError, UsageError
-from cleared.runs.asking import Ended, again
+from cleared.errors import ClearedError, PolicyError
+from cleared.runs import asking
+from cleared.runs.asking import Ended
 from cleared.runs.attempt import MakeExecutor
-from cleared.runs.consumed import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
-from cleared.runs.source import CommittedSource
-from cleared.runs.trace import Traces
-from cleared.vcs import Repository, Snapshot, history, origin
+from cleared.runs.questions import TIMEOUT, Questions, name_in
+from cleared.vcs import Snapshot, history, origin
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
-TIMEOUT = "timeout"
+Say = Callable[[Card, ClearedError], None]
 
 
 @dataclass(slots=True)
@@ -50,33 +48,19 @@ def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None
     """Run again the run that this question stopped, with all answers that its questions have; None where it has
     ended already.
 
-    Raises ``UsageError`` where there is no such question or no answer yet, and what a run raises.
+    Raises ``UsageError`` where there is no such question or no answer yet, ``Held`` where nothing proves it or it may
+    not go on as things are, and what a run raises.
     """
-    cards = _cards(host)
-    card = cards.get(card_id)
-    if card is None or not _answered(card):
-        raise UsageError(f"{card_id} is not an answered question", remedy="cleared queue list shows the open ones.")
-    going_on = again(card, _answers(cards.values(), str(card.details.get("run"))))
-    name = going_on.script.partition("@")[0].rsplit("/", 1)[-1].removesuffix(".py")
+    with host.reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+        card = questions.find(card_id)
+        if card.gone_on is not None:
+            return None
+        name = name_in(questions.ticket(card).path)
     try:
-        return run_agent(host, executor, name, again=going_on)
+        return run_agent(host, executor, name, again=lambda found: asking.resume(found, card_id, name))
     except Ended:
         return None
-
-
-def unfinished(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card], card: Card) -> bool:
-    """Whether the question is answered and its run still has to go on: it made no commit, did not fail, and asks
-    nothing else."""
-    run = card.details.get("run")
-    if not _answered(card) or any(
-        (c.kind == "failed_run" and c.run_id == run)
-        or (c.kind == "question" and c.status == "open" and c.details.get("run") == run)
-        for c in cards.values()
-    ):  # fmt: skip
-        return False
-    known = Traces(host.layout.state_dir).run(str(run))
-    # A run that changes nothing makes no commit; where the trace is lost it is run again, and changes nothing.
-    return not (known and known.get("status") == "succeeded") and not ended(host, repo, snapshot, str(run))
 
 
 def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> Due:
@@ -88,21 +72,29 @@ def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False)
     """
     done = Due()
     with host.reading() as repo:
+        found = Questions(host, repo, Snapshot(repo, repo.head()))
         mine = origin(repo)
-        cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
 
-    def counts(card: Card) -> bool:
-        return not own or card.details.get("origin") in (None, mine)
+    def counts(ticket: Ticket) -> bool:
+        return not own or ticket.origin in ("", mine)
 
-    if _late(filter(counts, cards.values()), now):
+    def say(card: Card, error: ClearedError) -> None:
+        ticket = card.details.get("ticket")  # not proved, but it is only about whom to tell
+        asked_by = (ticket if isinstance(ticket, Mapping) else card.details).get("origin")
+        if not own or asked_by in (None, "", mine):
+            done.said.append(f"{card.title}: {error}")
+
+    waiting = [(card, ticket) for card, ticket in _open(found, say) if counts(ticket)]
+    if _late(waiting, now):
 
         def act(desk: Desk) -> Decided | None:
-            return _expire(host, desk, now, done, counts)
+            here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.known)
+            return _expire(host, desk, [each for each in _open(here, _nothing) if counts(each[1])], now, done)
 
         done.commit = decide(host, "queue expire", act, by=TIMEOUT)
-        cards = _cards(host)
-    done.next = _next(cards.values(), now)
-    for card in _to_go_on(host, cards, counts):
+        found.take_back(done.rejected)
+    done.next = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
+    for card in _to_go_on(host, counts, say):
         try:
             result = resume(host, executor, card.id)
         except ClearedError as error:  # one that may not go on keeps nobody else from it
@@ -113,46 +105,61 @@ def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False)
     return done
 
 
-def _to_go_on(host: Host, cards: Mapping[str, Card], counts: Callable[[Card], bool]) -> list[Card]:
-    """One question of each run that has its answers, and has not gone on."""
-    found: dict[str, Card] = {}
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
-        for card in cards.values():
-            run = card.details.get("run") if card.kind == "question" else None
-            if run is not None and run not in found and counts(card) and unfinished(host, repo, snapshot, cards, card):
-                found[run] = card
-    return list(found.values())
-
-
-def _next(cards: Iterable[Card], now: datetime) -> datetime | None:
-    """When the next open question comes due that is not due yet."""
+def _to_go_on(host: Host, counts: Callable[[Ticket], bool], say: Say) -> list[Card]:
+    """The last question of each run that has its answers, and has not gone on."""
     found = []
-    for card in cards:
-        if card.kind == "question" and card.status == "open" and not _late([card], now):
-            with suppress(ValueError, TypeError):
-                found.append(datetime.fromisoformat(str(card.details.get("due"))))
-    return min(found, default=None)
+    with host.reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+        for card in questions.cards.values():
+            try:
+                ticket = questions.unfinished(card)
+            except PolicyError as error:
+                say(card, error)
+                continue
+            if ticket is not None and counts(ticket):
+                found.append(card)
+    return found
 
 
-def _expire(host: Host, desk: Desk, now: datetime, done: Due, counts: Callable[[Card], bool]) -> Decided | None:
+def _nothing(card: Card, error: ClearedError) -> None:
+    pass
+
+
+def _open(questions: Questions, say: Say) -> list[tuple[Card, Ticket]]:
+    """The open questions that can be answered; of the others it is said why they cannot."""
+    found = []
+    for card in questions.cards.values():
+        if card.kind == "question" and card.status == "open":
+            try:
+                ticket = questions.ticket(card)
+                questions.must_be_live(ticket)
+                questions.must_stand(card)
+            except PolicyError as error:
+                say(card, error)
+                continue
+            found.append((card, ticket))
+    return found
+
+
+def _expire(
+    host: Host, desk: Desk, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: Due
+) -> Decided | None:  # fmt: skip
     known = {
         i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
     }
     context = desk.context
-    for card in _late(filter(counts, context.cards.known.values()), now):
-        then, default = card.details.get("on_timeout"), card.details.get("default")
-        if then == "default" and default in card.details.get("choices", ()):
-            context.cards.resolve(card.id, iso(context.now), TIMEOUT, str(default))
-            done.answered[card.id] = str(default)
-        elif then == "reject":
-            context.cards.resolve(card.id, iso(context.now), TIMEOUT, f"rejected: no answer by {card.details['due']}")
+    for card, ticket in _late(waiting, now):
+        if ticket.on_timeout == "default" and ticket.default is not None:
+            context.cards.resolve(card.id, iso(context.now), TIMEOUT, ticket.default)
+            done.answered[card.id] = ticket.default
+        elif ticket.on_timeout == "reject":
+            context.cards.resolve(card.id, iso(context.now), TIMEOUT, f"rejected: no answer by {ticket.due}")
             done.rejected.append(card.id)
         elif card.id not in known:
             done.escalated.append(card.id)
         else:
             continue
-        context.note("timeout", f"{card.id} {card.title}: no answer by {card.details['due']}"[:500])
+        context.note("timeout", f"{card.id} {card.title}: no answer by {ticket.due}"[:500])
     late = [*done.answered, *done.rejected, *done.escalated]
     if not late:
         return None
@@ -162,36 +169,5 @@ def _expire(host: Host, desk: Desk, now: datetime, done: Due, counts: Callable[[
     return Decided(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
 
 
-def _late(cards: Iterable[Card], now: datetime) -> list[Card]:
-    found = []
-    for card in cards:
-        if card.kind == "question" and card.status == "open":
-            try:
-                late = datetime.fromisoformat(str(card.details.get("due"))) <= now
-            except (ValueError, TypeError):  # a card that was made by hand never comes due
-                continue
-            if late:
-                found.append(card)
-    return found
-
-
-def _cards(host: Host) -> dict[str, Card]:
-    with host.reading() as repo:
-        return store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
-
-
-def _answered(card: Card) -> bool:
-    return (
-        card.kind == "question" and card.status == "resolved" and card.resolution in card.details.get("choices", ())
-    )  # fmt: skip
-
-
-def _answers(cards: Iterable[Card], run: str) -> dict[str, str]:
-    """Question → answer; of a question that was asked again what was answered last, and nothing while it is open."""
-    found: dict[str, str] = {}
-    for card in cards:
-        if card.kind == "question" and card.details.get("run") == run:
-            found.pop(str(card.details["key"]), None)
-            if _answered(card):
-                found[str(card.details["key"])] = str(card.resolution)
-    return found
+def _late(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:
+    return [each for each in waiting if datetime.fromisoformat(each[1].due) <= now]

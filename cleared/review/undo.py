@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cleared.approvals.record import CASES
 from cleared.approvals.standing import Approvals
 from cleared.cards.model import Card, card_id
@@ -18,10 +20,12 @@ from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.decisions import UNDOABLE, Done
 from cleared.review.entries import withdraw
+from cleared.runs.asking import ask_once_more
 from cleared.runs.authority import AGREES, SecondNeeded
 from cleared.runs.consumed import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
+from cleared.runs.questions import Questions
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot, history
@@ -38,7 +42,7 @@ def undo(host: Host) -> Done:
     Raises ``PolicyError`` where there is none, or where a remote has it already, and inside a job.
     """
     refuse_in_job()
-    done = Done()
+    done, taken_back = Done(), list[Callable[[], None]]()
 
     def act(desk: Desk) -> Decided:
         commit = _last(host, desk)
@@ -55,6 +59,8 @@ def undo(host: Host) -> Done:
             desk.context.cards.disagree(card, iso(desk.context.now), desk.by, decision)
         _restore(desk, before, after, months, done)
         _reopen(desk, names, decision, done)
+        questions = _questions(desk)
+        taken_back.append(lambda: questions.take_back(names))
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
@@ -66,6 +72,7 @@ def undo(host: Host) -> Done:
         return Done(first.commit, agreed=[first.card], said=[f"I{first.message[1:]}. {first.remedy}"])
     assert commit is not None
     done.commit = commit
+    taken_back[-1]()
     return done
 
 
@@ -110,8 +117,10 @@ def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
         card = desk.context.cards.known.get(name)
-        run = str(card.details.get("run")) if card is not None and card.kind == "question" else None
-        if card is not None and run is not None and ended(host, desk.repo, desk.snapshot, run):
+        if card is None or card.kind != "question":
+            continue
+        run = str(card.details.get("run"))
+        if card.gone_on is not None or ended(host, desk.repo, desk.snapshot, run):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",
@@ -183,6 +192,10 @@ def _moved(tag: str, again: dict[str, str]) -> str:
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
+def _questions(desk: Desk) -> Questions:
+    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.known)
+
+
 def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
@@ -205,8 +218,9 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
+        details = ask_once_more(_questions(desk), card, identity) if card.kind == "question" else card.details
         again = Card(identity, card.kind, card.title, iso(context.now), card.run_id,
-                     entry.entry_id if entry else card.entry_id, card.agent, card.details)  # fmt: skip
+                     entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add(again)
         done.cards.append(again.id)
     for card in context.cards.open_cards():

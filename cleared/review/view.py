@@ -24,6 +24,7 @@ from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.review.decisions import choices_of
 from cleared.runs.host import Host
+from cleared.runs.questions import Questions
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.schema import money
@@ -146,6 +147,8 @@ class Picture:
     """The open ones, oldest first."""
     overdue: Mapping[str, int]
     """Cards that have waited for ``review.remind_after`` → whole days."""
+    held: Mapping[str, str]
+    """Questions that cannot be answered as things are → why, and what to do."""
     entries: dict[str, Entry]
     chart: Chart
     banks: Mapping[str, int]
@@ -166,7 +169,8 @@ def look(host: Host) -> Picture:
     """The last commit's queue and books."""
     with host.reading() as repo:
         head = repo.head()
-        source = CommittedSource(Snapshot(repo, head))
+        snapshot = Snapshot(repo, head)
+        source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
         cards = {c.id: c for c in store.load(source, host.layout.queue_dir).values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == "line" and "line" in c.details}
@@ -175,7 +179,8 @@ def look(host: Host) -> Picture:
         lines = {line.line_id: (account, line) for account in bank.accounts() for line in bank.account_lines(account)
                  if line.line_id in wanted}  # fmt: skip
         return Picture(
-            head, host.config.business.name, cards, _overdue(host, cards.values()), entries, books.chart,
+            head, host.config.business.name, cards, _overdue(host, cards.values()),
+            Questions(host, repo, snapshot, cards).held(), entries, books.chart,
             dict(host.ledger_accounts), lines,
             {ref: bank.posted(ref) for ref in wanted},
             {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
@@ -228,14 +233,17 @@ def show(picture: Picture, identity: str) -> Shown:
     heading = _NAMES.get(card.kind) or KINDS.get(card.kind, card.kind.replace("_", " "))
     covered = group(picture, identity)
     return Shown(
-        card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)), choices(card),
+        card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)),
+        choices(card, held=identity in picture.held),
         len(covered.rows) if covered else 1, card.kind == "proposal" or card.entry_id is not None,
         "file" in card.details or line_of(picture, card) is not None,
     )  # fmt: skip
 
 
-def choices(card: Card) -> tuple[Choice, ...]:
+def choices(card: Card, *, held: bool = False) -> tuple[Choice, ...]:
     """What can be done about this kind of card; the first is what ``a`` does."""
+    if held:
+        return (Choice("retry", "Have it asked again"),)
     first = (Choice("agree", f"Agree with {card.agreed[-1].get('by')}"),) if card.agreed else ()
     if card.kind == "entry":
         return (Choice("confirm", "Confirm as it is"), Choice("correct", "Correct the account"),
@@ -260,6 +268,9 @@ def _sections(picture: Picture, card: Card) -> Iterable[Section]:
         yield Section("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
         yield Section("Not done", (str(details.get("not_done", "")),))
         yield Section("To try again", (str(details.get("retry", "")),))
+    elif card.id in picture.held:
+        yield Section("It asks", (str(details.get("question", card.title)),))
+        yield Section("It cannot be answered", (picture.held[card.id],))
     elif card.kind == "question":
         yield Section("It asks", (str(details.get("question", card.title)),))
         for choice in details.get("choices", ()):

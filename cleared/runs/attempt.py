@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -73,6 +73,20 @@ def event_of(data: Mapping[str, Any]) -> Event:
     return Event(
         str(data["kind"]), str(data["name"]), data["payload"], str(data["id"]), int(data.get("depth") or 0), files
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Again:
+    """What a run is about: its event; and where it takes up one that asked, its first id and time, and the answers."""
+
+    event: Event
+    cards: tuple[str, ...] = ()
+    """The questions that it goes on with, or asks anew."""
+    run_id: str | None = None
+    now: datetime | None = None
+    place: str = ""
+    """The question that it must come to again; empty where it starts anew."""
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Attempt:

@@ -18,9 +18,10 @@ from cleared.approvals.authority import (
     rules_in,
 )
 from cleared.approvals.effects import Effect, drafted, of_rules
-from cleared.approvals.keys import Key, own_key
+from cleared.approvals.keys import Key, own_key, run_key
 from cleared.approvals.record import CONFIG, WORKSPACE, Record, parsed
 from cleared.approvals.standing import UNTRUSTED, Approvals
+from cleared.approvals.tickets import sign_answer
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.errors import PolicyError
@@ -156,6 +157,19 @@ class Authority:
             if known.status == "open":
                 return known
         raise AssertionError(subject)
+
+    def prove(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
+        """What shows that a question was settled here, by whoever may; nothing where no run waits for it.
+
+        Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none.
+        """
+        approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        ticket = card.details.get("ticket") or (approvals.trust.questions or {}).get(card.id)
+        if ticket is None:
+            return {}
+        key = self.key if self.person and self.rules.restricted else run_key(self.host.root, create=True)
+        assert key is not None
+        return sign_answer(key, approvals.workspace, card.id, ticket, at, by, says)
 
     # -- the commit -----------------------------------------------------------------------------------------------
 

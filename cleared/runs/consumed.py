@@ -15,13 +15,16 @@ from cleared.workspace.database import connect
 ASKS: Final = "asks"
 FAILED: Final = "failed"
 """``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
+WENT_ON: Final = "Went-On"
+"""The trailer of a run's commit that names the questions it went on with, or asked again: none does so twice."""
 INDEX: Final = "consumed.db"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS consumed (agent TEXT, key TEXT, PRIMARY KEY (agent, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS consumed (agent TEXT, key TEXT, ended INTEGER, PRIMARY KEY (agent, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failed (agent TEXT, key TEXT, times INTEGER, PRIMARY KEY (agent, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (run TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS went_on (card TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS latest (agent TEXT, kind TEXT, key TEXT, PRIMARY KEY (agent, kind)) WITHOUT ROWID;
 """
 
@@ -30,11 +33,14 @@ class AlreadyRun(PolicyError):
     """The event's key is consumed: a run of this agent for it has made its commit, or waits for an answer."""
 
 
-def consumed(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
-    """Whether a run of ``agent`` for this event is in the history of the snapshot's commit."""
+def consumed(
+    host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str, *, asking: bool = True
+) -> bool:  # fmt: skip
+    """Whether a run of ``agent`` for this event is in the history of the snapshot's commit; ``asking``: also one that
+    waits for an answer."""
     with closing(_updated(host, repo, snapshot)) as db:
-        found = db.execute("SELECT 1 FROM consumed WHERE agent=? AND key=?", (agent, key)).fetchone()
-    return found is not None
+        found = db.execute("SELECT ended FROM consumed WHERE agent=? AND key=?", (agent, key)).fetchone()
+    return found is not None and (asking or bool(found[0]))
 
 
 def had(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
@@ -50,6 +56,12 @@ def ended(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
     """Whether a run has made its commit."""
     with closing(_updated(host, repo, snapshot)) as db:
         return db.execute("SELECT 1 FROM ended WHERE run=?", (run,)).fetchone() is not None
+
+
+def went_on(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
+    """Whether a commit says that a run has gone on with this question."""
+    with closing(_updated(host, repo, snapshot)) as db:
+        return db.execute("SELECT 1 FROM went_on WHERE card=?", (card,)).fetchone() is not None
 
 
 def only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
@@ -81,7 +93,7 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connec
             near = recent(repo, commit, head) if head else None
             new: Iterable[Mapping[str, str]] = [c.trailers for c in reversed(near or ())]
             if near is None:
-                for table in ("consumed", "failed", "ended", "latest"):
+                for table in ("consumed", "failed", "ended", "went_on", "latest"):
                     db.execute(f"DELETE FROM {table}")
                 new = _whole(host, commit)
             _add(db, new)
@@ -108,10 +120,15 @@ def _add(db: sqlite3.Connection, commits: Iterable[Mapping[str, str]]) -> None:
         kind, _, key = happened.partition(" ")
         if "Event" in trailers and "Run" in trailers:
             db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (trailers["Run"],))
+        db.executemany("INSERT OR IGNORE INTO went_on VALUES (?)", ((c,) for c in trailers.get(WENT_ON, "").split()))
         if "Event" in trailers or trailers.get("Outcome") == ASKS:
-            db.execute("INSERT OR IGNORE INTO consumed VALUES (?,?)", (agent, key))
+            db.execute(
+                "INSERT INTO consumed VALUES (?,?,?)"
+                " ON CONFLICT (agent, key) DO UPDATE SET ended=max(ended, excluded.ended)",
+                (agent, key, "Event" in trailers),
+            )
         else:  # where it had its answer and failed then, its event is free again
-            db.execute("DELETE FROM consumed WHERE agent=? AND key=?", (agent, key))
+            db.execute("DELETE FROM consumed WHERE agent=? AND key=? AND NOT ended", (agent, key))
             db.execute(
                 "INSERT INTO failed VALUES (?,?,1) ON CONFLICT (agent, key) DO UPDATE SET times=times+1", (agent, key)
             )

@@ -28,6 +28,7 @@ SETTINGS: Final = "config"
 class Desk:
     """What a decision is made on: the locked repository, its last commit, a context to stage in."""
 
+    host: Host
     repo: Repository
     snapshot: Snapshot
     context: Context
@@ -82,17 +83,20 @@ def decide(
         now = host.clock.now().replace(microsecond=0)
         decision = new_run_id(now)
 
+        right = authority(host, snapshot, decision, by or actor(), person=by is None)
+
         def fresh() -> Context:
-            return make_context(
+            context = make_context(
                 host, repo, snapshot, agent="user", now=now, run_id=decision,
                 event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
                 on_log=host.say, run_script=_no_scripts,
             )  # fmt: skip
+            context.cards.prove = right.prove
+            return context
 
-        right = authority(host, snapshot, decision, by or actor(), person=by is None)
         if what != SETTINGS:
             right.must_be_a_reviewers()
-        desk = Desk(repo, snapshot, fresh(), right.by, right, fresh)
+        desk = Desk(host, repo, snapshot, fresh(), right.by, right, fresh)
         decided = act(desk)
         if decided is None:
             return None

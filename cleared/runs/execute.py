@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cleared.clock import iso
-from cleared.errors import ClearedError, Interrupted
+from cleared.errors import ClearedError, Interrupted, PolicyError
 from cleared.primitives.ctx import LOOP_ENQUEUE
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import draft, emitted, failure, log
-from cleared.runs.attempt import Attempt, Event, MakeExecutor
-from cleared.runs.consumed import ASKS, FAILED, AlreadyRun, consumed
+from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor
+from cleared.runs.consumed import ASKS, FAILED, WENT_ON, AlreadyRun, consumed
 from cleared.runs.healing import settle
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
@@ -25,14 +25,19 @@ from cleared.runs.session import refuse_dirty
 from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
 
 if TYPE_CHECKING:
-    from cleared.runs.asking import Again
+    from cleared.primitives.context import Context
+    from cleared.runs.questions import Questions
+
+    TakeUp = Callable[[Questions], Again]
+    """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
 
 
 def run_agent(
     host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None,
-    again: Again | None = None,
+    again: TakeUp | None = None,
 ) -> RunResult:  # fmt: skip
-    """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on.
+    """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
+    anew (``runs.asking``).
 
     Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
     run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
@@ -61,7 +66,7 @@ class _Run:
 
     def __init__(
         self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool,
-        again: Again | None, *, last: bool,
+        again: TakeUp | None, *, last: bool,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.last = last
@@ -69,22 +74,23 @@ class _Run:
         if not dry_run:  # which reads the commit only, and may do so while another command seals
             refuse_dirty(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
-        if again is not None:
-            from cleared.runs.asking import script_of
-
-            self.script, scripts = script_of(host, repo, scripts, again)
-        else:
-            if event.key is not None and not dry_run and consumed(host, repo, self.snapshot, name, event.key):
-                raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
-            self.script = scripts.agent(name)
+        self.again = self._taken_up(again) if again is not None else Again(event)
+        new = again is None and not dry_run and event.key is not None
+        if new and consumed(host, repo, self.snapshot, name, str(event.key)):
+            raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
+        self.script = scripts.agent(name)
         self.scripts = scripts
         self.attempt = Attempt(
-            host, repo, self.snapshot, self.script, again.event if again else event, dry_run=dry_run, scripts=scripts,
-            stops_to_ask=not dry_run, now=again.now if again else None, run_id=again.run_id if again else None,
-            answers=again.answers if again else None,
+            host, repo, self.snapshot, self.script, self.again.event, dry_run=dry_run, scripts=scripts,
+            stops_to_ask=not dry_run, now=self.again.now, run_id=self.again.run_id, answers=self.again.answers,
         )  # fmt: skip
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
+
+    def _taken_up(self, again: TakeUp) -> Again:
+        from cleared.runs.questions import Questions
+
+        return again(Questions(self.host, self.repo, self.snapshot))
 
     def execute(self) -> RunResult:
         attempt = self.attempt
@@ -146,12 +152,31 @@ class _Run:
 
         self.attempt.note_printed()
         result.commits, result.cards = asking.record(
-            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt", ASKS)
-        )
+            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt", ASKS),
+            self._over(ASKS),
+        )  # fmt: skip
+
+    def _seal(self, context: Context, message: str) -> str:
+        self._go_on(context)
+        return draft.commit(self.host, self.repo, self.snapshot, context, message, self._trailers("Event"))
+
+    def _go_on(self, context: Context) -> None:
+        """Stage that the questions which this run has taken up are done with."""
+        for card in self._over():
+            context.cards.go_on(card, iso(self.host.clock.now()), self.script.name, self.run_id)
+
+    def _over(self, outcome: str = "") -> tuple[str, ...]:
+        """The questions that are done with when this run ends so: not yet where it goes on and asks something else."""
+        return () if outcome == ASKS and self.again.place else self.again.cards
 
     def _finish(self, result: RunResult) -> None:
         context = self.context
         self.attempt.note_printed()
+        if self.again.place and self.again.place not in context.asked:
+            raise PolicyError(
+                "the books have moved: it does not ask again what was answered, so nothing of it is kept",
+                remedy="Look at them, and run it anew.",
+            )
         if not self.dry_run:
             settle(self.host, self.repo, self.snapshot, context)
         result.entries = [
@@ -165,21 +190,25 @@ class _Run:
             result.message = self._message()
             return
         context.note("run", f"succeeded: {len(result.entries)} entries, {len(result.cards)} cards")
-        if not context.staged:
-            log.wait(self.host, log.rows(context, context.now))
-        elif context.messages or self.host.config.git.auto_commit:
-            result.message = self._message()
-            with self.attempt.deadline():  # the seal looks again, and is then not stopped in the middle
-                context.check()
-            result.commits = [
-                draft.commit(self.host, self.repo, self.snapshot, context, result.message, self._trailers("Event"))
-            ]
-        else:
+        kept = bool(context.messages or self.host.config.git.auto_commit)
+        if context.staged and not kept:
             result.warnings.append(
                 f"{len(result.entries)} entries were discarded: the script did not call git_commit, "
                 "and git.auto_commit is off"
             )
             result.entries, result.cards, result.events = [], [], []
+        if context.staged and kept:
+            result.message = self._message()
+            with self.attempt.deadline():  # the seal looks again, and is then not stopped in the middle
+                context.check()
+            result.commits = [self._seal(context, result.message)]
+        elif self.again.cards:  # changes nothing, but is over
+            fresh = self.attempt.fresh_context()
+            fresh.log = context.log.copy()
+            result.message = f"log: {self.script.name} went on, and changed nothing"
+            result.commits = [self._seal(fresh, result.message)]
+        elif not context.staged:
+            log.wait(self.host, log.rows(context, context.now))
         result.status = "succeeded"
 
     def _message(self) -> str:
@@ -191,6 +220,7 @@ class _Run:
             ("Agent", self.script.name),
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
             *((("Outcome", outcome),) if outcome else ()),
+            *((WENT_ON, " ".join(cards)) for cards in [self._over(outcome)] if cards),
             *emitted.given(self.attempt.event),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", iso(self.attempt.now)),
@@ -204,9 +234,11 @@ class _Run:
         if self.dry_run or result.error is None:
             return
         self.attempt.note_printed()
+        fresh = self.attempt.fresh_context()
+        self._go_on(fresh)
         try:
             result.commits, result.cards = failure.record(
-                self.host, self.repo, self.snapshot, self.context, self.attempt.fresh_context(), result.error,
+                self.host, self.repo, self.snapshot, self.context, fresh, result.error,
                 self.script, self._trailers("Attempt", FAILED),
             )  # fmt: skip
         except Unfinished as e:

@@ -107,14 +107,15 @@ class Acts:
         return Said(f"Taken back: {names or 'the last decision'}", True, tuple(done.cards))
 
     def _retry(self, host: Host, wish: Wish) -> Said:
-        """Run the agent of a failed run again; where it works now, the card is settled."""
+        """Run the agent of a failed run, or of a held question, again; where it works now, the card is settled."""
         card = view.look(host).cards.get(wish.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
         found = app.run_again(host, card.agent, card.id)
         if found.status not in _WENT_WELL:
             return Said(_how(found, "ran"), False)
-        self._told("", wish, decisions.answer(host, card.id, "seen"))
+        if card.kind != "question":  # the run that asks again has settled it
+            self._told("", wish, decisions.answer(host, card.id, "seen"))
         self._later.append(f"the run of {card.agent}")
         return Said(_how(found, "ran"), True, wish.cards)
 

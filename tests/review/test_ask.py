@@ -129,10 +129,29 @@ def test_answered_next_week(
     assert journal(ws) == journal(other) and len(journal(ws)) == 3
 
 
-def test_the_version_that_asked_goes_on(ws: Workspace) -> None:
+def test_another_version_is_live(ws: Workspace) -> None:
+    """D19: what asked goes on as long as it is live; else it is asked again, by what is, for the same event."""
     waiting(ws)
     ws.agent("asker", ONE.replace("for ", "newer, for "))
-    assert answer(ws, "5010")["entries"][0]["description"] == "for 5010"
+    card = question(ws)
+    with unchanged(ws):
+        refused(ws("queue", "answer", card["id"], "5010"), 3, f"cleared agent run asker --again {card['id']}")
+    found = ws.run("asker", "--again", card["id"])
+    assert found["status"] == "waiting" and question(ws)["id"] != card["id"]
+    assert ws.trailers()["Attempt"].endswith(card["run_id"]) and ws.trailers()["Went-On"] == card["id"]
+    assert answer(ws, "5010")["entries"][0]["description"] == "newer, for 5010"
+    refused(ws("agent", "run", "asker", "--again", card["id"]), 2, "is settled")
+    ws.in_order()
+
+
+def test_brought_back_it_can_be_answered_again(ws: Workspace) -> None:
+    waiting(ws)
+    old = ws.read("agents/asker.py")
+    ws.agent("asker", ONE.replace("for ", "newer, for "))
+    assert question(ws)["held"]
+    ws.put("agents/asker.py", old)
+    ws.commit("agents/asker.py")
+    assert question(ws)["held"] is None and answer(ws, "5010")["status"] == "succeeded"
 
 
 def test_rolled_back_meanwhile(ws: Workspace) -> None:
@@ -144,7 +163,8 @@ def test_rolled_back_meanwhile(ws: Workspace) -> None:
     ws.agent("asker", "1")
     ws.git("rm", "-q", record)
     ws.git("commit", "-qm", "withdrawn")
-    refused(ws("queue", "answer", question(ws)["id"], "5010"), 3, "asker")
+    with unchanged(ws):
+        refused(ws("queue", "answer", question(ws)["id"], "5010"), 3, "asker")
     assert ws.entries() == []
     found = ws.json("queue", "expire")
     assert found["runs"] == [] and len(found["said"]) == 1

@@ -182,6 +182,8 @@ def test_timeouts_need_nobody(posted: Workspace, tmp_path: Path, monkeypatch: py
         )  # fmt: skip
         monkeypatch.setenv("CLEARED_CLOCK", "2025-02-11T06:00:00Z")
     with people.at_the_keyboard("cleo"):
+        assert posted.json("queue", "expire")["answered"] == {}, "ana's machine is not trusted there yet"
+        posted.ok("trust", "--yes")
         assert list(posted.json("queue", "expire")["answered"].values()) == ["b"]
     assert [d for d in damage(posted) if "asker" not in d] == []
 

@@ -1,0 +1,134 @@
+"""Tickets of runs that wait for an answer, and the answers, signed: the card that holds them is a file that anybody may
+have written.
+
+A ticket says all that the run is taken up with: workspace, card, run, script, event, time, seed, question, what its
+answers are and what becomes of it in time. Both are signed with the key of a machine's runs, which approves nothing; an
+answer with a reviewer's, where there are such.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from typing import Any, Final
+
+from cleared.approvals.keys import Key, verify
+from cleared.approvals.record import canonical_digest
+
+_VERSION: Final = 1
+_MAX_TEXT: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ticket:
+    """What a waiting run is, by the machine that ran it. Times are UTC, ISO 8601."""
+
+    workspace: str
+    card: str
+    run: str
+    path: str
+    digest: str
+    """``sha256:…`` of the script's bytes."""
+    event: Mapping[str, Any]
+    clock: str
+    seed: str
+    place: str
+    """Which question of the run it is, and what it asks; see ``primitives.queue.Question.key``."""
+    question: str
+    choices: tuple[str, ...]
+    default: str | None
+    on_timeout: str
+    due: str
+    answers: Mapping[str, str]
+    """Those that the run had so far, by their place."""
+    origin: str
+    """The clone that asked, which acts on it by itself."""
+    shown: str
+    """Digest of everything else on the card: what a person decides by."""
+    by: str
+    key: str = ""
+    signature: str = ""
+
+    def payload(self) -> bytes:
+        """What is signed."""
+        data = self.data()
+        del data["signature"]
+        return _payload("ticket", data)
+
+    @property
+    def genuine(self) -> bool:
+        """Whether the signature is that of the key it names."""
+        return bool(self.key) and verify(self.key, self.signature, self.payload())
+
+    def data(self) -> dict[str, Any]:
+        """As the card keeps it."""
+        return asdict(self) | {"choices": list(self.choices)}
+
+    def again(self, key: Key, card: str) -> Ticket:
+        """The same for another card, which asks it once more."""
+        return signed(key, replace(self, card=card))
+
+
+_TEXTS: Final = tuple(
+    f.name for f in fields(Ticket) if f.name not in ("event", "choices", "default", "answers", "signature")
+)
+
+
+def signed(key: Key, ticket: Ticket) -> Ticket:
+    """The ticket, signed."""
+    unsigned = replace(ticket, key=key.public, signature="")
+    return replace(unsigned, signature=key.sign(unsigned.payload()))
+
+
+def parse(data: Any) -> Ticket:
+    """The inverse of ``Ticket.data``. Raises ``ValueError`` for anything else."""
+    try:
+        found = Ticket(**{**data, "choices": tuple(data["choices"])})
+        texts = [getattr(found, name) for name in _TEXTS] + [found.signature, *found.choices, *found.answers.values()]
+        if not all(isinstance(text, str) and len(text) <= _MAX_TEXT for text in texts):
+            raise ValueError("a field is not a text, or too long")
+        if found.default is not None and found.default not in found.choices:
+            raise ValueError("the default is not one of the choices")
+        if not isinstance(found.event, dict) or not isinstance(found.answers, dict):
+            raise ValueError("not a map")
+        if found.seed != found.run:
+            raise ValueError("a run's seed is its id")
+        for time in (found.clock, found.due):
+            if datetime.fromisoformat(time).tzinfo is None:
+                raise ValueError("a time without its zone")
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a ticket: {error}") from None
+    return found
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def sign_answer(key: Key, workspace: str, card: str, ticket: Any, at: str, by: str, says: str) -> dict[str, str]:
+    """What a line that settles a question carries. ``ticket``: as the card keeps it, whatever it is."""
+    return {"key": key.public, "signature": key.sign(_answer(workspace, card, ticket, at, by, says, key.public))}
+
+
+def is_answer(line: Mapping[str, Any], workspace: str, card: str, ticket: Any) -> bool:
+    """Whether the line that settles a question is signed with the key it names, for this question."""
+    texts = [line.get(name) for name in ("at", "by", "resolution", "key", "signature")]
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    at, by, says, key, signature = map(str, texts)
+    return verify(key, signature, _answer(workspace, card, ticket, at, by, says, key))
+
+
+def _answer(workspace: str, card: str, ticket: Any, at: str, by: str, says: str, key: str) -> bytes:
+    return _payload(
+        "answer",
+        {"workspace": workspace, "card": card, "ticket": canonical_digest(ticket), "at": at, "by": by, "says": says,
+         "key": key},
+    )  # fmt: skip
+
+
+def _payload(what: str, data: Mapping[str, Any]) -> bytes:
+    """No signature of the one is one of the other, nor of a record of approval."""
+    text = json.dumps({"what": what, "version": _VERSION, **data}, sort_keys=True, separators=(",", ":"))
+    return text.encode("ascii")
