@@ -146,5 +146,5 @@ def _read(path: Path) -> Key:
     except ValueError:
         raise WorkspaceError(
             f"the {_called(path.name)} {path} is damaged",
-            remedy="Restore it, or delete it: a new one is made, and what was signed with it is done again.",
+            remedy=f"Restore it, or delete it and {'approve' if path.name == _KEY else 'ask'} again with a new one.",
         ) from None
