@@ -70,9 +70,7 @@ class Peer:
 @contextmanager
 def peer(argv: list[str], **options: Any) -> Iterator[Peer]:
     if argv[:3] == PROGRAM:
-        process: subprocess.Popen[bytes] = Preloaded(
-            argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options
-        )
+        process: subprocess.Popen[bytes] = Preloaded(argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     else:
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     try:

@@ -69,7 +69,7 @@ def commit(
 
     ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
     ``edited``: files whose working copies may be somebody's edit, which stays then.
-    Raises ``BooksViolated``, ``HeadMoved``, or ``PrimitiveError`` where an input file changed since it was parsed.
+    Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check(context.books, context.bank)
     host.step("checked")
@@ -87,7 +87,7 @@ def commit(
     done = seal(
         repo, snapshot.commit, draft.changes, message, marks,
         host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
-        state_dir=host.layout.state_dir, moves=moves, edited=edited,
+        state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
     )  # fmt: skip
     maybe_gc(repo)
     return done

@@ -22,7 +22,7 @@ from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import refuse_dirty
-from cleared.vcs import HeadMoved, Repository, Snapshot, Unfinished
+from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
 
 if TYPE_CHECKING:
     from cleared.primitives.context import Context
@@ -130,7 +130,7 @@ class _Run:
             result.result = self.attempt.execute(self.executor)
             self.host.step("ran")
             self._finish(result)
-        except HeadMoved as e:
+        except GitBusy as e:
             result.error = error_of(e)
             raise
         except Unfinished as e:

@@ -20,7 +20,7 @@ from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import Env
 from cleared.runs.trace import Traces
 from cleared.schema import money
-from cleared.vcs import Author, Repository, recover
+from cleared.vcs import Author, Repository, recover, wait_for_index
 from cleared.workspace.locate import Layout
 from cleared.workspace.lock import Holder, writer_lock
 
@@ -98,11 +98,13 @@ class Host:
 
     @contextmanager
     def writing(self, what: str) -> Iterator[Repository]:
-        """The repository under the writer lock, repaired. Raises ``BusyError`` when the lock is not had in time."""
+        """The repository under the writer lock, repaired. Raises ``BusyError`` when the lock is not had in
+        time, or another git command holds the index."""
         with self._locked(what):
             repo, self._open = self._open, None
             repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
             with nullcontext() if self.lasting else repo:
+                wait_for_index(repo, self.config.lock.wait_seconds, self.say)
                 report = recover(repo, self.layout.state_dir)
                 if report:
                     self.say(report)
@@ -138,7 +140,7 @@ class Host:
         """Finish a seal that was killed. A seal that is under way holds the lock: then there is nothing to do."""
         from cleared.errors import BusyError
 
-        if not (self.layout.state_dir / "seal.json").exists():
+        if not (self.layout.state_dir / "seal.json").exists() and not (self.root / ".git/index.lock").exists():
             return
         try:
             with (

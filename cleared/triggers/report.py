@@ -17,7 +17,7 @@ from cleared.runs.trace import Traces
 from cleared.triggers.control import board, running
 from cleared.triggers.inbox import Delivery, peek
 from cleared.triggers.roster import Listener, Roster
-from cleared.vcs import Snapshot
+from cleared.vcs import Snapshot, held_by_git
 from cleared.workspace.lock import holder
 
 _RUNS: Final = 1_000
@@ -37,10 +37,13 @@ def status(host: Host) -> dict[str, Any]:
         agent["waiting"] = len(mine)
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.reading() as repo:
+        git = held_by_git(repo)
         cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
         waiting = sum(card.status == "open" for card in cards)
         unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
     trouble = [] if service else ["the service is not up (cleared up)"]
+    if git is not None:
+        trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if said.get("problem"):
         trouble.append(f"nothing is run: {said['problem']}")
     if host.policy is not None and host.policy.problem is not None:

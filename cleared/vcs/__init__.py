@@ -7,11 +7,13 @@ tells what the user changed by hand, ``history`` reads the past (with GitPython,
 from __future__ import annotations
 
 from cleared.vcs.housekeeping import maybe_gc
+from cleared.vcs.index import held_by_git, wait_for_index
 from cleared.vcs.objects import Author, blob_id
 from cleared.vcs.origin import origin
 from cleared.vcs.recent import Recent, parents_in, recent
 from cleared.vcs.recovery import recover
-from cleared.vcs.refs import HeadMoved
+from cleared.vcs.refs import GitBusy, HeadMoved
+from cleared.vcs.remembered import forget, long_before, remembered
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.seal import STEPS, LocalMove, Unfinished, seal
 from cleared.vcs.snapshot import Snapshot
@@ -21,6 +23,7 @@ __all__ = [
     "STEPS",
     "Author",
     "Difference",
+    "GitBusy",
     "HeadMoved",
     "LocalMove",
     "Recent",
@@ -30,10 +33,15 @@ __all__ = [
     "Unfinished",
     "blob_id",
     "differences",
+    "forget",
+    "held_by_git",
+    "long_before",
     "maybe_gc",
     "origin",
     "parents_in",
     "recent",
     "recover",
+    "remembered",
     "seal",
+    "wait_for_index",
 ]

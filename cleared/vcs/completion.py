@@ -1,45 +1,35 @@
-"""Bringing the working tree and the index up to a commit that a seal made: right after it, or at recovery.
+"""Bringing the working tree up to a commit that a seal made: right after it, or at recovery.
 
 Every file is touched only if it is as the seal left or found it, so this can be repeated, and stopped anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import files
-from cleared.vcs.index import update_index
 from cleared.vcs.intent import Intent, PathChange, PathMove, intent_file, save
 from cleared.vcs.objects import sync_files
-from cleared.vcs.repository import Repository, TreeEntry
+from cleared.vcs.repository import Repository
 from cleared.vcs.snapshot import Snapshot
 
 Step = Callable[[str], None]
 
 
-def finish(
-    repo: Repository,
-    state_dir: Path,
-    intent: Intent,
-    *,
-    staged: Mapping[str, Path] | None = None,
-    step: Step = lambda _: None,
-    rebuild_index: bool = False,
-) -> tuple[list[str], str | None]:
-    """Brings the working tree and the index up to the branch's commit, as far as they are the seal's to touch.
+def bring_up(
+    repo: Repository, intent: Intent, *, staged: Mapping[str, Path] | None = None, step: Step = lambda _: None
+) -> list[str]:
+    """Bring the working tree up to the branch's commit, as far as it is the seal's to touch; the paths left alone.
 
-    The paths left alone, and what is to be said about the index. Can be repeated, and stopped anywhere.
-    Raises ``OSError``; the intent stays then.
+    The index is locked meanwhile. Can be repeated, and stopped anywhere. Raises ``OSError``; the intent stays then.
     """
     staged = dict(staged or {})
     left: list[str] = []
-    head = repo.head()
-    now = Snapshot(repo, head)
-    here = (repo.current_branch() or "HEAD") == repo.branch
-    if here:
+    if is_here(repo):
+        now = Snapshot(repo, repo.head())
         for change in intent.paths:
             if not _bring_up(repo, now, change, staged):
                 left.append(change.path)
@@ -49,18 +39,21 @@ def finish(
                 left.append(move.source)
     for temporary in staged.values():
         temporary.unlink(missing_ok=True)
-    step("worktree")
-    owed = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
-    entries = {path: _index_entry(now.entry(path)) for path in owed}
-    done, note = update_index(repo, entries if here else {}, head, rebuild=rebuild_index)
-    step("index")
-    if done:
-        conclude(repo, state_dir, ())
-    else:
-        with suppress(OSError):  # the whole intent serves as well
-            conclude(repo, state_dir, owed)
-    step("done")
-    return left, note
+    places = [*(c.path for c in intent.paths), *(x for m in intent.moves for x in (m.source, m.target) if x)]
+    folders = dict.fromkeys((repo.root / place).parent for place in places)
+    sync_files([folder for folder in folders if folder.is_dir()])
+    return left
+
+
+def is_here(repo: Repository) -> bool:
+    """Whether the working tree and the index are still the branch's."""
+    return (repo.current_branch() or "HEAD") == repo.branch
+
+
+def index_entries(snapshot: Snapshot, paths: Iterable[str]) -> dict[str, tuple[str, str] | None]:
+    """What the index is to have for these paths, by the commit."""
+    found = {path: snapshot.entry(path) for path in paths}
+    return {path: None if e is None or e.is_tree else (e.mode, e.oid) for path, e in found.items()}
 
 
 def conclude(repo: Repository, state_dir: Path, owed: tuple[str, ...]) -> None:
@@ -121,10 +114,6 @@ def _move(repo: Repository, move: PathMove) -> bool:
             return False
     source.unlink(missing_ok=True)
     return True
-
-
-def _index_entry(entry: TreeEntry | None) -> tuple[str, str] | None:
-    return None if entry is None or entry.is_tree else (entry.mode, entry.oid)
 
 
 def unmake(repo: Repository, intent: Intent) -> None:

@@ -1,7 +1,8 @@
 """The user's index, brought up to a commit in the entries of a few paths; all else he staged stays.
 
 It is git's own protocol (hold ``index.lock``, then replace ``index``), but the lock is ours and says so: after
-a kill it can be told from one that a git of the user holds, which may be waiting for his editor.
+a kill it can be told from one that a git of the user holds, which may be waiting for his editor. While it is held, no
+git of the user stages, commits what is staged, or writes the working tree.
 """
 
 from __future__ import annotations
@@ -9,75 +10,175 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from cleared.clock import SystemClock
+from cleared.errors import WorkspaceError
 from cleared.vcs.command import Git, GitFailed
-from cleared.vcs.objects import encoded
+from cleared.vcs.objects import encoded, sync_files
+from cleared.vcs.refs import GitBusy
 from cleared.vcs.repository import Repository
 
-_MARK = b"held by cleared\n"
-_NAME = "cleared-index-"
+_MARK: Final = b"held by cleared\n"
+_NAME: Final = "cleared-index-"
+_POLL: Final = 0.05
+_SET: Final = ("update-index", "--replace", "-z", "--index-info")
+
+Entries = Mapping[str, tuple[str, str] | None]
+"""Path → ``(mode, id)`` that the index is to have for it, or None: no entry."""
 
 
-def update_index(
-    repo: Repository, entries: Mapping[str, tuple[str, str] | None], commit: str, *, rebuild: bool
-) -> tuple[bool, str | None]:
-    """Sets the entry of each path to ``(mode, id)``, or removes it (``None``).
+class IndexLock:
+    """``index.lock``, held by us, and the index that is to be, prepared beside it.
 
-    Whether that is done, and what the user should know. ``rebuild`` sets a damaged index aside and starts
-    from ``commit``. Never raises for what the index or the disk is like: the commit is the truth.
+    What raises before ``release`` leaves it held, for ``recover`` to see.
+    The caller holds the writer lock: a lock with our mark is one that a killed process left, and becomes this one.
     """
-    if not entries:
-        return True, None
-    index, lock = repo.git_dir / "index", repo.git_dir / "index.lock"
-    own = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
-    note = None
-    try:
-        own.mkdir()
-        private, call = own / "index", _Private(repo, own)
-        if not _take(lock, own / "mark"):
-            return False, f"the index is locked by another git command ({lock})"
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._index, self._lock = repo.git_dir / "index", lock_file(repo)
+        self._own = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
+        self._new, self._before = self._own / "index", self._own / "before"
+        self.held = self._placed = False
+
+    def take(self, note: bytes = b"", wait_seconds: float = 0.0) -> None:
+        """Hold it; ``note`` is kept in it for whoever finds it after a kill. Raises ``GitBusy`` where another git
+        holds it for so long, ``OSError`` where it cannot be made."""
+        self._own.mkdir()
+        marked = self._own / "mark"
+        marked.write_bytes(_MARK + note)
+        sync_files([marked])
+        while not _link(marked, self._lock):
+            if _is_marked(self._lock):
+                marked.replace(self._lock)
+                break
+            wait_for_index(self._repo, wait_seconds)
+        self.held = True
+
+    def prepare(self, entries: Entries, commit: str | None, *, rebuild: bool = False) -> str | None:
+        """Make the index that is to be: the one that is there, with these entries. What the user should know of it.
+
+        ``rebuild``: where the index is damaged, set it aside and begin with ``commit``. Raises ``Damaged`` where it is
+        and is not to be, ``OSError`` or ``GitFailed`` where it cannot be made.
+        """
+        call, note = _Private(self._repo, self._own), None
+        if self._index.exists():
+            shutil.copy2(self._index, self._new)
+            with suppress(FileNotFoundError):
+                self._before.unlink()
+            shutil.copy2(self._index, self._before)
+        elif commit is not None:
+            call.run("read-tree", commit)
         try:
-            if index.exists():
-                shutil.copy2(index, private)
-            else:
+            call.set_entries(entries, self._repo.hash_name)
+        except GitFailed:
+            if not self._before.exists() or call.reads(self._before):
+                raise
+            if not rebuild:
+                raise Damaged("git cannot read its index") from None
+            aside = self._repo.git_dir / "index.damaged"
+            shutil.copy2(self._index, aside)
+            self._new.unlink(missing_ok=True)
+            if commit is not None:
                 call.run("read-tree", commit)
-            try:
-                _set(call, repo, entries)
-            except GitFailed as error:
-                if not rebuild or b"index" not in error.stderr.splitlines()[-1]:
-                    raise
-                aside = repo.git_dir / "index.damaged"
-                shutil.copy2(index, aside)
-                private.unlink()
-                call.run("read-tree", commit)
-                note = f"the damaged index was rebuilt (the old one is {aside})"
-            if note is None and index.exists():
-                # With its old time: git tells by it which entries it cannot trust to be unchanged, and as it
-                # did not see the files just now, it knows no better than before.
-                shutil.copystat(index, private)
-            private.replace(index)
-        finally:
-            lock.unlink(missing_ok=True)
-    except (OSError, GitFailed) as error:
-        return False, f"the index could not be updated: {getattr(error, 'strerror', None) or error}"
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    return True, note
+            note = f"the damaged index was rebuilt (the old one is {aside})"
+        if note is None and self._before.exists():
+            # With its old time: git tells by it which entries it cannot trust to be unchanged, and as it
+            # did not see the files just now, it knows no better than before.
+            shutil.copystat(self._before, self._new)
+        if self._new.exists():
+            sync_files([self._new])
+        return note
+
+    def place(self) -> None:
+        """Make the prepared index git's."""
+        if self._new.exists():
+            self._placed = True
+            self._new.replace(self._index)
+
+    def forget(self) -> None:
+        """Prepare nothing after all."""
+        self._new.unlink(missing_ok=True)
+
+    def put_back(self) -> None:
+        """Make the index again what it was before ``prepare``: nobody else can have changed it."""
+        if self._placed and self._before.exists():
+            self._before.replace(self._index)
+        elif self._placed:
+            self._index.unlink(missing_ok=True)
+        self._placed = False
+
+    def release(self) -> None:
+        """Let go of it. Harmless when it is not held."""
+        if self.held and _is_marked(self._lock):
+            self._lock.unlink(missing_ok=True)
+        self.held = False
+        shutil.rmtree(self._own, ignore_errors=True)
+
+
+class Damaged(WorkspaceError):
+    """Git cannot read its own index; no git of the user can either."""
+
+
+def lock_file(repo: Repository) -> Path:
+    """Where git's lock on its index lies."""
+    return repo.git_dir / "index.lock"
+
+
+def left_behind(repo: Repository) -> bytes | None:
+    """The note in a lock that a killed process of ours left; None where there is none. Only under the writer lock."""
+    with suppress(OSError):
+        data = lock_file(repo).read_bytes()
+        if data.startswith(_MARK):
+            return data.removeprefix(_MARK)
+    return None
 
 
 def sweep_index(repo: Repository) -> None:
-    """Removes what a killed ``update_index`` left: its lock and its copies. Only while nobody else seals."""
-    lock = repo.git_dir / "index.lock"
-    with suppress(OSError):
-        if lock.read_bytes() == _MARK:
-            lock.unlink()
+    """Remove the copies that a killed process of ours left. Only under the writer lock."""
     with suppress(OSError), os.scandir(repo.git_dir) as found:
         for entry in found:
             if entry.name.startswith(_NAME):
                 shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def held_by_git(repo: Repository) -> str | None:
+    """That another git command holds the index, since when, and what to do; None where none does."""
+    lock = lock_file(repo)
+    try:
+        since = lock.stat().st_mtime
+    except OSError:
+        return None
+    if _is_marked(lock):
+        return None
+    age = max(0, round(SystemClock().now().timestamp() - since))
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        if age >= size or size == 1:
+            many = age // size
+            return f"another git command holds {lock} (for {many} {unit}{'' if many == 1 else 's'})"
+    raise AssertionError("unreachable")
+
+
+def wait_for_index(repo: Repository, seconds: float, say: Callable[[str], None] | None = None) -> None:
+    """Wait until no git of the user holds the index; ``say`` is told once. Raises ``GitBusy`` after ``seconds``."""
+    clock = SystemClock()
+    began, told = clock.monotonic(), False
+    while (held := held_by_git(repo)) is not None:
+        if clock.monotonic() - began >= seconds:
+            raise GitBusy(
+                f"{held}; nothing was changed",
+                remedy="Let it end: git commit holds it while its editor is open. If no git is running here, one that "
+                f"was killed has left it: remove {lock_file(repo)}.",
+            )
+        if say is not None and not told:
+            say(f"waiting: {held}")
+            told = True
+        time.sleep(_POLL)
 
 
 class _Private:
@@ -89,7 +190,7 @@ class _Private:
 
     def __init__(self, repo: Repository, own: Path) -> None:
         nothing = own / "nothing"
-        nothing.mkdir()
+        nothing.mkdir(exist_ok=True)
         self._git = Git(nothing)
         self._env = {
             "GIT_DIR": str(repo.git_dir),
@@ -100,20 +201,26 @@ class _Private:
     def run(self, *args: str, input: bytes | None = None) -> None:
         self._git.run(*args, input=input, env=self._env)
 
+    def reads(self, index: Path) -> bool:
+        """Whether git can read that index at all."""
+        try:
+            self._git.run(*_SET, input=b"", env={**self._env, "GIT_INDEX_FILE": str(index)})
+        except GitFailed:
+            return False
+        return True
 
-def _set(call: _Private, repo: Repository, entries: Mapping[str, tuple[str, str] | None]) -> None:
-    none = "0" * (40 if repo.hash_name == "sha1" else 64)
-    # Removals first: a file may make place for a folder of its name.
-    lines = [f"0 {none}\t".encode() + encoded(path) for path, entry in entries.items() if entry is None]
-    for path, entry in entries.items():
-        if entry is not None:
-            lines.append(f"{entry[0]} {entry[1]}\t".encode() + encoded(path))
-    call.run("update-index", "--replace", "-z", "--index-info", input=b"".join(x + b"\0" for x in lines))
+    def set_entries(self, entries: Entries, hash_name: str) -> None:
+        none = "0" * (40 if hash_name == "sha1" else 64)
+        # Removals first: a file may make place for a folder of its name.
+        lines = [f"0 {none}\t".encode() + encoded(path) for path, entry in entries.items() if entry is None]
+        for path, entry in entries.items():
+            if entry is not None:
+                lines.append(f"{entry[0]} {entry[1]}\t".encode() + encoded(path))
+        self.run(*_SET, input=b"".join(x + b"\0" for x in lines))
 
 
-def _take(lock: Path, marked: Path) -> bool:
+def _link(marked: Path, lock: Path) -> bool:
     # A link appears with its content, so that even a kill right here leaves a lock that is known as ours.
-    marked.write_bytes(_MARK)
     try:
         os.link(marked, lock)
     except FileExistsError:
@@ -121,7 +228,15 @@ def _take(lock: Path, marked: Path) -> bool:
     except OSError:  # a file system without links
         try:
             with lock.open("xb") as file:
-                file.write(_MARK)
+                file.write(marked.read_bytes())
         except FileExistsError:
             return False
     return True
+
+
+def _is_marked(lock: Path) -> bool:
+    try:
+        with lock.open("rb") as file:
+            return file.read(len(_MARK)) == _MARK
+    except OSError:
+        return False

@@ -49,18 +49,26 @@ def intent_file(state_dir: Path) -> Path:
     return state_dir / _NAME
 
 
+def encode(intent: Intent) -> bytes:
+    """The intent as a text that ``decode`` reads."""
+    return json.dumps({"version": _VERSION, **asdict(intent)}, indent=1).encode("ascii")
+
+
 def save(state_dir: Path, intent: Intent) -> None:
     """Replaces the intent, durably. Raises ``OSError``."""
-    text = json.dumps({"version": _VERSION, **asdict(intent)}, indent=1)
-    write_whole(intent_file(state_dir), text.encode("ascii"))
+    write_whole(intent_file(state_dir), encode(intent))
 
 
 def load(state_dir: Path) -> Intent | None:
     """The intent of a seal that did not end. Raises ``ValueError`` where the file is not one that we wrote."""
     try:
-        text = intent_file(state_dir).read_bytes()
+        return decode(intent_file(state_dir).read_bytes())
     except FileNotFoundError:
         return None
+
+
+def decode(text: bytes) -> Intent:
+    """The inverse of ``encode``. Raises ``ValueError`` for anything else."""
     try:
         data = json.loads(text)
         if data.pop("version") != _VERSION:

@@ -21,6 +21,7 @@ from typing import Self
 
 from cleared.errors import UsageError, WorkspaceError
 from cleared.vcs.repository import HashName, Repository, TreeEntry
+from cleared.workspace.files import sync_folder
 
 _TRAILER_KEY = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TRAILER_LINE = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
@@ -31,6 +32,9 @@ _CRUD = " .,:;<>\"\\'\t"
 
 #: Files made durable at the same time.
 _AT_ONCE = 8
+
+#: So often something of ours is made anew that a ``git gc`` took away.
+_TRIES = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +77,65 @@ def _hash(kind: bytes, content: bytes, hash_name: HashName) -> str:
 class LooseObjects:
     """Writes objects into ``objects/``; they are there, durably, after ``flush``. Raises ``OSError``.
 
-    Use as a context manager, which leaves nothing behind of what was not flushed.
+    A ``git gc`` beside us takes away what nothing refers to yet, folders too: ``flush`` may be called again, and makes
+    anew what is gone. Use as a context manager, which leaves nothing behind of what was not flushed.
     """
 
     def __init__(self, repo: Repository) -> None:
         self._hash_name = repo.hash_name
         self._objects = repo.common_dir / "objects"
+        self._wanted: dict[Path, bytes] = {}
         self._waiting: dict[Path, Path] = {}
+        self._found: list[Path] = []
 
     def write(self, kind: str, content: bytes) -> str:
         """Takes one object and returns its id; one that is there already is only kept from being pruned."""
         oid = _hash(kind.encode(), content, self._hash_name)
-        folder = self._objects / oid[:2]
-        path = folder / oid[2:]
-        if path in self._waiting:
-            return oid
-        try:
-            if path.stat().st_size > 0:  # an empty one is what a power cut leaves
-                os.utime(path)
-                return oid
-        except OSError:
-            pass
-        folder.mkdir(exist_ok=True)
-        # git prunes files of this name, should we be stopped here.
-        temporary = folder / f"tmp_obj_{secrets.token_hex(8)}"
-        self._waiting[path] = temporary
-        with temporary.open("xb") as file:
-            file.write(zlib.compress(b"%s %d\0" % (kind.encode(), len(content)) + content, 1))
+        path = self._objects / oid[:2] / oid[2:]
+        if path not in self._wanted:
+            self._wanted[path] = b"%s %d\0" % (kind.encode(), len(content)) + content
+            with suppress(OSError):
+                if path.stat().st_size > 0:  # an empty one is what a power cut leaves
+                    os.utime(path)
+                    self._found.append(path)  # somebody else's git may have left its content to the system
+                    return oid
+            self._begin(path)
         return oid
 
     def flush(self) -> None:
-        """Gives all that was written its place. As git, it leaves the names to the file system's journal."""
-        sync_files(list(self._waiting.values()))
-        for path, temporary in list(self._waiting.items()):
-            temporary.chmod(0o444)
-            temporary.replace(path)
-            del self._waiting[path]
+        """Gives all that was taken its place, contents and names on the disk; what is there already costs a look."""
+        for last in (*[False] * _TRIES, True):
+            for path in self._wanted:
+                if path not in self._waiting and not _is_there(path):
+                    self._begin(path)
+            folders = {path.parent for path in self._waiting}
+            try:
+                sync_files([*self._waiting.values(), *(path for path in self._found if path.exists())])
+                self._found.clear()
+                for path, temporary in list(self._waiting.items()):
+                    temporary.chmod(0o444)
+                    temporary.replace(path)
+                    del self._waiting[path]
+                sync_files([*folders, self._objects] if folders else [])
+                return
+            except FileNotFoundError:
+                if last:
+                    raise
+                self._waiting = {path: temporary for path, temporary in self._waiting.items() if temporary.exists()}
+
+    def _begin(self, path: Path) -> None:
+        """Write it under a name that git prunes, should we be stopped here."""
+        temporary = path.parent / f"tmp_obj_{secrets.token_hex(8)}"
+        self._waiting[path] = temporary
+        for last in (*[False] * _TRIES, True):
+            try:
+                path.parent.mkdir(exist_ok=True)
+                with temporary.open("xb") as file:
+                    file.write(zlib.compress(self._wanted[path], 1))
+                return
+            except FileNotFoundError:
+                if last:
+                    raise
 
     def __enter__(self) -> Self:
         return self
@@ -121,8 +148,16 @@ class LooseObjects:
                 temporary.unlink(missing_ok=True)
 
 
+def _is_there(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
 def sync_files(paths: Sequence[Path]) -> None:
-    """Makes the contents of files durable, several at a time: the file system does it for them together.
+    """Makes the contents of files, and the names in folders, durable, several at a time: the file system does it for
+    them together.
 
     Raises the first ``OSError``.
     """
@@ -149,7 +184,11 @@ def sync_files(paths: Sequence[Path]) -> None:
 
 
 def _sync_file(path: Path) -> None:
-    with path.open("rb+") as file:
+    if path.is_dir():
+        sync_folder(path)
+        return
+    # To read is enough where a file is read-only, as git's objects are; Windows wants to write.
+    with path.open("rb+" if os.name == "nt" else "rb") as file:
         os.fsync(file.fileno())
 
 

@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import IO, cast
 
 from cleared.clock import SystemClock
-from cleared.errors import WorkspaceError
+from cleared.errors import BusyError, WorkspaceError
 from cleared.vcs.command import first_line
+from cleared.vcs.remembered import drop_damaged, remembering_ref
 from cleared.vcs.repository import Repository
 
 #: Git holds these locks for milliseconds; one that does not change for so many seconds has no owner.
 _PATIENCE = 2.0
 
 
-class HeadMoved(WorkspaceError):
+class GitBusy(BusyError):
+    """A git command of somebody else is at work here, or has been; nothing was changed."""
+
+
+class HeadMoved(GitBusy):
     """The branch is not where the draft was based: somebody committed, or checked out, meanwhile."""
 
 
@@ -40,10 +45,12 @@ class RefMove:
         self._process: subprocess.Popen[bytes] = repo.git.start(args, stdin=subprocess.PIPE, env=env)
 
     def prepare(self, new: str) -> None:
-        """Locks and compares. Raises ``HeadMoved``, or ``WorkspaceError`` where the lock is not to be had."""
+        """Locks and compares. Raises ``HeadMoved``, ``GitBusy`` where another holds the lock, ``WorkspaceError``."""
         self._new = new
         old = self._old or "0" * len(new)
-        order = f"start\nupdate {self._repo.branch} {new} {old}\nprepare\n"
+        drop_damaged(self._repo)
+        remember = f"update {remembering_ref(self._repo.branch)} {new}\n"
+        order = f"start\nupdate {self._repo.branch} {new} {old}\n{remember}prepare\n"
         if not (self._say(order) and self._hears("start: ok") and self._hears("prepare: ok")):
             raise self._refused()
         if self._repo.current_branch() != self._repo.branch:
@@ -82,13 +89,16 @@ class RefMove:
     def _hears(self, wanted: str) -> bool:
         return cast(IO[bytes], self._process.stdout).readline().decode().strip() == wanted
 
-    def _refused(self) -> WorkspaceError:
+    def _refused(self) -> GitBusy | WorkspaceError:
         said = first_line(self.close())
         if self._repo.find_head() != self._old:
             return moved("the branch has a new commit")
-        return WorkspaceError(
+        refused = GitBusy if "File exists" in said else WorkspaceError
+        return refused(
             f"git could not move the branch, nothing was changed: {said}",
-            remedy="Let other git commands end, and try again.",
+            remedy="Let other git commands end, and try again. If there is none, remove the file that ends in .lock."
+            if refused is GitBusy
+            else "Put that right and try again.",
         )
 
 
@@ -99,11 +109,12 @@ def moved(why: str) -> HeadMoved:
 def settle(repo: Repository, branch: str, commit: str) -> bool:
     """Waits until no git that was moving ``branch`` to ``commit`` is still at it.
 
-    Whether it removed a lock that a killed git left. Raises ``WorkspaceError`` where another one is at work.
+    Whether it removed a lock that a killed git left. Raises ``GitBusy`` where another one is at work.
     """
     removed = False
     for lock in (
         repo.common_dir / f"{branch}.lock",
+        repo.git_dir / f"{remembering_ref(branch)}.lock",
         repo.git_dir / "HEAD.lock",
         repo.common_dir / "reftable" / "tables.list.lock",
     ):
@@ -121,7 +132,7 @@ def _settled(lock: Path, commit: str) -> bool:
             started, seen = clock.monotonic(), now
         elif clock.monotonic() - started > _PATIENCE:
             if seen[2] not in ("", commit):
-                raise WorkspaceError(
+                raise GitBusy(
                     f"another git command holds {lock.name}",
                     remedy=f"Let it end. If there is none, remove {lock}.",
                 )

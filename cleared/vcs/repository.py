@@ -146,13 +146,17 @@ class Repository:
         repo.branch = repo.current_branch() or "HEAD"
         return repo
 
-    def _refuse_unwritable(self, unborn: bool) -> None:
+    def refuse_unfinished(self) -> None:
+        """Raises ``WorkspaceError`` in the middle of a merge, a rebase or the like."""
         for name, what, go_on, give_up in _UNFINISHED:
             if (self.git_dir / name).exists():
                 raise WorkspaceError(
                     f"the repository is in the middle of {what}",
                     remedy=f"Finish it ({go_on}) or give it up ({give_up}).",
                 )
+
+    def _refuse_unwritable(self, unborn: bool) -> None:
+        self.refuse_unfinished()
         if self.branch == "HEAD":
             bisecting = (self.git_dir / "BISECT_LOG").exists()
             raise WorkspaceError(

@@ -1,6 +1,8 @@
-"""The one act that makes a draft real: one commit, then a working tree and an index that agree with it.
+"""The one act that makes a draft real: one commit, and an index and a working tree that agree with it.
 
-Until the branch moves nothing can be seen; from then on the commit is the truth, and what is left to do is
+What takes long comes first: the objects, and the new files beside the old ones. Then, for moments, ``index.lock`` and
+the branch are held: the index, the branch, the files. No git of the user commits an index or files that are behind
+the branch. Until the branch moves nothing can be seen; from then on the commit is the truth, and what is left to do is
 written in an intent that ``recover`` finishes. Both rely on the caller's lock: one seals or recovers at a time.
 """
 
@@ -16,16 +18,21 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import files
-from cleared.vcs.completion import Step, conclude, finish, unmake
-from cleared.vcs.intent import Intent, PathChange, PathMove, intent_file, load, save
+from cleared.vcs.command import GitFailed
+from cleared.vcs.completion import Step, bring_up, conclude, unmake
+from cleared.vcs.index import Damaged, IndexLock
+from cleared.vcs.intent import Intent, PathChange, PathMove, encode, save
 from cleared.vcs.objects import Author, LooseObjects, blob_id, build_tree, commit_text, sync_files
 from cleared.vcs.recovery import recover
-from cleared.vcs.refs import RefMove, moved
+from cleared.vcs.refs import GitBusy, RefMove, moved
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
 
 #: The instants between which a seal can be killed, in order; ``file`` once for each file of the working tree.
-STEPS = ("objects", "intent", "staged", "verified", "ref", "file", "worktree", "index", "done")
+STEPS = (
+    "objects", "intent", "staged", "locked", "prepared", "verified", "index", "ref", "file", "worktree", "unlocked",
+    "done",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +69,24 @@ def seal(
     state_dir: Path | None = None,
     moves: Sequence[LocalMove] = (),
     edited: Collection[str] = (),
+    wait_seconds: float = 0.0,
 ) -> str:
     """Commits ``changes`` (path to content, ``None`` deletes) on top of ``base`` and returns the commit's id.
 
     ``base`` is the commit the changes were made against, ``None`` for the first one of a new repository.
     ``verify`` is called at the last moment, with the branch locked; what it raises calls the seal off.
-    ``state_dir`` (default ``.cleared``) is where the intent is kept. ``edited``: paths that a person edits too;
-    a working copy that is neither as in ``base`` nor as committed now stays as it is, as with git's own commits.
+    ``state_dir`` (default ``.cleared``) is where the intent is kept. ``wait_seconds``: for a git of the user that
+    holds the index. ``edited``: paths that a person edits too; a working copy that is neither as in ``base`` nor as
+    committed now stays as it is, as with git's own commits.
 
-    Raises ``HeadMoved`` where the branch is no longer at ``base``; ``WorkspaceError`` where a path cannot be
-    written or its file is not what ``base`` has, or the disk refuses: nothing is changed then. ``Unfinished``:
-    committed, the rest follows. ``ValueError`` where ``changes`` has nothing that ``base`` has not.
+    Raises ``HeadMoved`` where the branch is no longer at ``base``, ``GitBusy`` where another git holds what is
+    needed; ``WorkspaceError`` where a path cannot be written or its file is not what ``base`` has, or the disk
+    refuses: nothing is changed then. ``Unfinished``: committed, the rest follows. ``ValueError`` where ``changes``
+    has nothing that ``base`` has not.
     """
     state_dir = _state_dir(repo, state_dir)
     step = on_step or (lambda _: None)
-    owed = _earlier(repo, state_dir)
+    recover(repo, state_dir)
     if repo.find_head() != base:
         raise moved("the branch has a new commit")
     before = Snapshot(repo, base)
@@ -89,42 +99,60 @@ def seal(
         branch=repo.branch,
         paths=tuple(plan),
         moves=tuple(PathMove(m.source, m.target, blob_id(m.content, repo.hash_name)) for m in moves),
-        pending=owed,
     )
     _refuse_obstacles(repo, intent, edited)
     intent = replace(intent, made=tuple(_folders_to_make(repo, intent)))
 
     staged: dict[str, Path] = {}
+    index = IndexLock(repo)
     log = "cleared: " + message.strip().split("\n")[0].replace("\0", "")[:200]
     with ExitStack() as stack:
-        with _unchanged(repo, state_dir, intent, staged):
+        with _unchanged(repo, state_dir, intent, staged, index):
             move = RefMove(repo, base, log, author.environment(when))
             stack.callback(move.close)
-            commit = _write_objects(repo, before, contents, plan, (author, when, message, trailers))
+            objects = stack.enter_context(LooseObjects(repo))
+            commit, entries = _write_objects(repo, before, contents, plan, (author, when, message, trailers), objects)
             step("objects")
             intent = replace(intent, commit=commit)
             save(state_dir, intent)
             step("intent")
             _stage(repo, before, contents, staged)
             step("staged")
+            index.take(encode(intent), wait_seconds)
+            owed = _prepare_index(index, intent, entries)
+            step("locked")
+            objects.flush()
             move.prepare(commit)
+            step("prepared")
             if verify is not None:
                 verify()
+            _refuse_begun(repo)
+            _refuse_obstacles(repo, intent, edited)
             step("verified")
+            index.place()
+            step("index")
+            objects.flush()
         try:
             move.commit()
-        except WorkspaceError:
-            _undo(repo, state_dir, intent, staged)
+        except (GitBusy, WorkspaceError):
+            _undo(repo, state_dir, intent, staged, index)
             raise
-    step("ref")
-    try:
-        finish(repo, state_dir, intent, staged=staged, step=step)
-    except OSError as error:
-        raise Unfinished(
-            f"committed as {commit[:10]}, but the working tree could not be written: {_said(error)}",
-            commit=commit,
-            remedy="The working tree will be brought up by the next command, once that is put right.",
-        ) from error
+        step("ref")
+        try:
+            objects.flush()  # from here on a git gc that begins knows of them; one that had begun before does not
+            bring_up(repo, intent, staged=staged, step=step)
+            step("worktree")
+            index.release()
+            step("unlocked")
+            conclude(repo, state_dir, owed)
+        except OSError as error:
+            raise Unfinished(
+                f"committed as {commit[:10]}, but the working tree could not be written: {_said(error)}",
+                commit=commit,
+                remedy="The working tree will be brought up by the next command, once that is put right; until then "
+                "git is kept from committing it.",
+            ) from error
+        step("done")
     return commit
 
 
@@ -142,13 +170,15 @@ def _state_dir(repo: Repository, given: Path | None) -> Path:
     return state_dir
 
 
-def _earlier(repo: Repository, state_dir: Path) -> tuple[str, ...]:
-    """Finishes an earlier seal, and returns the paths for which even then the index is owed."""
-    if not os.path.lexists(intent_file(state_dir)):
-        return ()
-    recover(repo, state_dir)
-    earlier = load(state_dir)
-    return () if earlier is None else earlier.pending
+def _prepare_index(index: IndexLock, intent: Intent, entries: Mapping[str, TreeEntry | None]) -> tuple[str, ...]:
+    """Have the index ready that goes with the commit. The paths for which it is owed: where git cannot read the one
+    that is there, no git can commit it either, and ``recover`` will make another."""
+    try:
+        index.prepare({path: (e.mode, e.oid) if e is not None else None for path, e in entries.items()}, intent.base)
+    except Damaged:
+        index.forget()
+        return tuple(entries)
+    return ()
 
 
 def _plan(
@@ -198,6 +228,14 @@ def _refuse_obstacles(repo: Repository, intent: Intent, edited: Collection[str])
                 raise WorkspaceError(f"{move.target} is there already, nothing was changed")
 
 
+def _refuse_begun(repo: Repository) -> None:
+    """A merge or rebase that was begun since ends with what it found."""
+    try:
+        repo.refuse_unfinished()
+    except WorkspaceError as error:
+        raise moved(error.message) from None
+
+
 def _obstacle(path: str, found: str | None, old: str | None) -> tuple[str]:
     if found in files.ODD:
         how = {"symlink": "a symbolic link", "folder": "a folder", "unreadable": "unreadable"}
@@ -226,21 +264,21 @@ def _write_objects(
     contents: Mapping[str, bytes | None],
     plan: Sequence[PathChange],
     about: tuple[Author, datetime, str, Sequence[tuple[str, str]]],
-) -> str:
+    objects: LooseObjects,
+) -> tuple[str, dict[str, TreeEntry | None]]:
     author, when, message, trailers = about
     entries: dict[str, TreeEntry | None] = {}
-    with LooseObjects(repo) as objects:
-        for change in plan:
-            content = contents[change.path]
-            if content is None:
-                entries[change.path] = None
-            else:
-                mode = "100755" if files.is_executable(before.entry(change.path), change.path) else "100644"
-                entries[change.path] = TreeEntry(mode, objects.write("blob", content))
-        tree = build_tree(repo, before.tree, entries, objects)
-        commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
-        objects.flush()
-    return commit
+    for change in plan:
+        content = contents[change.path]
+        if content is None:
+            entries[change.path] = None
+        else:
+            mode = "100755" if files.is_executable(before.entry(change.path), change.path) else "100644"
+            entries[change.path] = TreeEntry(mode, objects.write("blob", content))
+    tree = build_tree(repo, before.tree, entries, objects)
+    commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
+    objects.flush()
+    return commit, entries
 
 
 def _stage(repo: Repository, before: Snapshot, contents: Mapping[str, bytes | None], staged: dict[str, Path]) -> None:
@@ -263,27 +301,35 @@ def _folders_to_make(repo: Repository, intent: Intent) -> Iterator[str]:
 
 
 @contextmanager
-def _unchanged(repo: Repository, state_dir: Path, intent: Intent, staged: dict[str, Path]) -> Iterator[None]:
+def _unchanged(
+    repo: Repository, state_dir: Path, intent: Intent, staged: dict[str, Path], index: IndexLock
+) -> Iterator[None]:
     """Whatever happens in here, it leaves nothing behind, and a disk that refuses is a ``WorkspaceError``."""
     try:
         yield
     except BaseException as error:
-        _undo(repo, state_dir, intent, staged)
-        if isinstance(error, OSError):
+        _undo(repo, state_dir, intent, staged, index)
+        if isinstance(error, OSError | GitFailed):
             raise WorkspaceError(
                 f"the commit could not be written, nothing was changed: {_said(error)}",
-                remedy=_REMEDIES.get(error.errno or 0),
+                remedy=_REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None,
             ) from error
         raise
 
 
-def _undo(repo: Repository, state_dir: Path, intent: Intent, staged: Mapping[str, Path]) -> None:
+def _undo(repo: Repository, state_dir: Path, intent: Intent, staged: Mapping[str, Path], index: IndexLock) -> None:
     with suppress(OSError):
         for temporary in staged.values():
             temporary.unlink(missing_ok=True)
     unmake(repo, intent)
+    try:
+        index.put_back()
+    except OSError:
+        return  # with the intent, and the lock, ``recover`` does it
     with suppress(OSError):
-        conclude(repo, state_dir, intent.pending)
+        index.release()
+    with suppress(OSError):
+        conclude(repo, state_dir, ())
 
 
 _REMEDIES = {
@@ -295,5 +341,7 @@ _REMEDIES = {
 }
 
 
-def _said(error: OSError) -> str:
+def _said(error: OSError | GitFailed) -> str:
+    if isinstance(error, GitFailed):
+        return error.message
     return f"{error.strerror or error} ({error.filename})" if error.filename else error.strerror or str(error)

@@ -44,6 +44,9 @@ _SETTINGS: Final = (
     "color.ui=false",
     "i18n.logOutputEncoding=UTF-8",
     "maintenance.auto=false",
+    # What a branch is moved to survives a power cut; git holds its locks for milliseconds, so ours can wait for them.
+    "core.fsync=reference",
+    "core.filesRefLockTimeout=1000",
 )
 _NO_GC: Final = "gc.auto=0"
 

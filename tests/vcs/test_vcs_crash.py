@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -17,8 +18,7 @@ import pytest
 from preloaded import Preloaded
 from vcs_samples import CHANGES, Work, after, put
 
-from cleared.errors import WorkspaceError
-from cleared.vcs import STEPS, Repository, recover
+from cleared.vcs import STEPS, GitBusy, Repository, recover
 
 CHILD = """
 import os, signal, sys
@@ -144,10 +144,20 @@ def test_what_the_user_wrote_since_is_left_alone(ready: Work) -> None:
     assert recover(ready.repo) is None
 
 
-def test_the_user_committed_before_the_repair(ready: Work) -> None:
+def remove_lock(work: Work) -> None:
+    """As git says that one may, when a lock is in its way."""
+    said = work.git("commit", "-q", "-m", "mine", check=False)
+    assert "index.lock': File exists" in said
+    (work.root / ".git/index.lock").unlink()
+
+
+def test_the_user_commits_before_the_repair(ready: Work) -> None:
+    """MEND 19: git is kept from it; where he removes the lock, what he commits is not behind the branch."""
     child(ready, "ref").communicate()
     sealed = ready.repo.head()
+    remove_lock(ready)
     ready.git("commit", "-q", "-m", "mine")
+    assert ready.git("show", "--stat", "--format=", "HEAD").split()[0] == "mine.txt"
     told = recover(ready.repo)
     assert told is not None
     assert sealed[:10] in told
@@ -156,15 +166,42 @@ def test_the_user_committed_before_the_repair(ready: Work) -> None:
 
 def test_the_user_went_back_or_to_another_branch(ready: Work) -> None:
     child(ready, "ref").communicate()
+    remove_lock(ready)
     ready.git("reset", "-q", "--hard", ready.base)
     assert "never made" in str(recover(ready.repo))
     assert ready.status() == ""
     put(ready.root, "drop.csv", b"rows")
     child(ready, "worktree").communicate()
+    remove_lock(ready)
     ready.git("checkout", "-q", "-f", "-b", "side", ready.base)
     with Repository.open(ready.root, for_writing=True) as side:
         assert "refs/heads/main" in str(recover(side))
     assert ready.status() == ""
+
+
+def test_the_state_folder_is_gone(ready: Work) -> None:
+    """MEND 19: what a killed seal was about stands in its lock, too."""
+    before = ready.files()
+    for stop in ("index", "ref"):
+        child(ready, stop).communicate()
+        shutil.rmtree(ready.root / ".cleared")
+        assert "interrupted commit" in str(recover(ready.repo))
+        assert check_all_or_nothing(ready, before) == (stop == "ref")
+
+
+def test_another_git_commits_what_a_killed_seal_had_staged(ready: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MEND 19: a commit that was begun before, in the instant between the index and the branch: it is finished."""
+    child(ready, "index").communicate()
+    with monkeypatch.context() as patch:  # as git commit does, which looks at no lock from here on
+        patch.setenv("GIT_INDEX_FILE", str(shutil.copy(ready.root / ".git/index", ready.root / ".git/read")))
+        tree = ready.git("write-tree").strip()
+    mine = ready.git("commit-tree", "-p", "HEAD", "-m", "mine", tree).strip()
+    ready.git("update-ref", "HEAD", mine)
+    assert "Finished" in str(recover(ready.repo))
+    assert ready.status() == ""
+    assert recover(ready.repo) is None
+    assert (ready.root / "books/2025/03/journal.csv").exists()
+    assert not (ready.root / "drop.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +259,7 @@ def test_a_lock_of_somebody_else_is_respected(ready: Work) -> None:
     child(ready, "staged").communicate()
     lock = ready.root / ".git/refs/heads/main.lock"
     lock.write_text("1" * 40 + "\n")
-    with pytest.raises(WorkspaceError, match="another git command"):
+    with pytest.raises(GitBusy, match="another git command"):
         recover(ready.repo)
     assert lock.exists()
     lock.unlink()

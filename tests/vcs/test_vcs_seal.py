@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from vcs_samples import AUTHOR, BASE, CHANGES, WHEN, Work, after, git, put
 
 from cleared.errors import CheckFailed, UsageError, WorkspaceError
-from cleared.vcs import STEPS, Author, HeadMoved, LocalMove, Repository, Snapshot, Unfinished, recover, seal
+from cleared.vcs import STEPS, Author, GitBusy, HeadMoved, LocalMove, Repository, Snapshot, Unfinished, recover, seal
 
 
 def test_one_commit(work: Work) -> None:
@@ -210,7 +212,7 @@ def test_head_moved(work: Work) -> None:
 
     with pytest.raises(HeadMoved) as caught:
         work.seal(on_step=at)
-    assert caught.value.exit_code == 4
+    assert caught.value.exit_code == 5
     head = work.git("rev-parse", "HEAD").strip()
     assert work.git("log", "-1", "--format=%s").strip() == "meanwhile"
     assert (work.status(), work.left_over()) == ("", [])
@@ -257,25 +259,39 @@ def test_ctrl_c_before_the_commit(work: Work) -> None:
     assert (work.files(), work.repo.head(), work.left_over()) == (before, work.base, [])
 
 
-@pytest.mark.parametrize("state", ["locked", "corrupt", "missing"])
+@pytest.mark.parametrize("content", [b"", b"DIRC\0\0\0\2"])
+def test_a_lock_of_another_git(work: Work, content: bytes) -> None:
+    """MEND 19: it is never removed; waited for, then refused with its age and what to do, and nothing is changed."""
+    before, index = work.files(), (work.root / ".git/index").read_bytes()
+    lock = work.root / ".git/index.lock"
+    lock.write_bytes(content)
+    os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 7_300))
+    began = time.monotonic()
+    with pytest.raises(GitBusy, match=r"for 2 hours.*remove .*index\.lock") as caught:
+        work.seal(wait_seconds=0.3)
+    assert time.monotonic() - began >= 0.3
+    assert caught.value.exit_code == 5
+    assert (work.files(), work.repo.head(), lock.read_bytes()) == (before, work.base, content)
+    assert (work.root / ".git/index").read_bytes() == index
+    lock.unlink()
+    assert work.left_over() == []
+    threading.Timer(0.2, lock.unlink).start()
+    lock.write_bytes(content)
+    work.seal(wait_seconds=60)
+    assert work.status() == ""
+
+
+@pytest.mark.parametrize("state", ["corrupt", "missing"])
 def test_the_index_cannot_stop_a_seal(work: Work, state: str) -> None:
-    index, lock = work.root / ".git/index", work.root / ".git/index.lock"
-    if state == "locked":
-        lock.write_bytes(b"")
-    elif state == "corrupt":
+    index = work.root / ".git/index"
+    if state == "corrupt":
         index.write_bytes(b"DIRC" + b"\xff" * 50)
     else:
         index.unlink()
     first = work.seal()
     second = work.seal({"books/2025/02/journal.csv": b"more\n"})
     assert work.git("rev-list", "-2", "HEAD").split() == [second, first]
-    told = recover(work.repo)
-    if state == "locked":
-        assert told is not None
-        assert "locked by another git" in told
-        assert lock.read_bytes() == b""
-        lock.unlink()
-        recover(work.repo)
+    assert (work.root / ".git/index.damaged").exists() == (state == "corrupt")
     assert work.status() == ""
     assert recover(work.repo) is None
     assert not (work.root / ".cleared/seal.json").exists()
@@ -284,10 +300,12 @@ def test_the_index_cannot_stop_a_seal(work: Work, state: str) -> None:
 def test_a_held_ref_lock(work: Work) -> None:
     before = work.files()
     (work.root / ".git/refs/heads/main.lock").write_bytes(b"")
-    with pytest.raises(WorkspaceError, match=r"nothing was changed: .*lock") as caught:
+    with pytest.raises(GitBusy, match=r"nothing was changed: .*lock") as caught:
         work.seal()
     assert not isinstance(caught.value, HeadMoved)
-    assert (work.files(), work.repo.head()) == (before, work.base)
+    assert (work.files(), work.repo.head(), work.status()) == (before, work.base, "")
+    (work.root / ".git/refs/heads/main.lock").unlink()
+    assert work.left_over() == []
 
 
 def test_moving_a_file_that_git_does_not_hold(work: Work) -> None:
@@ -370,7 +388,8 @@ except WorkspaceError as error:
 
 
 @pytest.mark.parametrize(
-    ("step", "room"), [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100)]
+    ("step", "room"),
+    [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100), ("staged", 0)],
 )
 def test_full_disk(work: Work, step: str, room: int) -> None:
     """A disk that takes no more: a clear refusal and nothing changed, or all of it."""
@@ -387,12 +406,12 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
     assert not (work.root / "books/2025/03").exists()
 
 
-@pytest.mark.parametrize("step", ["staged", "ref", "file", "worktree"])
+@pytest.mark.parametrize("step", ["verified", "ref", "file", "worktree"])
 def test_full_disk_after_the_commit(work: Work, step: str) -> None:
     code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step=step, room=0, nobody=False)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    # The files were staged before: only the index is still to be written, and that is made good later.
+    # Files and index were written before; what is left needs no room.
     assert work.repo.head() != work.base
     recover(work.repo)
     assert (work.status(), work.left_over()) == ("", [])

@@ -97,7 +97,7 @@ class Work:
         own += self.root.rglob(".cleared-seal-*")
         if (self.root / ".cleared").is_dir():
             own += (self.root / ".cleared").iterdir()
-        own += (self.root / ".git/refs").rglob("*.lock")
+        own += (self.root / ".git").rglob("*.lock")
         return [str(path) for path in own]
 
     def __enter__(self) -> Self:
