@@ -117,6 +117,7 @@ class Served:
     ) -> None:  # fmt: skip
         self.root, self._clock, self._say, self._on_ended = root, clock, say, on_ended
         self._standing: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
+        self._troubles: set[str] = set()
 
     def open(self) -> Host:
         host = open_workspace(self.root, clock=self._clock, say=self._say)
@@ -134,7 +135,9 @@ class Served:
             what = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {what}", agent=result.agent, run=result.run_id)
         for text in settled.said:
-            log("question.trouble", text, level="warning")
+            if text not in self._troubles:  # what is held stays so until somebody does something
+                log("question.trouble", text, level="warning")
+        self._troubles = set(settled.said)
         return settled.next
 
     def level(self, host: Host) -> str:

@@ -13,7 +13,6 @@ from typing import Any, Final
 from cleared.approvals.authority import agreements
 from cleared.approvals.effects import weight
 from cleared.cards.model import Card, card_id
-from cleared.cards.store import find
 from cleared.clock import iso
 from cleared.errors import PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
@@ -21,6 +20,7 @@ from cleared.ledger.corrections import corrections_of, leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
+from cleared.review.answers import ANSWERS, choices_of, questions_on, stopped_at
 from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
 from cleared.review.matters import Matter, matters
 from cleared.runs.authority import AGREES
@@ -32,20 +32,6 @@ from cleared.vcs import Snapshot
 
 DRAWS: Final = 3200
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
-ANSWERS: Final = {
-    "line": {"ignore": "The line is set aside for good."},
-    "near_match": {"different": "Both rows are right.", "seen": "Seen."},
-    "revision": {"seen": "Seen."},
-    "balance_gap": {"seen": "Seen."},
-    "duplicate_file": {"seen": "Seen."},
-    "bad_file": {"seen": "Seen; the file stays where it is."},
-    "failed_run": {"seen": "Seen; it is not tried again."},
-    "set_aside": {"seen": "Seen; the file stays in import/failed/."},
-    "event_cycle": {"seen": "Seen."},
-    "damage": {"seen": "Seen; it is not asked again."},
-    "agreement": {"withdraw": "Nothing comes of it."},
-}
-"""What can be answered to each kind of card."""
 UNDOABLE: Final = "Cards"
 """The trailer of a decision that ``undo`` can take back: the cards it settled."""
 
@@ -141,7 +127,7 @@ def answer(host: Host, text: str, choice: str) -> Done:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
     def stopped(desk: Desk) -> Card | None:
-        return _stopped(desk, text, choice)
+        return stopped_at(desk, text, choice)
 
     return _decide(host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped)
 
@@ -194,7 +180,7 @@ def _answer_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
     if card.kind == "line":
         desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
     done.asked_by_run = card.kind == "question"
-    if done.asked_by_run and (held := _questions(desk).why_held(card)) is not None:
+    if done.asked_by_run and (held := questions_on(desk).why_held(card)) is not None:
         raise held
     desk.context.note("answer", f"{card.id} {choice}")
     _settle(desk, matter, choice, done)
@@ -231,26 +217,6 @@ def _reject_one(
             hold(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.note("reject", reason, entry.entry_id)
     _settle(desk, matter, f"rejected: {reason}"[:300], done)
-
-
-def choices_of(card: Card) -> dict[str, str]:
-    """What can be answered to a card: choice → what it means."""
-    if card.kind == "question":
-        return {str(c): "" for c in card.details.get("choices", ())}
-    return dict(ANSWERS.get(card.kind, {}))
-
-
-def _stopped(desk: Desk, text: str, choice: str) -> Card | None:
-    """The question that has this answer already, but whose run was stopped before it could go on."""
-    known = desk.context.cards.known
-    found = list(find(known.values(), text)) if text else []
-    if len(found) != 1 or found[0].resolution != choice:
-        return None
-    return found[0] if _questions(desk).unfinished(found[0]) is not None else None
-
-
-def _questions(desk: Desk) -> Questions:
-    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.known)
 
 
 def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -> str:

@@ -18,6 +18,7 @@ from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
+from cleared.review.answers import questions_on
 from cleared.review.decisions import UNDOABLE, Done
 from cleared.review.entries import withdraw
 from cleared.runs.asking import ask_once_more
@@ -25,7 +26,6 @@ from cleared.runs.authority import AGREES, SecondNeeded
 from cleared.runs.consumed import ended
 from cleared.runs.desk import Decided, Desk, decide
 from cleared.runs.host import Host
-from cleared.runs.questions import Questions
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot, history
@@ -59,7 +59,7 @@ def undo(host: Host) -> Done:
             desk.context.cards.disagree(card, iso(desk.context.now), desk.by, decision)
         _restore(desk, before, after, months, done)
         _reopen(desk, names, decision, done)
-        questions = _questions(desk)
+        questions = questions_on(desk)
         taken_back.append(lambda: questions.take_back(names))
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
@@ -192,10 +192,6 @@ def _moved(tag: str, again: dict[str, str]) -> str:
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
-def _questions(desk: Desk) -> Questions:
-    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.known)
-
-
 def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
@@ -218,7 +214,7 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
-        details = ask_once_more(_questions(desk), card, identity) if card.kind == "question" else card.details
+        details = ask_once_more(questions_on(desk), card, identity) if card.kind == "question" else card.details
         again = Card(identity, card.kind, card.title, iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add(again)

@@ -22,7 +22,7 @@ from cleared.ledger.bank import BankLine, ImportRecord, normalise
 from cleared.ledger.chart import Account, Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.review.decisions import choices_of
+from cleared.review.answers import choices_of
 from cleared.runs.host import Host
 from cleared.runs.questions import Questions
 from cleared.runs.session import open_books

@@ -8,6 +8,7 @@ the loss of ``.cleared/``, and nobody else can have it run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -192,14 +193,21 @@ def ask_again(questions: Questions, identity: str, name: str, *, believed: bool)
             raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
         if questions.is_over(card, ticket):
             raise UsageError(f"the run of {card.id} has gone on already", remedy="cleared run list shows it.")
-        if card.status == "open" and questions.why_held(card) is None:
-            raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
+        _must_be_held(questions, card)
         event, cards = event_of(ticket.event), tuple(each.id for each, _ in questions.of_run(ticket.run))
     if event.key is not None and consumed(
         questions.host, questions.repo, questions.snapshot, name, event.key, asking=False
     ):  # fmt: skip
         raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
     return Again(event, cards)
+
+
+def _must_be_held(questions: Questions, card: Card) -> None:
+    if card.status == "open" and questions.why_held(card) is None:
+        raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
+    with suppress(PolicyError):
+        if card.status == "resolved" and questions.unfinished(card) is None:
+            raise UsageError(f"{card.id} is settled: {card.resolution}", remedy="cleared queue list shows what waits.")
 
 
 def _event_on(card: Card, *, believed: bool) -> Event:

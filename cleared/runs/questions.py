@@ -82,7 +82,10 @@ class Questions:
             raise self._held(card, f"the version of {ticket.path} that asked it is not the live one any more")
 
     def must_stand(self, card: Card) -> None:
-        """Raises ``Held`` where it was settled on this machine, and what says so is gone."""
+        """Raises ``Held`` where it was settled on this machine, or its run went on, and what says so is gone."""
+        trace = Traces(self.host.layout.state_dir).run(str(card.details.get("run")))
+        if trace is not None and trace["status"] == "succeeded":
+            raise self._held(card, "its run went on here, in a commit that is not in this history any more")
         if card.id in self.approvals.trust.withdrawn:
             raise self._held(card, "what was decided about it on this machine is not in this history any more")
 
@@ -193,13 +196,12 @@ class Questions:
         return self._rules
 
     def is_over(self, card: Card, ticket: Ticket) -> bool:
-        """Whether its run went on, by what the queue, the history, or this machine's own trace has."""
-        if card.gone_on is not None or went_on(self.host, self.repo, self.snapshot, card.id):
-            return True
-        if ended(self.host, self.repo, self.snapshot, ticket.run):
-            return True
-        trace = Traces(self.host.layout.state_dir).run(ticket.run)
-        return trace is not None and trace.get("status") == "succeeded"
+        """Whether its run went on, by what the queue or the history has: each of them is enough."""
+        return (
+            card.gone_on is not None
+            or went_on(self.host, self.repo, self.snapshot, card.id)
+            or ended(self.host, self.repo, self.snapshot, ticket.run)
+        )
 
     def of_run(self, run: str) -> list[tuple[Card, Ticket]]:
         """The proved questions of a run, in the order in which it asked them."""

@@ -1,0 +1,212 @@
+"""MEND 1, D19: only what somebody who may has signed answers a question, and its run goes on once.
+
+As in ``test_questions``: each attack, and the same without the one wall that stops it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asking import TIMED, answers, asks, lines, mallory, opened, posted, write
+from harness import Workspace, refused, unchanged
+
+from cleared.approvals import tickets
+from cleared.approvals.keys import Key
+from cleared.approvals.record import digest_of
+from cleared.runs import questions
+from cleared.runs.questions import Questions
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_nobody_signed_settles_nothing(ws: Workspace) -> None:
+    card = asks(ws)["id"]
+    write(ws, [*lines(ws), {"event": "resolve", "id": card, "at": "2025-02-10T06:00:00Z", "by": "ana",
+                            "resolution": "yes"}])  # fmt: skip
+    with unchanged(ws):
+        assert ws.json("queue", "expire")["runs"] == []
+    assert [c["id"] for c in ws.cards()] == [card], "it waits still, for an answer of its own"
+    assert ws.json("queue", "answer", card, "no")["run"]["status"] == "succeeded"
+    assert posted(ws) == [("2025-02-10", "for no")]
+
+
+def forge_answer(ws: Workspace, card: str, key: Key, by: str = "ana", choice: str = "yes") -> None:
+    at, ticket = "2025-02-10T06:00:00Z", opened(ws, card)["details"]["ticket"]
+    proof = tickets.sign_answer(key, ticket["workspace"], card, ticket, at, by, choice)
+    write(ws, [*lines(ws), {"event": "resolve", "id": card, "at": at, "by": by, "resolution": choice, **proof}])
+
+
+@pytest.mark.parametrize("walled", [True, False])
+def test_an_answer_with_another_key(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
+    card = asks(ws)["id"]
+    forge_answer(ws, card, mallory())
+    if walled:
+        with unchanged(ws):
+            found = ws.json("queue", "expire")
+        assert found["runs"] == [] and "not signed by anybody who may" in found["said"][0]
+        assert posted(ws) == []
+        assert ws.run("asker", "--again", card)["status"] == "waiting"
+    else:
+        monkeypatch.setattr(Questions, "_may_settle", lambda *_: True)
+        assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
+        assert posted(ws) == [("2025-02-10", "for yes")]
+
+
+@pytest.mark.parametrize("walled", [True, False])
+def test_a_replayed_answer(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
+    """What was answered to one question is copied to another one with the same words."""
+    first = asks(ws)["id"]
+    ws.ok("queue", "answer", first, "yes")
+    (line,) = [x for x in lines(ws) if x["event"] == "resolve"]
+    second = asks(ws)["id"]
+    write(ws, [*lines(ws), line | {"id": second}])
+    if walled:
+        with unchanged(ws):
+            assert ws.json("queue", "expire")["runs"] == []
+        assert len(posted(ws)) == 1
+    else:
+        monkeypatch.setattr(questions, "is_answer", lambda *_: True)
+        assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
+        assert len(posted(ws)) == 2
+
+
+@pytest.mark.parametrize("walled", [True, False])
+def test_a_timeout_before_its_time(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
+    """Who has a trusted machine cannot have it say that nobody answered, hours before that is so."""
+    from cleared.approvals.keys import run_key
+
+    card = asks(ws, TIMED)["id"]
+    key = run_key(ws.root)
+    assert key is not None
+    forge_answer(ws, card, key, by="timeout", choice="no")
+    if walled:
+        assert ws.json("queue", "expire")["runs"] == []
+    else:
+        monkeypatch.setattr(questions, "TIMEOUT", "nobody")
+        assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
+
+
+# -- once -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["squash", "rebase", "line", "trailer"])
+def test_a_run_goes_on_once(ws: Workspace, how: str) -> None:
+    """Whatever becomes of its commit: the queue has it, the trailer has it, and each is enough."""
+    card = asks(ws)["id"]
+    before = ws.head()
+    ws.ok("queue", "answer", card, "yes")
+    (ws.root / ".cleared/runs.db").unlink()
+    if how == "squash":  # all trailers are gone
+        ws.git("reset", "-q", "--soft", f"{before}~1")
+        ws.git("commit", "-q", "-m", "January")
+    elif how == "rebase":
+        ws.git("commit", "-q", "--amend", "--no-edit", "--date", "2025-01-01T00:00:00Z")
+    elif how == "line":
+        write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
+    else:
+        ws.git("commit", "-q", "--amend", "-m", "agent: asked")
+    with unchanged(ws):
+        assert ws.json("queue", "expire")["runs"] == []
+        assert ws("queue", "answer", card, "yes").code == 3
+    assert len(posted(ws)) == 1
+
+
+def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
+    card = asks(ws)["id"]
+    before = ws.head()
+    ws.ok("queue", "answer", card, "yes")
+    (ws.root / ".cleared/runs.db").unlink()
+    ws.git("reset", "-q", "--soft", f"{before}~1")
+    ws.git("commit", "-q", "-m", "January")
+    write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
+    assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
+    assert len(posted(ws)) == 2
+
+
+@pytest.mark.parametrize("walled", [True, False])
+def test_a_decision_that_was_taken_back_is_replayed(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool
+) -> None:  # fmt: skip
+    """Whoever can write the queue removes the lines by which an answer was taken back, before its run went on."""
+    from cleared.app import open_workspace
+    from cleared.review.decisions import answer
+
+    card = asks(ws)["id"]
+    answer(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on
+    kept = lines(ws)
+    ws.ok("queue", "undo")
+    write(ws, kept)
+    if walled:
+        with unchanged(ws):
+            assert "is not in this history any more" in ws.json("queue", "expire")["said"][0]
+        assert posted(ws) == []
+    else:
+        monkeypatch.setattr(Questions, "must_stand", lambda *_: None)
+        assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
+
+
+# -- other clones -----------------------------------------------------------------------------------------------------
+
+
+def test_another_clone_answers_once_it_is_trusted(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """On another machine: its key is made there, and both say whom they trust."""
+    card = asks(ws)["id"]
+    other = Workspace(tmp_path / "other")
+    ws.git("clone", "-q", str(ws.root), str(other.root))
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "other-home"))
+    answers(other, card)
+    found = other.json("trust", "--yes")
+    assert any(s["paths"] == ["questions of runs"] for s in found)
+    assert other.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
+    monkeypatch.delenv("CLEARED_HOME")
+    ws.git("pull", "-q", "--ff-only", str(other.root), "HEAD")
+    with unchanged(ws):
+        assert ws.json("queue", "expire")["runs"] == []
+    assert len(posted(ws)) == 1
+
+
+def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its key is for runs: a record that is signed with it lets no script run."""
+    from cleared.approvals import trust
+    from cleared.approvals.record import Record, record_path
+    from cleared.approvals.record import signed as signed_record
+
+    asks(ws)
+    workspace, key = "0123456789abcdef" * 2, mallory()
+    known = trust.load(workspace)
+    known.runs[key.public] = "mallory"
+    known.save()
+    ws.put("agents/evil.py", ws.read("agents/asker.py"))
+    digest = digest_of(ws.read("agents/evil.py").encode())
+    record = signed_record(Record("script", "agents/evil.py", digest, "m", "2025-02-10T06:00:00Z", workspace), key)
+    ws.put(record_path("agents/evil.py", digest), record.render())
+    ws.commit("agents", message="agent: evil")
+    with unchanged(ws):
+        refused(ws("agent", "run", "evil"), 3, "not trusted")
+
+
+def test_a_run_whose_commit_is_lost_is_asked_again(ws: Workspace) -> None:
+    """The branch was set back to before it went on: it does not go on by itself a second time, and is not stuck."""
+    card = asks(ws)["id"]
+    ws.ok("queue", "answer", card, "yes")
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+    with unchanged(ws):
+        assert "its run went on here" in ws.json("queue", "expire")["said"][0]
+    found = ws.run("asker", "--again", card)
+    assert ws.json("queue", "answer", found["cards"][0]["id"], "no")["run"]["status"] == "succeeded"
+    assert posted(ws) == [("2025-02-10", "for no")]
+    with unchanged(ws):
+        refused(ws("agent", "run", "asker", "--again", card), 2, "is settled")
+
+
+def test_only_what_is_held_is_asked_again(ws: Workspace) -> None:
+    first = asks(ws)["id"]
+    with unchanged(ws):
+        refused(ws("agent", "run", "asker", "--again", first), 2, "waits for its answer")
+        refused(ws("agent", "run", "ingest", "--again", first), 2, "not a question of ingest")
+    ws.ok("queue", "reject", first, "--reason", "no")
+    with unchanged(ws):
+        refused(ws("agent", "run", "asker", "--again", first), 2, "is settled: rejected")
