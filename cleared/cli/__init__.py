@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False  # nothing is imported before main() has seen to where modules come from
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 GC_THRESHOLD = (100_000, 20, 50)
 
@@ -14,6 +17,7 @@ def main() -> NoReturn:
 
     # Looking for garbage while modules load, and in all that is left at the exit, is a fifth of a short command.
     gc.set_threshold(*GC_THRESHOLD)
+    _leave_current_folder_out()
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     from cleared.cli.run import run
@@ -21,6 +25,22 @@ def main() -> NoReturn:
     code = run(sys.argv[1:])
     gc.freeze()
     sys.exit(code)
+
+
+def _leave_current_folder_out() -> None:
+    """No module is taken from the folder one is in (``python -m``), or from a relative place: a ``json.py`` of the
+    workspace is not ours. Modules are imported when they are needed, so this is early enough."""
+    import os
+
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    if not sys.flags.safe_path and sys.path and sys.path[0] != own:
+        try:
+            here = os.getcwd()  # noqa: PTH109
+        except OSError:
+            here = ""
+        if sys.path[0] == here:
+            del sys.path[0]
+    sys.path[:] = [p for p in sys.path if os.path.isabs(p) or not os.path.isdir(p or ".")]  # noqa: PTH112, PTH117
 
 
 def _open_streams() -> None:

@@ -13,6 +13,7 @@ import typer
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of
 from cleared.cli.output import out, out_json, say
 from cleared.errors import WorkspaceError
+from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from cleared.triggers.unit import Service, Unit
@@ -124,13 +125,14 @@ class _Missing(_Unreachable):
 
 def _call(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
     """What the manager's program prints. Raises ``_Unreachable`` where it fails."""
+    program = find_program(argv[0])
+    if program is None:
+        raise _Missing(f"{argv[0]} is not installed")
     try:
         done = subprocess.run(
-            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False, text=True,
-            errors="replace",
+            [program, *argv[1:]], capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False,
+            text=True, errors="replace",
         )  # fmt: skip
-    except FileNotFoundError:
-        raise _Missing(f"{argv[0]} is not installed") from None
     except subprocess.TimeoutExpired:
         raise _Unreachable(f"{' '.join(argv)} did not end within {seconds:g} seconds") from None
     except OSError as error:
@@ -159,14 +161,12 @@ def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
 
 def _environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
-    import shutil
-
     from cleared.approvals.keys import home
 
     found: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
         found["CLEARED_HOME"] = str(home().absolute())
-    git = shutil.which("git")
+    git = find_program("git")
     folder = str(Path(git).absolute().parent) if git else _FOLDERS[0]
     if folder not in _FOLDERS:
         found["PATH"] = os.pathsep.join((folder, *_FOLDERS))

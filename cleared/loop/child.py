@@ -108,4 +108,4 @@ def command(function: str, forbidden: Forbidden, target: str, by: str, usual: li
 def module_path(root: Path) -> list[str]:
     """Where this process finds modules, but not in the workspace: what lies there is not our code."""
     own = str(Path(__file__).parents[2])
-    return [own, *(p for p in sys.path if p and p != own and Path(p).resolve() != root)]
+    return [own, *(p for p in sys.path if Path(p).is_absolute() and p != own and Path(p).resolve() != root)]

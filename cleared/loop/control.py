@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import closing, suppress
 from typing import Final, Literal
@@ -19,6 +17,7 @@ from cleared.runs.host import Host
 from cleared.triggers.control import START_SECONDS, end, launch
 from cleared.workspace.lock import Holder
 from cleared.workspace.processes import alive
+from cleared.workspace.programs import find_program, own_command
 
 PERSON: Final = "person"
 _PAUSE: Final = 0.02
@@ -97,7 +96,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
     said.write_bytes(b"")
     passed = [f"{name}={value}" for name, value in os.environ.items() if name in ("CLEARED_HOME", "CLEARED_CLOCK")]
     passed.append(_mark(knobs))
-    command = [sys.executable, "-m", "cleared", "-C", str(host.root), *_command(knobs)]
+    command = own_command("-C", str(host.root), *_command(knobs))
     done = subprocess.run(
         [_program(), "new-session", "-d", "-s", session, "-c", str(host.root), *(x for p in passed for x in ("-e", p)),
          "sh", "-c", _SHOWN, str(said), *command],
@@ -164,7 +163,7 @@ def _end_orphan(host: Host, knobs: Knobs) -> None:
 
 
 def _program() -> str:
-    found = shutil.which("tmux")
+    found = find_program("tmux")
     if found is None:
         raise UsageError("tmux is not installed", remedy="Install it, or start the loop without: leave --session out.")
     return found

@@ -236,7 +236,9 @@ def environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
     """All that a job's process gets: an allow-list. ``own``: of this package, which looks up whom the user trusts."""
     found = {
         "PATH": _PATH, "HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
-        "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", JOB: job, processes.FOLDER: str(scratch),
+        "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
+        "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
+        JOB: job, processes.FOLDER: str(scratch),
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
     }  # fmt: skip

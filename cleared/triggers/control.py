@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from cleared.errors import BusyError, WorkspaceError
 from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import Holder, ensure_state_dir, holder, writer_lock
 from cleared.workspace.processes import alive, started
+from cleared.workspace.programs import own_command
 
 LOCK: Final = "service.lock"
 STATE: Final = "service.json"
@@ -166,7 +166,7 @@ def launch(
     clock = clock or SystemClock()
     with said.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cleared", "-C", str(root), *arguments], stdin=subprocess.DEVNULL, stdout=out,
+            own_command("-C", str(root), *arguments), stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True, cwd=root,
         )  # fmt: skip
     until = clock.monotonic() + START_SECONDS

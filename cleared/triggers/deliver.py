@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.clock import Clock
+from cleared.workspace.programs import find_program, search_path
 
 if TYPE_CHECKING:
     import smtplib
@@ -161,18 +162,20 @@ def _command(message: Message, argv: Sequence[str], root: Path, clock: Clock) ->
     import tempfile
 
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    program = _program(argv, root, environment)
+    environment["PATH"] = search_path(outside=root)
+    program = _program(argv, root, environment["PATH"])
     text = json.dumps(payload(message), ensure_ascii=True) + "\n"
     try:
-        with tempfile.TemporaryFile() as given:
+        # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
+        with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as given:
             given.write(text.encode("ascii"))
             given.seek(0)
             process = subprocess.Popen(
                 list(argv), executable=program, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                cwd=root, env=environment, close_fds=True, start_new_session=True,
+                cwd=empty, env=environment, close_fds=True, start_new_session=True,
             )  # fmt: skip
-        with process:
-            said = _watch(process, clock)
+            with process:
+                said = _watch(process, clock)
     except (OSError, ValueError) as error:
         raise Undelivered(harmless(f"{argv[0]}: {_said(error)}")) from None
     name = Path(argv[0]).name
@@ -192,25 +195,21 @@ def payload(message: Message) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _program(argv: Sequence[str], root: Path, environment: Mapping[str, str]) -> str:
-    """The program's absolute path. Raises ``Undelivered`` where it, or a file it is given, lies in the workspace:
-    what is approved are these words, and such a file changes without anybody's approval."""
-    import shutil
-
+def _program(argv: Sequence[str], root: Path, path: str) -> str:
+    """The program's absolute path. Raises ``Undelivered`` where it, or what it is given, lies in the workspace: what
+    is approved are these words, and such a file changes without anybody's approval."""
     inside = root.resolve()
     for word in argv:
         named = root / word
         with suppress(OSError, ValueError):
-            if word and named.is_file() and named.resolve().is_relative_to(inside):
+            there = named.exists() if Path(word).is_absolute() else word and named.is_file()
+            if there and named.resolve().is_relative_to(inside):
                 raise Undelivered(
                     harmless(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
                 )
     if "/" in argv[0]:
         return str(root / argv[0])
-    absolute = [
-        folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if Path(folder).is_absolute()
-    ]
-    found = shutil.which(argv[0], path=os.pathsep.join(absolute))
+    found = find_program(argv[0], path)
     if found is None or Path(found).resolve().is_relative_to(inside):
         raise Undelivered(harmless(f"{argv[0]}: there is no such program on the PATH"))
     return found

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import settings
+from cleared.workspace.programs import find_program
 
 _FIXED = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -49,9 +49,7 @@ def executable() -> str:
 
 @functools.lru_cache(maxsize=4)
 def _which(path: str) -> str | None:
-    found = shutil.which("git", path=path)
-    # Absolute: the calls run in the workspace, and a relative PATH entry must not find a program there.
-    return str(Path(found).absolute()) if found else None
+    return find_program("git", path)
 
 
 def first_line(stderr: bytes) -> str:

@@ -1,0 +1,30 @@
+"""Finding and starting programs so that nothing in the folder one happens to be in has a say.
+
+A workspace is such a folder, and what lies in it changes without anybody's approval.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+
+def own_command(*arguments: str) -> list[str]:
+    """How to start ``cleared`` with these arguments; Python looks for modules where it is installed (``-P``)."""
+    return [sys.executable, "-P", "-m", "cleared", *arguments]
+
+
+def search_path(given: str | None = None, *, outside: Path | None = None) -> str:
+    """The absolute folders of a ``PATH`` (this process's own where none is given), but none in ``outside``."""
+    folders = (given if given is not None else os.environ.get("PATH", os.defpath)).split(os.pathsep)
+    kept = [folder for folder in folders if Path(folder).is_absolute()]
+    if outside is not None:
+        kept = [folder for folder in kept if not Path(folder).resolve().is_relative_to(outside.resolve())]
+    return os.pathsep.join(kept)
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The absolute path of a program, looked for in the absolute folders of ``path`` only."""
+    return shutil.which(name, path=search_path(path))
