@@ -159,9 +159,11 @@ def _agreed(data: Mapping[str, Any]) -> Mapping[str, Any]:
 class CardDraft:
     """Open cards + those a run adds or resolves, and what the first of two agrees to."""
 
-    def __init__(self, source: Source, queue: str) -> None:
+    def __init__(self, source: Source, queue: str, clean: Callable[[str], str] = str) -> None:
+        """``clean`` takes secrets out of each line that is written; it leaves JSON JSON."""
         self.source = source
         self.queue = queue
+        self.clean = clean
         self.added: dict[str, Card] = {}
         self.resolved: dict[str, tuple[str, str, str]] = {}
         self.agreed: dict[str, Mapping[str, Any]] = {}
@@ -233,7 +235,7 @@ class CardDraft:
         for card_id, (at, by) in self.skipped.items():
             lines.setdefault(shard(self.queue, at), []).append(render_skip(card_id, at, by))
         for path, new in lines.items():
-            out[path] = (self.source.read(path) or b"") + "".join(new).encode("utf-8")
+            out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
         return out
 
 

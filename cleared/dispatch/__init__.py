@@ -80,8 +80,6 @@ class Dispatcher:
         if self.failure is not None:
             raise self.failure
         self.calls += 1
-        if self.env.redactor:
-            args, kwargs = self.env.redactor.data(args), self.env.redactor.data(kwargs)
         call = Call(self.calls, name, args, kwargs, place, self.depth, self.monotonic())
         if self.record is not None:
             self.record(call)

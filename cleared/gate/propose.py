@@ -59,7 +59,7 @@ def propose(
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
     author = Author(writable(name), author.human)
-    message = writable(message)[:_MAX_MESSAGE]
+    message = host.redactor.text(writable(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
     def act(desk: Desk) -> Decided | None:
@@ -105,7 +105,7 @@ def _no_secret(host: Host, found: Candidate) -> None:
     """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
     for change in found.changes:
         text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
-        if any(secret in text and secret not in old for secret in host.redactor.secrets):
+        if any(secret not in old for secret in host.redactor.found(text)):
             raise PolicyError(
                 "it holds a secret that is not committed, and a proposal is kept in the repository",
                 place=Place(change.path), remedy="Take the secret out, propose and approve, then put it back.",
@@ -175,7 +175,7 @@ def told(
 
 def settle(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
     """The files that say what became of a proposal; its card is resolved (staged)."""
-    at = iso(desk.context.now)
+    at, reason = iso(desk.context.now), desk.context.env.redactor.text(reason)
     desk.context.cards.resolve(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
     return {f"{FOLDER}/{proposal.folder}/decision.json": Decision(status, desk.by, at, reason).render()}
 

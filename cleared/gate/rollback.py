@@ -45,7 +45,7 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     ``PolicyError`` inside a job.
     """
     refuse_in_job()
-    path = script_file(host, name)
+    path, reason = script_file(host, name), host.redactor.text(reason)
     done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust.Trust] = []
 

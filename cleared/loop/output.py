@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cleared.config.load import SECRET_NAMES
 from cleared.config.secrets import REDACTED, Redactor
 from cleared.jobs import schema
 
@@ -17,22 +16,7 @@ _OVERLAP: Final = 4 * 1024
 """Of a line without an end, so much is held back: a secret may be cut in two."""
 _TAIL: Final = 8 * 1024
 
-_SHAPES: Final = re.compile(
-    r"sk-[A-Za-z0-9_-]{16,}|(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"
-    r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"
-    r"|(?<=://)[^\s/@:]{1,100}:[^\s/@]{3,200}(?=@)"
-)
-_ASSIGNED: Final = re.compile(
-    rf"(?i)\b([a-z0-9_]*(?:{SECRET_NAMES})[a-z0-9_]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]{{6,}})"
-)
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
-
-
-def clean(text: str, redactor: Redactor) -> str:
-    """The text without the secrets that are known, and without what looks like one."""
-    text = _SHAPES.sub(REDACTED, redactor.text(text))
-    return _ASSIGNED.sub(lambda found: found[1] + REDACTED, text)
 
 
 class Output:
@@ -74,7 +58,7 @@ class Output:
             self._in_key = not _KEY_ENDS.search(line)
             line = REDACTED + "\n"
         else:
-            line = clean(line, self._redactor)
+            line = self._redactor.output(line)
         self.tail = (self.tail + line)[-_TAIL:]
         kept = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
         self._left_to_write -= len(kept.encode("utf-8"))

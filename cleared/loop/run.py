@@ -15,7 +15,7 @@ from cleared.approvals.keys import publish
 from cleared.clock import Clock, iso
 from cleared.config.load import is_secret
 from cleared.config.model import Config
-from cleared.config.secrets import MIN_LENGTH, Redactor
+from cleared.config.secrets import MIN_LENGTH, Redactor, knowing
 from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
 from cleared.jobs.kinds import kinds, rotation
 from cleared.jobs.layout import LOCK
@@ -91,7 +91,7 @@ def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
 def redactor(host: Host) -> Redactor:
     """For the secrets of the configuration, and of the environment, which no job is given."""
     found = {v for k, v in os.environ.items() if is_secret(k) and len(v.strip()) >= MIN_LENGTH}
-    return Redactor(tuple(sorted({*host.redactor.secrets, *found}, key=len, reverse=True)))
+    return knowing({*host.redactor.secrets, *found})
 
 
 def take_in(host: Host, knobs: Knobs) -> None:

@@ -31,7 +31,7 @@ from cleared.loop import child, processes
 from cleared.loop.fence import fence, own, places, writable
 from cleared.loop.fence import start as start_fenced
 from cleared.loop.knobs import Knobs
-from cleared.loop.output import Output, clean, last_line
+from cleared.loop.output import Output, last_line
 from cleared.sandbox.confine import Restrictions
 
 GRACE: Final = 3.0
@@ -97,7 +97,7 @@ class _Doing:
             ended = _Ended("failed", f"the job could not be started: {error.strerror or error}", None)
         with suppress(OSError):
             output.close()
-        summary = " ".join(clean(ended.summary, work.redactor).split())[:_MOST_SUMMARY]
+        summary = " ".join(work.redactor.output(ended.summary).split())[:_MOST_SUMMARY]
         result: Result = {
             "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": work.item["kind"],
             "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",

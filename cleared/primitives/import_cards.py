@@ -1,4 +1,4 @@
-"""What a person should be told of an imported file: rows that came before, look-alikes, revisions, gaps.
+"""What a person should be told of files: those that were refused; rows that came before, look-alikes, revisions, gaps.
 
 None of these stops an import; each is one card.
 """
@@ -6,18 +6,65 @@ None of these stops an import; each is one card.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from cleared.deadline import each
+from cleared.errors import ClearedError, Place
 from cleared.ledger.bank import BankLine, ImportRecord
 from cleared.ledger.bankbook import BankBook
 from cleared.primitives.import_file import OpenFile, gaps_within
 from cleared.schema import money
+from cleared.workspace.dropped import escaped
 
 Report = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
+
+
+_MOST_NAMED: Final = 50
+_MOST_KINDS: Final = 20
+_PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
+
+
+def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, card: Report) -> None:
+    """Files that could not be read: one card for each kind of refusal, however many files it met."""
+    kinds: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        kind = type(error).__name__ + _PARTICULAR.sub("", error.message.replace(name, ""))
+        kinds.setdefault(kind if kind in kinds or len(kinds) < _MOST_KINDS else "", []).append(name)
+    for names in kinds.values():
+        first, error = escaped(names[0]), refused[names[0]]
+        about: dict[str, Any] = {"file": f"{shown}/{first}"}
+        key: tuple[str, ...] = (first, _identity(folder / names[0]), error.message)
+        title = f"{first[:120]} was"
+        if len(names) > 1:
+            key = ("many", *(f"{escaped(name)}:{_identity(folder / name)}" for name in names))
+            title = f"{len(names)} files were"
+            about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MOST_NAMED]]}
+        card(
+            "bad_file", key, f"{title} not imported: {_in_file(error)}", **about, cause=error.message,
+            place=str(error.place or ""), remedy=error.remedy or "",
+        )  # fmt: skip
+
+
+def _identity(path: Path) -> str:
+    try:
+        stat = path.lstat()
+    except OSError:
+        return ""
+    return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _in_file(error: ClearedError) -> str:
+    """Where in the file, why, and what to do; the file itself is named already."""
+    place = replace(error.place, file=None) if error.place else Place()
+    where = f"{place}: " if str(place) else ""
+    remedy = f". {error.remedy}" if error.remedy else ""
+    return f"{where}{error.message.rstrip('.')}{remedy}".splitlines()[0][:500]
 
 
 def overlap(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:

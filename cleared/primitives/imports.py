@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from cleared.config.model import BankAccount, Config
@@ -22,7 +21,7 @@ from cleared.primitives.import_cards import Report
 from cleared.primitives.import_file import OpenFile, in_time
 from cleared.schema import money
 from cleared.schema.bank import ParsedFile
-from cleared.workspace.dropped import MAX_FILES, SET_ASIDE, counts, escaped, unspeakable
+from cleared.workspace.dropped import MAX_FILES, SET_ASIDE, counts, unspeakable
 from cleared.workspace.files import read_stable
 from cleared.workspace.locate import Layout
 from cleared.workspace.names import inside
@@ -52,8 +51,9 @@ class ImportSession:
     # -- looking ------------------------------------------------------------------------------------------------
 
     def scan(self) -> list[OpenFile]:
-        """Every file that can be read, by name. One that cannot gets a card and stays where it is."""
-        found = []
+        """Every file that can be read, by name. One that cannot stays where it is; those that cannot for the same
+        reason get one card."""
+        found, refused = [], {}
         for name in each(self._names()):
             if self.only is not None and name not in self.only:
                 continue
@@ -65,7 +65,9 @@ class ImportSession:
             except DeadlineExceeded:
                 raise
             except ClearedError as e:
-                self._refuse(name, e)
+                if name not in self.refused:
+                    refused[name] = self.refused[name] = e
+        import_cards.refusals(refused, self.folder, self.layout.import_dir, self.card)
         return found
 
     def _names(self) -> Iterable[str]:
@@ -83,23 +85,6 @@ class ImportSession:
             if len(names) > MAX_FILES:
                 break
         return sorted(names)[:MAX_FILES]
-
-    def _refuse(self, name: str, error: ClearedError) -> None:
-        if name in self.refused:
-            return
-        self.refused[name] = error
-        path = self.folder / name
-        name = escaped(name)
-        try:
-            stat = path.lstat()
-            identity = f"{stat.st_size}:{stat.st_mtime_ns}"
-        except OSError:
-            identity = ""
-        self.card(
-            "bad_file", (name, identity, error.message), f"{name[:120]} was not imported: {_in_file(error)}",
-            file=f"{self.layout.import_dir}/{name}", cause=error.message, place=str(error.place or ""),
-            remedy=error.remedy or "",
-        )  # fmt: skip
 
     def open(self, name: str, format: str | None = None) -> OpenFile:
         """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
@@ -265,11 +250,3 @@ def _refuse_unspeakable(name: str) -> None:
         raise PolicyError(
             "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
         )
-
-
-def _in_file(error: ClearedError) -> str:
-    """Where in the file, why, and what to do; the file itself is named already."""
-    place = replace(error.place, file=None) if error.place else Place()
-    where = f"{place}: " if str(place) else ""
-    remedy = f". {error.remedy}" if error.remedy else ""
-    return f"{where}{error.message.rstrip('.')}{remedy}".splitlines()[0][:500]

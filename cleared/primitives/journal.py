@@ -238,6 +238,7 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     """What ``journal_void`` and the command of the same name do."""
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
+    reason = ctx.env.redactor.text(reason)  # a person's, too
     original, reversal = ctx.books.void(entry_id, reason)
     ctx.budget.charge(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)

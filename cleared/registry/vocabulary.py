@@ -32,7 +32,7 @@ class Env:
     max_text_bytes: int = 10_240
     max_items: int = MAX_ITEMS
     redactor: Redactor = field(default_factory=Redactor)
-    """Takes secrets out of what scripts pass, at the door."""
+    """Takes secrets out of every text that is passed."""
     dates: dict[str, date] = field(default_factory=dict)
     """Dates decoded already; bank files repeat them."""
 
@@ -115,7 +115,7 @@ def _text(value: object, env: Env) -> str:
     if type(value) is not str:
         raise ValueError(f"a {type(value).__name__} is not a text; use str(…)")
     if value.isascii() and len(value) <= env.max_text_bytes and "\0" not in value:
-        return value
+        return env.redactor.text(value)
     if "\0" in value:
         raise ValueError("the text holds a NUL character")
     try:
@@ -124,7 +124,7 @@ def _text(value: object, env: Env) -> str:
         raise ValueError("the text holds a lone surrogate, which is no character") from None
     if size > env.max_text_bytes:
         raise ValueError(f"the text has {size} bytes; the limit is {env.max_text_bytes}")
-    return value
+    return env.redactor.text(value)
 
 
 def _line(value: object, env: Env) -> str:

@@ -312,7 +312,7 @@ def _decide(
             return None
         found, names, waiting, said = matters(desk, ids), [], [], ""
         for matter in found:
-            wish = wish_of(desk, matter)
+            wish = host.redactor.data(wish_of(desk, matter))
             prefix, one = _VERBS[str(wish["verb"])]
             name = _by_two(desk, matter, wish, done, one)
             if name is None:

@@ -139,8 +139,8 @@ def _replayed(
                 ):
                     return {
                         "primitive": call.name, "file": call.place.file, "line": call.place.line,
-                        "column": call.place.column, "arguments": to_json(_arguments(call.args, call.kwargs, place)),
-                        "from": "replay",
+                        "column": call.place.column, "from": "replay",
+                        "arguments": host.redactor.data(to_json(_arguments(call.args, call.kwargs, place))),
                     }  # fmt: skip
     return None
 

@@ -153,7 +153,7 @@ class Attempt:
                 self.sandbox = None
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
-        return self.host.redactor.data(value) if self.host.redactor else value
+        return self.host.redactor.data(value)
 
     def deadline(self) -> contextlib.AbstractContextManager[None]:
         """The time of the run, asked for inside of what the host does for it in this block."""
@@ -218,6 +218,7 @@ class Attempt:
         explained.message = clean(explained.message)
         if _late(error):
             explained.remedy = self._more_time()
+        explained.remedy = clean(explained.remedy) if explained.remedy else None
         explained.traceback = clean(explained.traceback) if explained.traceback else None
         return explained
 

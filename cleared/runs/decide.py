@@ -79,6 +79,7 @@ def _signed(account: int, amount: Decimal) -> Leg:
 def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "") -> str:
     """Close all days up to and including ``through``; the commit. Raises ``BooksViolated`` if the books are not in
     order, ``PolicyError`` if that much is closed already."""
+    reason = host.redactor.text(reason)
 
     def act(desk: Desk) -> Decided:
         context = desk.context
@@ -147,6 +148,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
     """Reopen everything from ``start`` on, with a reason; the commit."""
     if not reason.strip():
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
+    reason = host.redactor.text(reason)
 
     def act(desk: Desk) -> Decided:
         context = desk.context

@@ -82,7 +82,11 @@ def commit(
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
     moves = (*draft.moves, *local, *((log.taken(host, waiting),) if waiting else ()))
-    marks = [*trailers, *emitted.trailers(repo, context)]
+    clean = host.redactor.text
+    message = clean(message)
+    # What an event is known by stays as it is: by that it is not run again.
+    marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
+    marks += emitted.trailers(repo, context)
     marks += sign(draft.changes, message, marks) if sign is not None else []
     done = seal(
         repo, snapshot.commit, draft.changes, message, marks,

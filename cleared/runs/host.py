@@ -115,9 +115,9 @@ class Host:
     def traces(self) -> Traces:
         """Where runs are traced."""
         if not self.lasting:
-            return Traces(self.layout.state_dir)
+            return Traces(self.layout.state_dir, redactor=self.redactor)
         if self._traces is None:
-            self._traces = Traces(self.layout.state_dir, lasting=True)
+            self._traces = Traces(self.layout.state_dir, redactor=self.redactor, lasting=True)
         return self._traces
 
     def close(self) -> None:

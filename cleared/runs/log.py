@@ -21,9 +21,9 @@ MAX_WAITING: Final = 1 << 20
 
 def rows(context: Context, now: datetime) -> str:
     """The run's rows. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
-    at = iso(now)
+    at, clean = iso(now), context.env.redactor.text
     return "".join(
-        record((at, context.agent, row.action, row.details, row.entry_id, f"run:{context.run_id}"))
+        record((at, context.agent, row.action, clean(row.details), row.entry_id, f"run:{context.run_id}"))
         for row in context.log
     )
 

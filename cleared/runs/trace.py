@@ -9,12 +9,13 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
+from cleared.config.secrets import Redactor
 from cleared.dispatch import Call
 from cleared.registry.wire import to_json
 from cleared.workspace.database import connect, set_aside
@@ -39,8 +40,10 @@ _VERSION: Final = 1
 class Traces:
     """The trace database of one workspace. Losing it loses no entry, card or decision."""
 
-    def __init__(self, state_dir: Path, *, lasting: bool = False) -> None:
-        """``lasting``: what runs are written with stays open until ``close``; for one thread at a time."""
+    def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, lasting: bool = False) -> None:
+        """``redactor`` takes secrets out of what is written. ``lasting``: what runs are written with stays open until
+        ``close``; for one thread at a time."""
+        self._clean = (redactor or Redactor()).text
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
         self._lasting = lasting
@@ -94,8 +97,8 @@ class Traces:
                 "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
                 " VALUES (?,?,?,?,?,?,?,?,?)",
                 (
-                    run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"], _dump(run["event"]),
-                    run["script"], run["head"], os.getpid(),
+                    run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"],
+                    self._dump(run["event"]), run["script"], run["head"], os.getpid(),
                 ),
             )  # fmt: skip
         self._of_run = db
@@ -108,16 +111,21 @@ class Traces:
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
                 (
-                    outcome["status"], outcome["duration_ms"], _dump(outcome["result"]), _dump(outcome["error"]),
-                    outcome["message"], _dump(outcome["commits"]), _dump(outcome["entries"]), _dump(outcome["cards"]),
-                    _dump(_within(outcome["log"], _MAX_LOG)), run_id,
+                    outcome["status"], outcome["duration_ms"], self._dump(outcome["result"]),
+                    self._dump(outcome["error"]), outcome["message"] and self._clean(outcome["message"]),
+                    *(self._dump(outcome[key]) for key in ("commits", "entries", "cards")),
+                    self._dump(_within(outcome["log"], _MAX_LOG)), run_id,
                 ),
             )  # fmt: skip
             db.executemany(
-                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _rows(run_id, calls, origin)
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                _rows(run_id, calls, origin, self._clean),
             )
             _forget(db)
         self._of_run = db if self._lasting else None
+
+    def _dump(self, value: Any) -> str:
+        return self._clean(json.dumps(to_json(value), ensure_ascii=False, default=str))
 
     def _writer(self) -> sqlite3.Connection:
         """The connection that is open, if the file is still the same: it may be deleted at any time."""
@@ -171,16 +179,18 @@ class Traces:
             return None
 
 
-def _rows(run_id: str, calls: Iterable[Call], origin: float) -> Iterator[tuple[Any, ...]]:
+def _rows(run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
     """A row for each call; once those of the run are large together, only what was called, where and when."""
     room = MAX_TRACE_BYTES
     for c in calls:
-        given, result = _short({"args": c.args, "kwargs": c.kwargs}), _short(c.result) if c.error is None else None
+        given = _short(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
+        result = _short(clean(_compact(c.result))) if c.error is None else None
         room -= len(given) + len(result or "")
         if room < 0:
             given, result = '"…"', '"…"' if result is not None else None
         yield (
-            run_id, c.number, c.depth, c.name, given, result, c.error, c.place.file, c.place.line, c.place.column,
+            run_id, c.number, c.depth, c.name, given, result, c.error and clean(c.error),
+            c.place.file, c.place.line, c.place.column,
             (c.started - origin) * 1000, c.duration * 1000,
         )  # fmt: skip
 
@@ -247,12 +257,7 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(to_json(value), ensure_ascii=False, default=str)
-
-
-def _short(value: Any) -> str:
-    text = _compact(value)
+def _short(text: str) -> str:
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 

@@ -26,11 +26,11 @@ class Logbook:
     def __init__(self, state_dir: Path, clock: Clock, say: Callable[[str], None]) -> None:
         self.path = state_dir / NAME
         self._clock, self._say = clock, say
-        self.redactor: Redactor | None = None
+        self.redactor = Redactor()
 
     def __call__(self, what: str, text: str = "", *, level: str = "info", **fields: Any) -> None:
         """Write that ``what`` (a stable name such as ``run.succeeded``) happened; ``text`` is for people."""
-        clean = self.redactor.text if self.redactor else str
+        clean = self.redactor.text
         row = {"at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"), "level": level,
                "what": what}  # fmt: skip
         row |= {k: clean(v)[:_MAX_TEXT] if isinstance(v, str) else v for k, v in fields.items() if v is not None}
