@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cleared.app import open_workspace
 from cleared.approvals.keys import own_key
+from cleared.approvals.pin import pin
 from cleared.approvals.record import WORKSPACE, Record, digest_of, record_path, signed
 from cleared.clock import FixedClock, iso
 from cleared.primitives import registry
@@ -19,6 +20,7 @@ from cleared.runs.host import Host
 from cleared.runs.initialise import initialise
 from cleared.workspace import starters
 
+BOOKS = "0" * 32
 NOW = datetime(2025, 12, 31, 12, tzinfo=UTC)
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #"
 _number = itertools.count()
@@ -68,18 +70,18 @@ def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     key = own_key(Path(_folder.name) / "nowhere", create=True)
     assert key is not None
     found = dict(scripts)
-    workspace = "0" * 32
     for path, data in scripts.items():
         digest = digest_of(data)
-        record = Record("script", path, digest, "bench", iso(NOW), workspace, grants=tuple(registry()))
+        record = Record("script", path, digest, "bench", iso(NOW), BOOKS, grants=tuple(registry()))
         found[record_path(path, digest)] = signed(record, key).render()
-        found[WORKSPACE] = f"{workspace}\n".encode()
+        found[WORKSPACE] = f"{BOOKS}\n".encode()
     return found
 
 
 def copy(root: Path) -> Path:
     """A copy of a workspace, as it is; on the disk, so that what is measured does not wait for that."""
     made = Path(shutil.copytree(root, place(), symlinks=True))
+    pin(made, BOOKS)
     os.sync()
     return made
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from cleared.approvals.pin import follow
 from cleared.approvals.policy import in_force
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
@@ -44,6 +45,9 @@ def open_workspace(
     Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
     """
     layout = open_layout(start)
+    moved = follow(layout.root)
+    if moved and say is not None:
+        say(f"these books were moved here from {moved}; what was approved in them goes on counting")
     force = in_force(layout.root, layout.config)
     layout = replace(layout, config=force.config)
     return Host(

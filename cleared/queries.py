@@ -69,7 +69,7 @@ def agent(host: Host, name: str) -> dict[str, Any]:
         return found
 
 
-_STANDS: Final = {"unapproved": "not approved", "untrusted": "not trusted"}
+_STANDS: Final = {"unapproved": "not approved", "untrusted": "not trusted", "elsewhere": "other books"}
 
 
 def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:

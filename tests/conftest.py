@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace, environment, here
+from harness import Workspace, copy_books, environment, here
 from running import Up
 
 
@@ -62,9 +61,7 @@ def plain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.fixture
 def ws(tmp_path: Path, starting_point: Path, plain_environment: None) -> Workspace:
     """A fresh workspace named Acme, with the starters and nothing posted."""
-    root = tmp_path / "books"
-    shutil.copytree(starting_point, root, symlinks=True)
-    return Workspace(root)
+    return Workspace(copy_books(starting_point, tmp_path / "books"))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -85,6 +86,22 @@ def here(*argv: str) -> Done:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(list(argv))
     return Done(int(code), out.getvalue(), err.getvalue())
+
+
+def copy_books(books: Path, to: Path) -> Path:
+    """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one."""
+    shutil.copytree(books, to, symlinks=True)
+    trust_books(to)
+    return to
+
+
+def trust_books(root: Path) -> None:
+    """Pin a clone, a copy, or another's workspace to the books that it says it holds, on this test's machine."""
+    from cleared.approvals.pin import books_of, pin
+    from cleared.approvals.record import WORKSPACE
+
+    claim = root / WORKSPACE
+    pin(root, books_of(root, claim.read_bytes()).claimed)
 
 
 class Workspace:
@@ -176,11 +193,9 @@ class Workspace:
 
         granted = re.compile(r"loop_enqueue:[\w:]+")
         workspace = self.root / WORKSPACE
-        if not workspace.exists():
-            self.put(WORKSPACE, "0123456789abcdef" * 2 + "\n")
         key = own_key(self.root, create=True)
         assert key is not None
-        made = [WORKSPACE]
+        made: list[str] = []
         for path in paths:
             data = (self.root / path).read_bytes()
             digest, kinds = digest_of(data), granted.findall(data.decode("utf-8", "replace"))

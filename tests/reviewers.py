@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import Done, Workspace
+from harness import Done, Workspace, trust_books
 
 
 class People:
@@ -24,15 +24,17 @@ class People:
             self.ok(names[0], "config", "set", "thresholds.two_person", two)
 
     def home(self, name: str) -> Path:
-        found = self.folder / f"home-of-{name}"
-        found.mkdir(exist_ok=True)
-        return found
+        return self.folder / f"home-of-{name}"
 
     @contextmanager
     def at_the_keyboard(self, name: str) -> Iterator[None]:
         before = os.environ.get("CLEARED_HOME")
-        os.environ["CLEARED_HOME"] = str(self.home(name))
+        home = self.home(name)
+        os.environ["CLEARED_HOME"] = str(home)
         try:
+            if not home.exists():
+                home.mkdir()
+                trust_books(self.ws.root)
             yield
         finally:
             if before is None:

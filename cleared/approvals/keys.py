@@ -59,17 +59,26 @@ def run_key(root: Path, *, create: bool = False) -> Key | None:
 
 
 def _own(root: Path, name: str, create: bool) -> Key | None:
-    folder = home()
-    inside = root.resolve()
-    if any(place.resolve().is_relative_to(inside) for place in (folder, folder / name)):
+    refuse_inside(root, name)
+    path = home() / name
+    if not path.exists():
+        return _make(home(), path) if create else None
+    return _read(path)
+
+
+def is_inside(root: Path, name: str = _KEY) -> bool:
+    """Whether what must lie outside the workspace would lie in it, links followed."""
+    folder, inside = home(), root.resolve()
+    return any(place.resolve().is_relative_to(inside) for place in (folder, folder / name))
+
+
+def refuse_inside(root: Path, name: str = _KEY) -> None:
+    """Raises ``WorkspaceError`` where keys and trust would lie inside the workspace."""
+    if is_inside(root, name):
         raise WorkspaceError(
-            f"the {_called(name)} would lie inside the workspace ({folder})",
+            f"the {_called(name)} would lie inside the workspace ({home()})",
             remedy="Set CLEARED_HOME to a folder outside of it: whoever can write here must not be able to approve.",
         )
-    path = folder / name
-    if not path.exists():
-        return _make(folder, path) if create else None
-    return _read(path)
 
 
 def _called(name: str) -> str:

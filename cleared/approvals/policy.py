@@ -64,6 +64,8 @@ def in_force(root: Path, config: Config) -> InForce:
     found = files.read(CONFIG)
     approved: dict[str, Any] = {}
     approvals = Approvals(files, root, {})
+    if approvals.books.problem is not None:
+        return InForce(with_policy(config, {}), tuple(changes({}, wanted)), approvals.books.problem)
     if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
         record = approvals.read(CONFIG)
         if record is None or record.kind != "config":

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from cleared.approvals import trust
 from cleared.approvals.keys import own_public_key, run_key
+from cleared.approvals.pin import Books, books_of
 from cleared.approvals.record import (
     QUARANTINED,
     WORKSPACE,
@@ -25,8 +26,11 @@ from cleared.ledger.source import Source
 from cleared.workspace.starters import was_shipped
 
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
-"""The one doubt that trusting somebody removes."""
-State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved"]
+UNPINNED: Final = "this clone is not trusted on this machine yet"
+COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
+TRUST_REMOVES: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
+"""The doubts that ``cleared trust`` removes."""
+State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,16 +57,30 @@ class Approvals:
     _trust: trust.Trust | None = None
     _own: str | None = None
     _own_run: str | None = None
+    _books: Books | None = None
     _judged: dict[str, Record | None] = field(default_factory=dict)
 
     @property
     def workspace(self) -> str:
         """The id that records are bound to; empty before the first approval."""
-        found = (self.source.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
-        return found if trust.is_id(found) else ""
+        return self.books.id
+
+    @property
+    def books(self) -> Books:
+        """Which books these are, by what is pinned outside the repository."""
+        if self._books is None:
+            self._books = books_of(self.root, self.source.read(WORKSPACE))
+        return self._books
+
+    def take_for(self, books: Books) -> None:
+        """Judge the records as those of these books."""
+        self._books, self._trust = books, None
+        self._judged.clear()
 
     def standing(self, path: str, data: bytes) -> Standing:
         """What these bytes at ``path`` are worth."""
+        if self.books.problem is not None:
+            return Standing("elsewhere", self.books.problem.message)
         digest = digest_of(data)
         barred = self.source.read(quarantine_path(path, digest))
         if barred is not None:  # a signature is asked of approvals, not of what forbids
@@ -81,7 +99,7 @@ class Approvals:
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
             return Standing("unapproved", f"{where} is not its record of approval")
         why = self.doubt(record)
-        if why and why != UNTRUSTED:
+        if why and why not in TRUST_REMOVES:
             return Standing("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         if why:
             return Standing("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
@@ -100,6 +118,10 @@ class Approvals:
             return "that approval was withdrawn by a rollback"
         if record.at < known.newest.get(record.where, ""):
             return "it is older than the last that was made on this machine"
+        if self.books.problem is not None:
+            return self.books.problem.message
+        if not self.books.pinned:
+            return COPIED if self.books.copy_of else UNPINNED
         if record.key not in known.keys and record.key != self._own_key():
             return UNTRUSTED
         return ""
@@ -112,6 +134,8 @@ class Approvals:
             except WorkspaceError:  # a job must not read it
                 own = None
             self._own_run = own.public if own is not None else ""
+        if not self.books.pinned or self.books.problem is not None:
+            return False
         return bool(key) and (key == self._own_run or key in self.trust.runs)
 
     def is_missing(self, path: str) -> bool:
@@ -178,6 +202,7 @@ class Approvals:
 def refuse(path: str, name: str, standing: Standing) -> PolicyError:
     """The error for a script that may not run. ``name`` is what the commands take."""
     remedies = {
+        "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
         "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
         "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",

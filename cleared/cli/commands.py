@@ -65,7 +65,7 @@ def _group(name: str) -> typer.Typer:
 
 def tree() -> typer.Typer:
     """All commands."""
-    from cleared.cli import gate, queue, review, setup, tools, up
+    from cleared.cli import queue, review, setup, tools, trusting, up
 
     app = _empty()
     setup.register(app)
@@ -73,7 +73,7 @@ def tree() -> typer.Typer:
     for name in _GROUPS:
         app.add_typer(_group(name), name=name)
     tools.register(app)
-    app.command("trust")(gate.trust)
+    app.command("trust")(trusting.trust)
     app.command("why")(queue.why)
     app.command("review")(review.review)
     return app

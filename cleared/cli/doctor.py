@@ -282,7 +282,7 @@ def _managed(host: Host) -> Row:
 def _approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
     from cleared.approvals.keys import home, own_key
-    from cleared.gate.trusting import signatories
+    from cleared.gate.trusting import books, signatories
     from cleared.queries import agents
 
     found = agents(host)
@@ -292,6 +292,9 @@ def _approvals(host: Host) -> Row:
     detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {home()}"
     if host.policy is not None and host.policy.problem is not None:
         return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
+    here = books(host)
+    if here.id and not here.pinned:
+        return Row("approvals", "warn", f"{detail}; this clone is not trusted on this machine", "See: cleared trust.")
     if strangers:
         return Row("approvals", "warn", f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
                    "Look at them: cleared trust.")  # fmt: skip

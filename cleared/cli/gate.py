@@ -1,4 +1,4 @@
-"""``cleared agent new|propose|diff|approve|reject|history|rollback``, ``cleared test``, ``cleared trust``: the gate."""
+"""``cleared agent new|propose|diff|approve|reject|history|rollback``, ``cleared test``: the gate."""
 
 from __future__ import annotations
 
@@ -319,50 +319,3 @@ def test_list(json: JsonOption = False, workspace: WorkspaceOption = None) -> No
     table(["case", "agent", "run", "state", "why"],
           ((c["name"], c["agent"], c["run"], c["state"], c["why"]) for c in found),
           empty="There are no cases yet: cleared test add RUN.")  # fmt: skip
-
-
-def trust(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust all that is shown, without being asked.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Only show who approved what.")] = False,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """After cloning: see whose approvals these are, and say whether they count on this machine.
-
-    Exits 3 where somebody is not trusted yet and nobody said yes.
-    """
-    from cleared.errors import PolicyError
-    from cleared.gate.trusting import accept, signatories
-
-    host = host_of(workspace)
-    found = signatories(host)
-    waiting = [s for s in found if not s.trusted]
-    if not list_ and waiting and not yes and sys.stdin.isatty() and sys.stdout.isatty() and not json:
-        _show_signatories(waiting)
-        yes = typer.confirm("Do their approvals count on this machine?", default=False)
-    if yes and waiting and not list_:
-        accept(host, [s.key for s in waiting])
-        for s in waiting:
-            s.trusted = True
-    if json:
-        out_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
-                   "trusted": s.trusted} for s in found])  # fmt: skip
-    elif found:
-        _show_signatories(found)
-    else:
-        out("Nothing was approved here by signature: there is nobody to trust.")
-    if not list_ and any(not s.trusted for s in found):
-        refusal = PolicyError(
-            "the approvals of these keys do not count on this machine yet", remedy="To trust them: cleared trust --yes."
-        )
-        if not json:
-            raise refusal
-        say(f"cleared: {refusal}")
-        sys.stdout.flush()
-        raise typer.Exit(int(refusal.exit_code))
-
-
-def _show_signatories(found: list[Any]) -> None:
-    table(["who", "key", "from", "to", "trusted", "approved"],
-          ((", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
-            "yes" if s.trusted else "no", ", ".join(s.paths)) for s in found), empty="")  # fmt: skip

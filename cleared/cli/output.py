@@ -40,8 +40,9 @@ def out(text: str) -> None:
 
 
 def out_json(value: Any) -> None:
-    """One JSON value on stdout. ASCII only, so that no terminal is steered by a bank's text."""
-    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True)
+    """One JSON value on stdout; exact amounts and dates as texts. ASCII only, so that no terminal is steered by a
+    bank's text."""
+    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True, default=str)
     sys.stdout.write("\n")
 
 

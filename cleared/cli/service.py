@@ -162,10 +162,13 @@ def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
 def _environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
     from cleared.approvals.keys import home
+    from cleared.approvals.pin import UNATTENDED
 
     found: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
         found["CLEARED_HOME"] = str(home().absolute())
+    if UNATTENDED in os.environ:
+        found[UNATTENDED] = os.environ[UNATTENDED]
     git = find_program("git")
     folder = str(Path(git).absolute().parent) if git else _FOLDERS[0]
     if folder not in _FOLDERS:

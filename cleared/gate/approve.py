@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cleared.approvals import trust
+from cleared.approvals import pin, trust
 from cleared.approvals.authority import rules_in
 from cleared.approvals.keys import Key, own_key
 from cleared.approvals.record import (
@@ -56,21 +55,27 @@ class Stale(Exception):
 
 
 class Signer:
-    """Makes records for one decision; makes the key and the workspace's id when they are needed first."""
+    """Makes records for one decision; makes the key and the workspace's id when they are needed first.
 
-    def __init__(self, host: Host, approvals: Approvals, desk: Desk) -> None:
+    ``workspace``: the id they are for, where it is to be another from now on. Raises ``PolicyError`` where it is not
+    known which books these are.
+    """
+
+    def __init__(self, host: Host, approvals: Approvals, desk: Desk, workspace: str = "") -> None:
         key = own_key(host.root, create=True)
         assert key is not None
+        approvals.books.must_be_pinned()
         self.key: Key = key
         self.desk = desk
         self.files: dict[str, bytes | None] = {}
         self._newest: dict[str, str] = {}
         self._named: dict[str, str] = {}
-        self.workspace = approvals.workspace
-        if not self.workspace:
-            self.workspace = secrets.token_hex(16)
+        if not approvals.workspace:
+            pin.pin(host.root, pin.new_id())
+            approvals.take_for(pin.books_of(host.root, None))
+        self.workspace = workspace or approvals.workspace
+        if workspace or approvals.source.read(WORKSPACE) is None:
             self.files[WORKSPACE] = f"{self.workspace}\n".encode()
-            approvals.source = _With(approvals.source, {WORKSPACE: self.files[WORKSPACE] or b""})
 
     def sign(self, **fields: Any) -> Record:
         """A signed record; its file is among ``files`` then."""
@@ -90,20 +95,6 @@ class Signer:
             trust.name(self.workspace, self._named)
         for path, at in self._newest.items():
             trust.remember(self.workspace, path, at)
-
-
-class _With:
-    """A source with a file more."""
-
-    def __init__(self, source: Any, files: Mapping[str, bytes]) -> None:
-        self.source, self.files = source, files
-
-    def read(self, path: str) -> bytes | None:
-        found = self.files.get(path)
-        return found if found is not None else self.source.read(path)
-
-    def paths(self, prefix: str) -> list[str]:
-        return list(self.source.paths(prefix))
 
 
 def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:

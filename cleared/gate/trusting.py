@@ -1,19 +1,23 @@
-"""After cloning: whose approvals count on this machine. A human looks at who approved what, and says yes."""
+"""After cloning: which books these are, and whose approvals count on this machine. A human looks, and says yes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cleared.approvals import trust
 from cleared.approvals.keys import own_key
+from cleared.approvals.pin import Books, pin, pins_of
 from cleared.approvals.record import FOLDER, QUARANTINED, Record, parsed
 from cleared.approvals.standing import Approvals
-from cleared.errors import UsageError
+from cleared.errors import PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
+from cleared.ledger.source import Source
 from cleared.runs.host import Host
 from cleared.runs.questions import Questions
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Snapshot
+from cleared.vcs import Repository, Snapshot
+from cleared.vcs.kinship import has_commit_of, marks
 
 
 @dataclass(slots=True)
@@ -36,21 +40,27 @@ class Signatory:
         self.first, self.last = min(self.first or at, at), max(self.last, at)
 
 
+def books(host: Host) -> Books:
+    """Which books this clone holds, or says that it holds."""
+    with host.reading() as repo:
+        return Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+
+
 def signatories(host: Host) -> list[Signatory]:
     """Everyone who approved something in this workspace, and the machines that asked or answered what its runs wait
     for, with genuine signatures, oldest first."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
-        source = CommittedSource(snapshot)
-        workspace = Approvals(source, host.root, {}).workspace
+        approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        workspace, pinned = approvals.workspace, approvals.books.pinned
         known = trust.load(workspace).keys
         own = own_key(host.root)
         found: dict[str, Signatory] = {}
-        for record in _records(source):
+        for record in _records(approvals.source):
             if record.workspace != workspace or not record.genuine:
                 continue
             mine = own is not None and record.key == own.public
-            who = found.setdefault(record.key, Signatory(record.key, mine or record.key in known))
+            who = found.setdefault(record.key, Signatory(record.key, pinned and (mine or record.key in known)))
             who.add(record.by, record.path, record.at)
         questions = Questions(host, repo, snapshot)
         machines: dict[str, Signatory] = {}
@@ -60,23 +70,49 @@ def signatories(host: Host) -> list[Signatory]:
         return sorted([*found.values(), *machines.values()], key=lambda s: (s.first, s.key, s.runs))
 
 
-def accept(host: Host, keys: list[str]) -> list[Signatory]:
-    """Trust these keys in this workspace, on this machine, each for what was signed with it: a machine's key of runs
-    approves nothing. Raises ``UsageError`` for one that signed nothing here."""
+def accept(host: Host, keys: list[str], *, same_books: bool = False) -> None:
+    """Take this clone for the books that it says it holds, and trust these keys in them, on this machine, each for what
+    was signed with it: a machine's key of runs approves nothing.
+
+    ``same_books``: also where that is doubtful. Raises ``PolicyError`` where it is and nobody said so, ``UsageError``
+    for a key that signed nothing here.
+    """
     refuse_in_job()
+    with host.reading() as repo:
+        found = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+        workspace = found.claimed if found.problem is not None and same_books else found.id
+        if found.problem is not None and (not same_books or not trust.is_id(workspace)):
+            raise found.problem
+        if not found.pinned and not same_books:
+            _refuse_unrelated(repo, workspace)
+        if workspace and (not found.pinned or found.problem is not None):
+            pin(host.root, workspace, marks(repo))
     known = [s for s in signatories(host) if s.key in keys]
     for key in keys:
         if key not in {s.key for s in known}:
             raise UsageError(f"{key} signed nothing here", remedy="cleared trust shows who did.")
-    with host.reading() as repo:
-        workspace = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).workspace
-    mine = trust.load(workspace)
-    mine.keys |= {s.key: ", ".join(s.names) for s in known if not s.runs}
-    mine.runs |= {s.key: ", ".join(s.names) for s in known if s.runs}
-    mine.save()
-    return known
+    strangers = [s for s in known if not s.trusted]
+    if strangers:
+        mine = trust.load(workspace)
+        mine.keys |= {s.key: ", ".join(s.names) for s in strangers if not s.runs}
+        mine.runs |= {s.key: ", ".join(s.names) for s in strangers if s.runs}
+        mine.save()
 
 
-def _records(source: CommittedSource) -> list[Record]:
+def _refuse_unrelated(repo: Repository, workspace: str) -> None:
+    """Raises ``PolicyError`` where this machine knows these books, and they were others."""
+    elsewhere = pins_of(workspace)
+    if not elsewhere or any(has_commit_of(repo, Path(each.git_dir), each.commits) for each in elsewhere):
+        return
+    raise PolicyError(
+        f"this machine knows the books {workspace[:12]} as {Path(elsewhere[0].git_dir).parent}, and this clone has no "
+        "commit in common with them",
+        remedy="If they are the same books (a shallow clone, or a history that was rewritten): cleared trust "
+        "--same-books. If they are others that were made from them: cleared trust --new-books. Else somebody put "
+        "approvals of other books here.",
+    )
+
+
+def _records(source: Source) -> list[Record]:
     paths = [p for p in source.paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
     return [record for record in (parsed(source.read(path)) for path in paths) if record is not None]

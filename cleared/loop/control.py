@@ -9,6 +9,7 @@ import time
 from contextlib import closing, suppress
 from typing import Final, Literal
 
+from cleared.approvals.pin import UNATTENDED
 from cleared.errors import BusyError, UsageError, WorkspaceError
 from cleared.jobs import inbox, view
 from cleared.loop.knobs import Knobs
@@ -20,6 +21,7 @@ from cleared.workspace.processes import alive
 from cleared.workspace.programs import find_program, own_command
 
 PERSON: Final = "person"
+_PASSED: Final = ("CLEARED_HOME", "CLEARED_CLOCK", UNATTENDED)
 _PAUSE: Final = 0.02
 """Seconds between two looks whether something has come to be."""
 _SHOWN: Final = '"$@" 2>&1 | tee -a "$0"'
@@ -94,7 +96,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
         )  # fmt: skip
     said = knobs.runtime.log_folder / "control_room.out"
     said.write_bytes(b"")
-    passed = [f"{name}={value}" for name, value in os.environ.items() if name in ("CLEARED_HOME", "CLEARED_CLOCK")]
+    passed = [f"{name}={value}" for name, value in os.environ.items() if name in _PASSED]
     passed.append(_mark(knobs))
     command = own_command("-C", str(host.root), *_command(knobs))
     done = subprocess.run(

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import cleared
 from cleared.approvals.keys import PUBLIC, home
+from cleared.approvals.pin import pins_folder
 from cleared.approvals.trust import folder as trust_folder
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden import Forbidden
@@ -24,6 +25,7 @@ from cleared.jobs.layout import Runtime
 from cleared.jobs.seal import KEY
 from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confine import Restrictions, Unavailable, landlock_abi, run_restricted
+from cleared.workspace.gitdir import git_folders
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
 _MACHINE: Final = tuple(
@@ -52,7 +54,8 @@ def fence(
     if path:
         rules += _python(path)
     if trust:
-        rules += [landlock.to_read(p) for p in (trust_folder(), home() / PUBLIC) if p.exists()]
+        known = (trust_folder(), pins_folder(), home() / PUBLIC)
+        rules += [landlock.to_read(p) for p in known if p.exists()]
     rules += [rule for top in reads if top.exists() for rule in _reading(forbidden, top)]
     rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
     return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
@@ -136,10 +139,5 @@ def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
 
 def _history(root: Path) -> list[Path]:
     """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
-    link = root / ".git"
-    if not link.is_file():
-        return []
-    folder = root / link.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
-    common = folder / "commondir"
-    shared = [folder / common.read_text(encoding="utf-8").strip()] if common.is_file() else []
-    return [place.resolve() for place in (folder, *shared)]
+    folders = git_folders(root)
+    return list(folders) if folders is not None and (root / ".git").is_file() else []

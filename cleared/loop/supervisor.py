@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.approvals.keys import home
+from cleared.approvals.pin import UNATTENDED
 from cleared.clock import Clock, iso
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
@@ -244,6 +245,8 @@ def environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
     }  # fmt: skip
     if own:
         found["CLEARED_HOME"] = str(home().absolute())
+        if UNATTENDED in os.environ:
+            found[UNATTENDED] = os.environ[UNATTENDED]
     return found | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
 

@@ -86,8 +86,9 @@ def _identity(known: Mapping[str, Card], attempt: Attempt, question: Question) -
 
 
 def _ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
-    """Raises ``WorkspaceError`` where it cannot be signed here."""
+    """Raises ``WorkspaceError`` or ``PolicyError`` where it cannot be signed here."""
     workspace = questions.approvals.workspace
+    questions.approvals.books.must_be_pinned()
     if not workspace:
         raise WorkspaceError("this workspace has no id yet", remedy="Approve something: cleared agent propose.")
     key = run_key(questions.host.root, create=True)

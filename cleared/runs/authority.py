@@ -19,8 +19,9 @@ from cleared.approvals.authority import (
 )
 from cleared.approvals.effects import Effect, drafted, of_rules
 from cleared.approvals.keys import Key, own_key, run_key
-from cleared.approvals.record import CONFIG, WORKSPACE, Record, parsed
-from cleared.approvals.standing import UNTRUSTED, Approvals
+from cleared.approvals.pin import Books
+from cleared.approvals.record import CONFIG, Record, parsed
+from cleared.approvals.standing import TRUST_REMOVES, Approvals
 from cleared.approvals.tickets import sign_answer
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
@@ -58,7 +59,7 @@ class Authority:
     by: str
     person: bool
     rules: Rules = OPEN
-    workspace: str = ""
+    books: Books | None = None
     problem: PolicyError | None = None
     """Why it cannot be known who may decide."""
     covered: set[str] = field(default_factory=set)
@@ -66,9 +67,16 @@ class Authority:
     _key: Key | None = None
 
     @property
+    def workspace(self) -> str:
+        """The books that what is signed here is for."""
+        return self.books.id if self.books is not None else ""
+
+    @property
     def key(self) -> Key:
         """The key of whoever decides. Raises ``PolicyError`` where it is not a reviewer's."""
         if self._key is None:
+            if self.books is not None:
+                self.books.must_be_pinned()
             own = own_key(self.host.root)
             if own is None or own.public not in self.rules.reviewers:
                 names = ", ".join(sorted(self.rules.reviewers.values()))
@@ -161,12 +169,14 @@ class Authority:
     def prove(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
         """What shows that a question was settled here, by whoever may; nothing where no run waits for it.
 
-        Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none.
+        Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none, ``PolicyError`` where
+        it is not known which books these are.
         """
         approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
         ticket = card.details.get("ticket") or (approvals.trust.questions or {}).get(card.id)
         if ticket is None:
             return {}
+        approvals.books.must_be_pinned()
         key = self.key if self.person and self.rules.restricted else run_key(self.host.root, create=True)
         assert key is not None
         return sign_answer(key, approvals.workspace, card.id, ticket, at, by, says)
@@ -194,13 +204,13 @@ def authority(host: Host, snapshot: Snapshot, decision: str, by: str, *, person:
     found = Authority(host, snapshot, decision, by, person)
     data = snapshot.read(CONFIG)
     record = parsed(data)
+    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    found.books = approvals.books
     if record is not None:
         found.rules = rules_in(record.policy)
-        found.workspace = (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
-    if host.policy is not None and host.policy.problem is not None:
-        approvals = Approvals(CommittedSource(snapshot), host.root, {})
-        if record is None or approvals.doubt(record) != UNTRUSTED:
-            found.problem = host.policy.problem
+    problem = host.policy.problem if host.policy is not None else None
+    if problem is not None and (record is None or approvals.doubt(record) not in TRUST_REMOVES):
+        found.problem = problem
     if person and found.rules.restricted:
         own = own_key(host.root)
         found.by = found.rules.reviewers.get(own.public, by) if own is not None else by

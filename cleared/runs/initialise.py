@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from cleared.approvals.pin import new_id, pin, unpin
+from cleared.approvals.record import WORKSPACE
 from cleared.clock import Clock, iso
 from cleared.config.load import load
 from cleared.errors import WorkspaceError
@@ -51,6 +53,7 @@ def initialise(
             had_git = (root / ".git").exists()
             try:
                 with Repository.open(root, for_writing=True, unborn=True) if had_git else Repository.init(root) as repo:
+                    pin(root, files.setdefault(WORKSPACE, f"{new_id()}\n".encode()).decode("ascii").strip())
                     commit = seal(
                         repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
                         [("Decision", "init"), ("Clock", iso(clock.now()))],
@@ -58,6 +61,7 @@ def initialise(
                         on_step=on_step, state_dir=root / ".cleared",
                     )  # fmt: skip
             except BaseException:
+                unpin(root)
                 _remove(root, existed, had_git)
                 raise
     except OSError as e:
@@ -77,7 +81,7 @@ def _repair(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> 
         if head is None:
             return None
         found = Snapshot(repo, head)
-        same = found.entries().keys() == files.keys() and all(found.read(path) == files[path] for path in files)
+        same = found.entries().keys() == {*files, WORKSPACE} and all(found.read(path) == files[path] for path in files)
         return head if same else None
 
 

@@ -137,7 +137,7 @@ class Questions:
     def _old(self) -> Mapping[str, Any]:
         """Tickets of questions that were asked before there were any: looked for once, in this machine's own trace."""
         known = self.approvals.trust
-        if known.questions is None and self.approvals.workspace:
+        if known.questions is None and self.approvals.books.pinned:
             from cleared.runs.before_tickets import tickets_of_trace
 
             try:

@@ -24,6 +24,7 @@ from cleared.approvals.authority import (
 from cleared.approvals.effects import Effect, between, of_rules
 from cleared.approvals.keys import verify
 from cleared.approvals.record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, Record, parsed
+from cleared.approvals.standing import Approvals
 from cleared.cards import store
 from cleared.errors import WorkspaceError
 from cleared.ledger.violations import Violation
@@ -41,6 +42,7 @@ _ANSWER: Final = (
     "with: cleared journal accept COMMIT --reason …"
 )
 _ANSWER_ALONE: Final = _ANSWER.replace("two reviewers say", "a reviewer says")
+_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_ANSWER}"
 _ASKED: Final = ("question", "entry", "line")
 """Cards that only a person answers."""
 
@@ -74,7 +76,7 @@ def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
         known = Snapshot(repo, before[0]) if len(before) == 1 else None
         if known is None or KEY not in commit.trailers:
             return ""
-        return _rules(known).reviewers.get(signer(repo, commit, _workspace(known)), "")
+        return _rules(known).reviewers.get(signer(repo, commit, _claimed(known)), "")
     except WorkspaceError:
         return ""
 
@@ -97,7 +99,7 @@ def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
     roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
     commits = history.commits_touching(host.root, roots, since=first.id)[::-1]
     begun = Snapshot(repo, first.id)
-    judge = _Judge(host, repo, _workspace(begun), _rules(begun))
+    judge = _Judge(host, repo, _claimed(begun), _rules(begun))
     judge.known[begun.read(CONFIG) or b""] = judge.rules
     cases: list[tuple[str, _Case]] = []
     answers: dict[str, set[str]] = {}
@@ -110,6 +112,10 @@ def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
         for accepted in commit.trailers.get(ACCEPTS, "").split("\n") if case.key else ():
             answers.setdefault(accepted, set()).add(case.key)
     two = min(2, len(judge.rules.reviewers))
+    books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+    if books.pinned and judge.workspace != books.id:
+        said = "who decided was judged by the id of other books than this clone holds"
+        cases.append((first.id, _Case("", alone=[_violation(first, said, _OTHER_BOOKS)])))
     return [
         (commit_id, v) for commit_id, case in cases
         for needed, found in ((1, case.unsigned), (two, case.alone)) if len(answers.get(commit_id, ())) < needed
@@ -148,6 +154,8 @@ class _Judge:
         rules = self.known.get(base.read(CONFIG) or b"", self.rules)
         key = signer(self.repo, commit, self.workspace)
         case = _Case(key if key in rules.reviewers else "")
+        if case.key and WORKSPACE in (commit.files or ()):
+            self.workspace = _claimed(after)  # books made from others, by a reviewer of theirs
         is_run = "Run" in commit.trailers and "Decision" not in commit.trailers
         effects = self._effects(commit, before, after)
         changed = self._policy(commit, before, after, rules, case)
@@ -315,7 +323,8 @@ def _rules(snapshot: Snapshot) -> Rules:
     return rules_in(record.policy) if record is not None else OPEN
 
 
-def _workspace(snapshot: Snapshot) -> str:
+def _claimed(snapshot: Snapshot) -> str:
+    """The id in a commit: history is judged by what it says of itself, and the end of it by the pin."""
     return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
 
 

@@ -175,7 +175,7 @@ def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monke
     from cleared.approvals.record import signed as signed_record
 
     asks(ws)
-    workspace, key = "0123456789abcdef" * 2, mallory()
+    workspace, key = ws.read("agents/approvals/workspace").strip(), mallory()
     known = trust.load(workspace)
     known.runs[key.public] = "mallory"
     known.save()

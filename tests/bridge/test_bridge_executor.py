@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace
+from harness import Workspace, copy_books
 
 from cleared.bridge.client import BridgeExecutor
 from cleared.demo.data import agent_text, bank_files, demo_files
@@ -274,7 +273,7 @@ def test_a_cleared_in_the_current_directory_is_not_run(tmp_path: Path, monkeypat
 def over_bridge(ws: Workspace) -> Workspace:
     """A copy of the workspace whose scripts run behind a bridge."""
     root = ws.root.with_name("bridged")
-    shutil.copytree(ws.root, root, symlinks=True)
+    copy_books(ws.root, root)
     copy = Workspace(root)
     for workspace, transport in ((copy, "bridge"), (ws, "direct")):
         workspace.config("sandbox.transport=bridge", f"sandbox.transport={transport}", "sandbox.timeout=29")

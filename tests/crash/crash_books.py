@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -15,6 +14,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from harness import copy_books
 
 from cleared import queries
 from cleared.app import open_workspace, run
@@ -86,8 +87,7 @@ def drop(root: Path) -> None:
 
 
 def copy(template: Path, root: Path) -> Path:
-    shutil.copytree(template, root, symlinks=True)
-    return root
+    return copy_books(template, root)
 
 
 class Watcher:

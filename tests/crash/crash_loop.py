@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import here
+from harness import copy_books, here
 from looped import Life, Loops, plugged_in, prepare
 
 ROUND = 6
@@ -31,7 +31,7 @@ class Told:
 
 def scene(start: Path, root: Path, loops: Loops, fast: int = 3, slow: int = 1) -> Life:
     """A workspace in whose loop so many jobs wait, the fast ones as messages."""
-    life = Life(shutil.copytree(start, root, symlinks=True))
+    life = Life(copy_books(start, root))
     if slow:
         life.enqueue("slow", slow)
     life.leave("note", fast)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from forked import Forks
-from harness import Workspace, environment, here
+from harness import Workspace, copy_books, environment, here
 
 from cleared.app import open_workspace
 from cleared.vcs import STEPS
@@ -54,12 +54,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         ws.ok("agent", "propose", "probe")
         ws.ok("agent", "approve", "P1")
         ws.put("agents/probe.py", text(2))
-        shutil.copytree(ws.root, folder / "propose")
+        copy_books(ws.root, folder / "propose")
         ws.ok("agent", "propose", "probe")
-        shutil.copytree(ws.root, folder / "approve")
-        shutil.copytree(ws.root, folder / "reject")
+        copy_books(ws.root, folder / "approve")
+        copy_books(ws.root, folder / "reject")
         ws.ok("agent", "approve", "P2")
-        shutil.copytree(ws.root, folder / "rollback")
+        copy_books(ws.root, folder / "rollback")
         before, after = {}, {}
         for name, (_, words) in COMMANDS.items():
             ws = copy(folder, name, folder / f"{name}-after", patch)
@@ -72,10 +72,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 def copy(folder: Path, name: str, root: Path, patch: pytest.MonkeyPatch) -> Workspace:
     """The workspace, and the user's home with it: what a rollback takes back is remembered there."""
-    shutil.copytree(folder / name, root, symlinks=True)
     shutil.copytree(folder / "home", root.with_suffix(".home"))
     patch.setenv("CLEARED_HOME", str(root.with_suffix(".home")))
-    return Workspace(root)
+    return Workspace(copy_books(folder / name, root))
 
 
 def found(ws: Workspace) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 from crash_loop import calm, campaign, scene
 from crash_service import Hand
+from harness import copy_books
 from looped import STEPS, Loops, eventually, plugged_in, prepare
 
 from cleared.jobs import state
@@ -37,7 +37,7 @@ def loops(tmp_path_factory: pytest.TempPathFactory, own_home: None, _nobody: Non
 def start(tmp_path_factory: pytest.TempPathFactory, starting_point: Path, loops: Loops) -> Path:
     """A workspace whose loop has never run."""
     root = tmp_path_factory.mktemp("loop") / "books"
-    shutil.copytree(starting_point, root, symlinks=True)
+    copy_books(starting_point, root)
     return prepare(root)
 
 

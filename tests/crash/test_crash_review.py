@@ -5,7 +5,6 @@ The same command again has the same end.
 
 from __future__ import annotations
 
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import preloaded
 import pytest
-from harness import Workspace, environment, here
+from harness import Workspace, copy_books, environment, here
 
 from cleared.vcs import STEPS
 
@@ -58,15 +57,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ws = Workspace(folder / "approve")
         ws.drop("january.csv")
         ws.run("ingest")
-        shutil.copytree(ws.root, folder / "correct")
-        shutil.copytree(ws.root, folder / "undo")
+        copy_books(ws.root, folder / "correct")
+        copy_books(ws.root, folder / "undo")
         Workspace(folder / "undo").ok(*COMMANDS["correct"])
-        shutil.copytree(ws.root, folder / "ask")
+        copy_books(ws.root, folder / "ask")
         Workspace(folder / "ask").agent("asker", ASKER)
-        shutil.copytree(folder / "ask", folder / "answer")
+        copy_books(folder / "ask", folder / "answer")
         Workspace(folder / "answer").run("asker")
         for name in COMMANDS:
-            after = Workspace(Path(shutil.copytree(folder / name, folder / f"{name}-after")))
+            after = Workspace(copy_books(folder / name, folder / f"{name}-after"))
             after.ok(*words(after, name))
         yield folder
 
@@ -105,7 +104,7 @@ PLACES += [("answer", "begun", 1), ("answer", "ran", 1)]
 
 @pytest.mark.parametrize(("name", "step", "nth"), PLACES)
 def test_killed_at_each_step(made: Path, tmp_path: Path, name: str, step: str, nth: int) -> None:
-    ws = Workspace(Path(shutil.copytree(made / name, tmp_path / "w", symlinks=True)))
+    ws = Workspace(copy_books(made / name, tmp_path / "w"))
     before, after = found(ws), found(Workspace(made / f"{name}-after"))
     argv = words(ws, name)
     if not killed_at(ws, step, nth, argv):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from crash_service import Services
-from harness import Workspace, chase, environment, here
+from harness import Workspace, chase, copy_books, environment, here
 
 BEFORE, AT = "2025-02-10T07:00:00+00:00", "2025-02-10T09:00:30+00:00"
 LATER = "2025-02-10T09:05:00+00:00"
@@ -56,7 +56,7 @@ def waiting(
 ) -> Iterator[Path]:
     """A workspace whose service has had one run of its schedule, and has all of that to do since then."""
     root = tmp_path_factory.mktemp("waiting") / "books"
-    shutil.copytree(starting_point, root, symlinks=True)
+    copy_books(starting_point, root)
     with pytest.MonkeyPatch.context() as patch:
         for key, value in environment(root.parent).items():
             patch.setenv(key, value)
@@ -81,7 +81,7 @@ def waiting(
 @pytest.fixture(scope="module")
 def points(waiting: Path, services: Services, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What an undisturbed service comes by; what it leaves is as it should be."""
-    root = shutil.copytree(waiting, tmp_path_factory.mktemp("calm") / "books", symlinks=True)
+    root = copy_books(waiting, tmp_path_factory.mktemp("calm") / "books")
     found = services.serve(root, AT)
     check(root, Left())
     assert services.serve(root, AT)[-1:] != ["after begin"]
@@ -143,7 +143,7 @@ def trailers(ws: Workspace) -> list[dict[str, str]]:
 
 def only(waiting: Path, root: Path, name: str, header: str, body: str) -> Workspace:
     """A workspace with this agent alone, in which nothing waits."""
-    shutil.copytree(waiting, root, symlinks=True)
+    copy_books(waiting, root)
     shutil.rmtree(root / ".cleared")
     for path in (*(root / "import").glob("*.csv"), *(root / "letters").iterdir()):
         path.unlink()
@@ -212,7 +212,7 @@ def test_c8_the_service_killed_at_each_of_its_steps(
     assert kinds <= set(points), kinds - set(points)
     draw = random.Random(5)
     for number in chosen(points, lost):
-        root = shutil.copytree(waiting, tmp_path / f"at-{number}", symlinks=True)
+        root = copy_books(waiting, tmp_path / f"at-{number}")
         left = Left(lost=lost)
         try:
             assert services.serve(root, AT, number)[-1] == points[number - 1]

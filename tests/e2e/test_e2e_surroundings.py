@@ -24,6 +24,7 @@ from harness import (
     Workspace,
     chase,
     command,
+    copy_books,
     fails,
     here,
     no_traceback,
@@ -357,14 +358,14 @@ def test_ctrl_c_at_each_step(ws: Workspace, part: int) -> None:
     """Bad input: Ctrl-C at any step of a run and its seal: all of it or nothing; what is said is true."""
     ws.drop("a.csv")
     fresh = ws.root.parent / "fresh"
-    shutil.copytree(ws.root, fresh, symlinks=True)
+    copy_books(ws.root, fresh)
     done = interrupted(ws.root, -1)
     assert done.code == 0
     count = int(done.out.splitlines()[-1])
     assert count > 4
     for at in range(part, count, PARTS):
         one = Workspace(ws.root.parent / f"at-{at}")
-        shutil.copytree(fresh, one.root, symlinks=True)
+        copy_books(fresh, one.root)
         done = interrupted(one.root, at)
         story = f"step {at} of {count}: {done}"
         assert "Traceback" not in done.err and done.code in (0, 130), story
@@ -421,7 +422,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_i2_a_full_disk(ws: Workspace, small_disk: Path) -> None:
     """I2: the disk is full: exit 4, nothing changed; when there is room again the run does its work."""
     root = small_disk / "books"
-    shutil.copytree(ws.root, root, symlinks=True)
+    copy_books(ws.root, root)
     full = Workspace(root)
     full.drop("a.csv")
     filler = small_disk / "filler"
@@ -445,7 +446,7 @@ def test_i2_a_full_disk(ws: Workspace, small_disk: Path) -> None:
 def test_a_read_only_disk(ws: Workspace, small_disk: Path) -> None:
     """Bad input: a read-only disk: writing is refused with 4, reading works."""
     root = small_disk / "books"
-    shutil.copytree(ws.root, root, symlinks=True)
+    copy_books(ws.root, root)
     there = Workspace(root)
     there.drop("a.csv")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)

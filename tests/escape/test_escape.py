@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import secrets
-import shutil
 import socket
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from corpus import CASES, Case
-from harness import Workspace, environment
+from harness import Workspace, copy_books, environment
 from peers import BRIDGE, peer, request, script
 
 from cleared import app
@@ -108,7 +107,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
     canary.mkdir()
     secret = f"canary-{secrets.token_hex(12)}"
     (canary / "secret.txt").write_text(secret)
-    shutil.copytree(starting_point, top / "books", symlinks=True)
+    copy_books(starting_point, top / "books")
     with contextlib.ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         for key in [k for k in os.environ if k.startswith(("GIT_", "CLEARED_"))]:

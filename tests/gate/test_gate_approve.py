@@ -366,7 +366,7 @@ def test_an_approval_is_not_carried_to_another_script_or_workspace(ws: Workspace
     refused(ws("agent", "run", "copy"), 3, "is not its record of approval", "cleared agent propose copy")
     ws.put("agents/approvals/workspace", "f" * 32 + "\n")
     ws.commit("agents/approvals/workspace")
-    refused(ws("agent", "run", "probe"), 3, "for another workspace")
+    refused(ws("agent", "run", "probe"), 3, "nothing is run")
 
 
 def test_the_starter_is_approved_without_a_record(ws: Workspace) -> None:

@@ -204,7 +204,7 @@ def test_a_record_for_a_forged_workspace_id_names_no_file_elsewhere(ws: Workspac
     go_live(ws, "2")
     ws.put("agents/approvals/workspace", "../../../evil\n")
     ws.commit("agents/approvals/workspace")
-    refused(ws("agent", "run", "probe"), 3, "for another workspace")
+    refused(ws("agent", "run", "probe"), 3, "nothing is run", "git log -p")
     ws("trust", "--yes")
     ws("agent", "rollback", "probe")
     assert not list(tmp_path.rglob("evil*"))
@@ -215,10 +215,9 @@ def test_a_record_for_a_forged_workspace_id_names_no_file_elsewhere(ws: Workspac
 
 def test_the_key_is_made_outside_the_repository_for_its_owner_only(ws: Workspace, tmp_path: Path) -> None:
     home = Path(os.environ["XDG_CONFIG_HOME"]) / "cleared"
-    assert not home.exists()
     ws.run("ingest")
     ws.json("trust")
-    assert not home.exists(), "looking makes none"
+    assert not (home / "approval-key").exists(), "looking makes none"
     go_live(ws, "1")
     assert (home / "approval-key").stat().st_mode & 0o777 == 0o600
     assert home.stat().st_mode & 0o077 == 0 and not [p for p in home.iterdir() if p.name.startswith(".")]
@@ -316,6 +315,7 @@ def test_approvals_survive_a_shallow_clone(ws: Workspace, tmp_path: Path, monkey
     ws.git("checkout", "-q", "--", "agents/ingest.py")
     go_live(ws, "1")
     here = clone(ws, tmp_path / "shallow", "--depth", "1")
+    here.ok("trust", "--yes")
     assert here.run("probe")["result"] == 1, "the same user: nobody new to trust"
     done = here("agent", "approve", waiting)
     no_traceback(done)
@@ -385,6 +385,8 @@ def test_a_proposal_can_be_approved_in_a_clone_which_examines_it_again(
     number = propose(ws, "ingest")
     there = clone(ws, tmp_path / "copy")
     with machine(monkeypatch, tmp_path / "other"):
+        refused(there("agent", "approve", number), 3, "not trusted on this machine", "cleared trust")
+        there.ok("trust", "--yes")
         examined = []
         from cleared.gate.check import Gate
 

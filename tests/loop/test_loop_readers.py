@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import copy_books
 from looped import Life, Loops, files, plugged_in, prepare
 
 from cleared.errors import WorkspaceError
@@ -27,7 +27,7 @@ BRIDGE = "ai_single_turn_bridge"
 def life(tmp_path: Path, starting_point: Path) -> Iterator[tuple[Life, Loops]]:
     """A loop that has never run."""
     with plugged_in(tmp_path / "plugin"), Loops() as loops:
-        yield Life(prepare(Path(shutil.copytree(starting_point, tmp_path / "books", symlinks=True)))), loops
+        yield Life(prepare(copy_books(starting_point, tmp_path / "books"))), loops
 
 
 class Reader:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from forked import Forks
-from harness import Done, Workspace, no_traceback
+from harness import Done, Workspace, copy_books, no_traceback
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -52,7 +52,7 @@ class GateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="gate-"))
-        shutil.copytree(self.template, self.folder / "w", symlinks=True)
+        copy_books(self.template, self.folder / "w")
         self.ws = Workspace(self.folder / "w")
         self.now = BEGAN
         self.good: dict[str, bytes] = {}

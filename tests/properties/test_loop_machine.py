@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import copy_books
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -40,7 +41,7 @@ class LoopMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.life = Life(Path(shutil.copytree(self.template, self.folder / "books", symlinks=True)))
+        self.life = Life(copy_books(self.template, self.folder / "books"))
         self.kinds: dict[str, str] = {}
         """Job → the kind that was asked for."""
         self.seen: dict[str, dict[str, Any]] = {}
@@ -269,7 +270,7 @@ class LoopMachine(RuleBasedStateMachine):
 def machine(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Iterator[type[LoopMachine]]:
     folder = tmp_path_factory.mktemp("loop")
     with plugged_in(folder / "plugin"), Loops() as loops:
-        LoopMachine.template = prepare(Path(shutil.copytree(starting_point, folder / "books", symlinks=True)))
+        LoopMachine.template = prepare(copy_books(starting_point, folder / "books"))
         LoopMachine.loops = loops
         yield LoopMachine
 

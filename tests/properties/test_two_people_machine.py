@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Done, Workspace, chase
+from harness import Done, Workspace, chase, copy_books
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -44,7 +44,7 @@ class TwoPeopleMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.ws = Workspace(Path(shutil.copytree(self.template, self.folder / "books", symlinks=True)))
+        self.ws = Workspace(copy_books(self.template, self.folder / "books"))
         self.people = People(self.ws, self.folder, ("ana", "ben", "cleo"), two=str(LIMIT))
         for name in ("ben", "cleo", "stranger"):
             self.people.key(name)

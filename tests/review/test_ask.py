@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace, refused, unchanged
+from harness import Workspace, copy_books, refused, unchanged
 
 POST = (
     'journal_add_double(date="2025-02-0" + str({n}), description={what}, debit_account={account},'
@@ -112,7 +112,7 @@ def test_answered_next_week(
         ws.config("sandbox.transport=bridge")
     ws.shared("shared", SHARED)
     ws.agent("asker", NESTED)
-    other = Workspace(Path(shutil.copytree(ws.root, tmp_path / "other", symlinks=True)))
+    other = Workspace(copy_books(ws.root, tmp_path / "other"))
     for each, days in ((ws, 0), (other, 7)):
         found = each.process("agent", "run", "asker", "--json").json
         for n, choice in enumerate(["5010", "5060", "yes"], 1):

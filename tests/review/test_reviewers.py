@@ -571,6 +571,8 @@ def test_clones_that_are_merged_are_in_order(people: People, tmp_path: Path) -> 
     theirs = Workspace(tmp_path / "ben")
     people.ok("ana", "queue", "approve", COFFEE)
     with people.at_the_keyboard("ben"):
+        refused(theirs("queue", "approve", INVOICE), 3, "not trusted on this machine", "cleared trust")
+        theirs.ok("trust", "--yes")
         theirs.ok("queue", "approve", INVOICE)
     subprocess.run(["git", "pull", "-q", "--no-rebase", "--no-edit", str(tmp_path / "ben"), "main"], cwd=ws.root,
                    env=os.environ | IDENTITY, check=True)  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase
+from harness import Workspace, chase, trust_books
 from world import World, instants
 
 BEAT = 'ctx_emit("beat", {"due": ctx_event()["payload"]["due"]})\n'
@@ -252,6 +252,7 @@ def test_a_clone_delivers_nothing_that_another_workspace_committed(world: World,
     world.ws.run("says")
     there = tmp_path / "clone"
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
+    trust_books(there)
     clone = World(Workspace(there))
     with clone:
         clone.settle()
@@ -691,6 +692,7 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
         world.settle()
     there = tmp_path / "clone"
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
+    trust_books(there)
     from cleared.app import open_workspace
     from cleared.review.decisions import answer
 

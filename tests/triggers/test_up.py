@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, no_traceback
+from harness import Workspace, chase, copy_books, no_traceback
 from running import SECONDS, Up, eventually
 
 IN = chase(*((f"01/0{n}/2025", f"INVOICE {n}", "5.00", f"{n * 5}.00") for n in range(1, 5)))
@@ -265,11 +265,10 @@ def test_a_person_does_not_wait_for_the_service_to_be_done_with_everything(up: U
 
 
 def test_several_workspaces_in_one_process_each_have_their_turn(up: Up, tmp_path: Path) -> None:
-    import shutil
 
     up.agent("hears", "trigger: event\nevent: ping\n", 'ctx_emit("heard")')
     other = Up(Workspace(tmp_path / "other"))
-    shutil.copytree(up.ws.root, other.ws.root)
+    copy_books(up.ws.root, other.ws.root)
     for _ in range(10):
         up.ws.ok("event", "emit", "ping")
     other.ws.ok("event", "emit", "ping")
