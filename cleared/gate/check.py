@@ -217,6 +217,7 @@ class Gate:
         for path, data in sorted(agents.items()):
             if data is not None:
                 subject = self._subject("agent", path, data, now_world, then_world)
+                subject.approved = data == before.get(path)
                 if before.get(path) is not None:
                     with contextlib.suppress(ClearedError):
                         subject.old = now_world.scripts.agent(subject.name)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from cleared.gate.behaviour import HistoryDiff
 from cleared.gate.rehearse import Rehearsal, World
-from cleared.gate.rules import rule_of
+from cleared.gate.rules import RULES, rule_of
 from cleared.runs.scripts import Script
-from cleared.sandbox.finding import Finding, switchable
+from cleared.sandbox.finding import Finding, parted, switchable
 from cleared.sandbox.header import Header
 
 Status = Literal["passed", "failed", "skipped"]
@@ -27,6 +27,8 @@ class Subject:
     now: World
     then: World
     grants: frozenset[str]
+    approved: bool = False
+    """Whether it is the approved version itself, looked at because something that it depends on changes."""
     header: Header | None = None
     script: Script | None = None
     """The new version, once it passed the static stages."""
@@ -80,10 +82,16 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 
 
 def result_of(
-    stage: str, findings: Iterable[Finding], rules: Mapping[str, str], warnings: Iterable[Finding] = (),
-    **details: Any,
+    stage: str, findings: Iterable[Finding], rules: Mapping[str, str], warnings: Iterable[Finding] = (), *,
+    approved: bool = False, **details: Any,
 ) -> StageResult:  # fmt: skip
-    """Passed without findings, failed with them; ``rules`` is ``gate.rules``: which are not as shipped."""
+    """Passed without findings, failed with them; ``rules`` is ``gate.rules``: which are not as shipped.
+
+    ``approved``: it is an approved version, for which rules that came later are warnings.
+    """
+    if approved:
+        findings, later = parted(findings, RULES, rules)
+        warnings = [*warnings, *later]
     blocking: list[Finding] = []
     warned: list[Finding] = []
     for found, usual in ((findings, "block"), (warnings, "warn")):

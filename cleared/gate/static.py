@@ -30,7 +30,8 @@ class Static:
         subject.header = header
         rules = subject.then.host.config.gate.rules
         # Where the text cannot be read, the header and the script say the same.
-        return result_of("lint", dict.fromkeys([*findings, *lint(subject.source, subject.file)]), rules)
+        found = dict.fromkeys([*findings, *lint(subject.source, subject.file)])
+        return result_of("lint", found, rules, approved=subject.approved)
 
     def traps(self, subject: Subject) -> StageResult:
         host = subject.then.host
@@ -41,7 +42,7 @@ class Static:
             jobs = kinds(host.config) if kinds_in(grants or ()) else ()
         found = traps(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return result_of(
-            "traps", found, host.config.gate.rules, primitives=sorted(subject.grants),
+            "traps", found, host.config.gate.rules, approved=subject.approved, primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
 
@@ -55,4 +56,5 @@ class Static:
             checker = self._stack.enter_context(TypeChecker(stubs))
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
-        return result_of("types", checker.check(subject.source, subject.file, inputs), host.config.gate.rules)
+        found = checker.check(subject.source, subject.file, inputs)
+        return result_of("types", found, host.config.gate.rules, approved=subject.approved)

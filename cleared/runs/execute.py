@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.clock import iso
 from cleared.errors import ClearedError, Interrupted, PolicyError
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
     TakeUp = Callable[[Questions], Again]
     """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
+
+
+_MOST: Final = 20
+"""Findings of rules that came later, as a run tells them."""
 
 
 def run_agent(
@@ -119,6 +123,8 @@ class _Run:
         finally:
             result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
             result.edited = self.scripts.edited()
+            later = [f for found in self.scripts.warnings.values() for f in found]
+            result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MOST]]
             with _best_effort(self.host):
                 traces.end(self.run_id, self._traced(result), attempt.calls, attempt.started)
                 if self.host.on_ended is not None:

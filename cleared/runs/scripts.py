@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cleared.approvals.standing import Approvals, Standing, refuse
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.sandbox.finding import Finding, blocking
+from cleared.sandbox import lint
+from cleared.sandbox.finding import Finding, blocking, parted
+from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.lint import lint
 from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.files import content_id
@@ -20,6 +22,7 @@ from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
 MAX_SCRIPT = 256 * 1024
+_RULES: Final = {**HEADER_RULES, **lint.RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Scripts:
         self.texts = texts or {}
         self._shared: dict[str, Script] = {}
         self._given: list[str] = []
+        self.warnings: dict[str, tuple[Finding, ...]] = {}
+        """File → what rules say that came later, of every script that was asked for."""
         self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
 
     def agent(self, name: str) -> Script:
@@ -103,16 +108,21 @@ class Scripts:
         data = self._text(file)
         if data is None:
             raise self._unknown(name)
-        script = _checked(self.host, name, file, data, kind)
+        script = self._checked(name, file, data, kind)
         return replace(script, grants=self.grants(script.source, file))
 
     def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Standing) -> Script:
-        script = _checked(self.host, name, file, data, kind)
+        script = self._checked(name, file, data, kind)
         self._given.append(file)
         record = standing.record
         if record is None:
             return replace(script, grants=self.grants(script.source, file))
         return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
+
+    def _checked(self, name: str, file: str, data: bytes, kind: str) -> Script:
+        script, later = _checked(self.host, name, file, data, kind)
+        self.warnings[file] = later
+        return script
 
     def earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
         """The newest version in the history that came with the program, other than ``but``; None where none did."""
@@ -199,7 +209,8 @@ def _working(host: Host, file: str) -> bytes | None:
     return read_stable(path, MAX_SCRIPT, shown=file)[0]
 
 
-def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> Script:
+def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
+    """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -209,10 +220,12 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> Script
             remedy="Save it as UTF-8.",
         ) from None
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
-    findings = blocking([*findings, *lint(source, file)], host.config.gate.rules)
+    switched = host.config.gate.rules
+    findings, later = parted(dict.fromkeys([*findings, *lint.lint(source, file)]), _RULES, switched)
+    findings = blocking(findings, switched)
     if findings:
         raise refused(file, findings)
-    return Script(name, file, source, blob_id(data, "sha1"), header)
+    return Script(name, file, source, blob_id(data, "sha1"), header), tuple(later)
 
 
 def refused(file: str, findings: list[Finding]) -> PolicyError:

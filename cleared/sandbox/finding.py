@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from cleared.errors import Place
 
 NOT_SWITCHED: Final = (
-    "header", "syntax", "nesting", "character", "bidi", "rehearsal", "invariants", "regression", "policy",
+    "header", "syntax", "nesting", "character", "bidi", "invisible", "ascii-name",
+    "rehearsal", "invariants", "regression", "policy",
 )  # fmt: skip
 """What no setting turns off, nor what begins with it and a dash."""
 
@@ -28,11 +29,14 @@ class Rule:
     """What to do in general; a finding may know better."""
     blocks: bool = True
     """Whether a finding keeps the script from being run or proposed."""
+    since: str = ""
+    """The release that the rule came with, where it is not the first. It binds what is proposed: a version that was
+    approved before runs on, with a warning, so that an upgrade stops nobody's books."""
 
 
-def rules(stage: str, told: Mapping[str, tuple[str, str, str]]) -> dict[str, Rule]:
-    """The rules of one stage from id → what it finds, why, remedy."""
-    return {id_: Rule(id_, stage, *texts) for id_, texts in told.items()}
+def rules(stage: str, told: Mapping[str, tuple[str, str, str]], since: str = "") -> dict[str, Rule]:
+    """The rules of one stage from id → what it finds, why, remedy; all of the same release."""
+    return {id_: Rule(id_, stage, *texts, since=since) for id_, texts in told.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,22 @@ class Finding:
 def switchable(rule: str) -> bool:
     """Whether ``gate.rules`` can turn a rule off or down."""
     return not any(rule == name or rule.startswith(f"{name}-") for name in NOT_SWITCHED)
+
+
+def parted(
+    findings: Iterable[Finding], known: Mapping[str, Rule], switched: Mapping[str, str]
+) -> tuple[list[Finding], list[Finding]]:
+    """Findings in a version that is approved: what binds it all the same, and what rules say that came later."""
+    binding: list[Finding] = []
+    later: list[Finding] = []
+    for finding in findings:
+        rule = known.get(finding.rule)
+        what = switched.get(finding.rule) if switchable(finding.rule) else None
+        if rule is None or not rule.since or what == "block":
+            binding.append(finding)
+        elif what != "off":
+            later.append(finding)
+    return binding, later
 
 
 def blocking(findings: list[Finding], switched: Mapping[str, str]) -> list[Finding]:

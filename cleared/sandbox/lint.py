@@ -10,8 +10,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 
 from cleared.errors import Place
+from cleared.sandbox import letters
 from cleared.sandbox.finding import Finding, rules
 from cleared.sandbox.source import comments, line_column, misplaced, normalise, parse
 
@@ -94,6 +96,7 @@ RULES = rules(
         ),
     },
 )
+RULES |= letters.RULES
 
 _AVAILABLE = "Primitives and builtins are already in scope."
 
@@ -153,12 +156,16 @@ def lint(source: str, file: str) -> list[Finding]:
     if isinstance(tree, Finding):
         return [tree]
     found: dict[tuple[int, int, str], Finding] = {}
-    for finding in (*_constructs(tree, source, file), *_ignores(source, file)):
+    every = (_constructs(tree, source, file), _ignores(source, file), letters.unseen(source, file),
+             letters.strange_names(source, file))  # fmt: skip
+    for finding in chain.from_iterable(every):
         key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
         found.setdefault(key, finding)
-    if not found and (wrong := misplaced(source, file)):  # `yield` and `await` have rules of their own
-        return [wrong]
-    return [found[key] for key in sorted(found)]
+    told = [found[key] for key in sorted(found)]
+    # `yield` and `await` have rules of their own.
+    if all(f.rule in letters.RULES for f in told) and (wrong := misplaced(source, file)):
+        told.append(wrong)
+    return told
 
 
 def _ignores(source: str, file: str) -> Iterator[Finding]:
@@ -187,6 +194,10 @@ def _constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
             message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
             remedy = "Keep the cases in a list of dicts and loop over it."
             yield Finding("nesting", message, Place(file, *_at(node, lines)), remedy)
+        if template is not None:
+            for word in _names(node):
+                if letters.is_strange(word, template, lines):
+                    yield letters.strange(word, Place(file, *_position(node, template, word, lines)))
         for rule, message, remedy, at, word in _refusals(node):
             line, column = _position(at, template, word, lines)
             yield Finding(rule, message, Place(file, line, column), remedy)

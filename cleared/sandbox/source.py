@@ -56,6 +56,11 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
             yield match.start(), match.group()
 
 
+def code_of(source: str) -> str:
+    """A normalised source with ``_`` in place of every character of its strings and comments."""
+    return _TOKEN.sub(_blank, source)
+
+
 @lru_cache(maxsize=16)
 def parse(source: str, file: str) -> ast.Module | Finding:
     """The syntax tree of a normalised source, or the one reason why there is none.
@@ -221,7 +226,7 @@ def _unparsable(source: str, file: str) -> Finding | None:
                 return _nesting(file, *line_column(source, match.start()))
         elif match.lastgroup == "close":
             depth = max(depth - 1, 0)
-    code = _TOKEN.sub(_blank, source)
+    code = code_of(source)
     if run := _PREFIXES.search(code):
         return _nesting(file, *line_column(source, run.start()))
     if huge := _HUGE.search(code):

@@ -110,6 +110,9 @@ class Handler:
             "agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key, "run": result.run_id,
             "ms": result.duration_ms, "commit": result.commits[0] if result.commits else None,
         }  # fmt: skip
+        for warning in result.warnings:
+            text = f"{delivery.agent}: {warning}"
+            self.log("run.warning", text, level="warning", agent=delivery.agent, run=result.run_id)
         if result.status == "failed":
             cause = str(result.error)
             self.log("run.failed", f"{delivery.agent} failed: {cause.splitlines()[0]}", level="error", **about)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from cleared.sandbox import header, lint, source, values  # noqa: E402
+from cleared.sandbox import header, letters, lint, source, values  # noqa: E402
 from docs import generate  # noqa: E402
 
 
@@ -35,7 +35,7 @@ def test_keys_that_need_approval_are_marked() -> None:
 
 
 def test_every_rule_for_scripts_is_shown() -> None:
-    text = inspect.getsource(lint) + inspect.getsource(source)
+    text = "".join(map(inspect.getsource, (letters, lint, source)))
     literal = set(re.findall(r'(?:yield|Finding\()\s*"([a-z-]+)"', text))
     assert literal >= {"dunder", "type-ignore", "syntax"}
     assert literal | {rule for rule, _, _ in lint._CONSTRUCTS.values()} == set(generate.SAMPLES)

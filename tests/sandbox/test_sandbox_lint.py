@@ -24,7 +24,7 @@ REFUSED = [
     ("x = [i async for i in y]", "async", 1, 18),
     ("await f()", "async", 1, 1),
     ("x = 1\ndel x", "del", 2, 1),
-    ("é = open('x')", "forbidden-name", 1, 5),
+    ("'é'; x = open('x')", "forbidden-name", 1, 10),
     ("eval('1')", "forbidden-name", 1, 1),
     ("exec('1')", "forbidden-name", 1, 1),
     ("compile('1', '', 'eval')", "forbidden-name", 1, 1),
