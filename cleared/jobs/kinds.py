@@ -19,6 +19,7 @@ GROUP: Final = "cleared.jobs"
 _KEPT: Final = (".git", ".cleared", "agents", "scripts")
 """What no plug-in's job may write."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+AGENT_RUN: Final = "cleared.loop.books:agent_run"
 AGENT_PREFIX: Final = "agent:"
 """``agent:NAME`` is short for the kind ``agent_run`` with the target NAME."""
 
@@ -199,7 +200,7 @@ BUILT_IN: Final[Mapping[str, Kind]] = MappingProxyType(
             ),
             Kind(
                 "agent_run", "Run an agent, as cleared agent run does (short: agent:NAME).",
-                function="cleared.loop.books:agent_run", target="agent", writes=(".",),
+                function=AGENT_RUN, target="agent", writes=(".",),
                 timeout=3600.0, rotates=False,
             ),
             Kind(

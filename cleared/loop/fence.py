@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 import cleared
-from cleared.approvals.keys import PUBLIC, home
+from cleared.approvals.keys import PUBLIC, RUN_KEY, home
 from cleared.approvals.pin import pins_folder
 from cleared.approvals.trust import folder as trust_folder
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden import Forbidden
-from cleared.jobs.kinds import Kind
+from cleared.jobs.kinds import AGENT_RUN, Kind
 from cleared.jobs.layout import Runtime
 from cleared.jobs.seal import KEY
 from cleared.sandbox import landlock, seccomp
@@ -39,12 +39,14 @@ _STARTERS: Final = ("agents", "scripts", "config.yaml")
 
 
 def fence(
-    forbidden: Forbidden, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool
-) -> Restrictions | None:
+    forbidden: Forbidden, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
+    asks: bool = False,
+) -> Restrictions | None:  # fmt: skip
     """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
 
     ``trust``: it is our own, and must be able to tell whom this user trusts, and how its worker is held. None where
-    the kernel has nothing to hold it with.
+    the kernel has nothing to hold it with. ``asks``: it runs agents, whose questions are signed with the key of this
+    machine's runs, which approves nothing.
     """
     abi = landlock_abi()
     filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
@@ -56,6 +58,8 @@ def fence(
     if trust:
         known = (trust_folder(), pins_folder(), home() / PUBLIC)
         rules += [landlock.to_read(p) for p in known if p.exists()]
+    if asks and (home() / RUN_KEY).exists():
+        rules.append(landlock.to_read(home() / RUN_KEY))
     rules += [rule for top in reads if top.exists() for rule in _reading(forbidden, top)]
     rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
     return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
@@ -122,6 +126,11 @@ def writable(forbidden: Forbidden, kind: Kind, runtime: Runtime) -> list[Path]:
             if any(kept.is_relative_to(place) or place.is_relative_to(kept) for place in found):
                 raise PolicyError(f"a job of this kind would write the loop's own files or the history ({kept})")
     return found
+
+
+def runs_agents(kind: Kind) -> bool:
+    """Whether it is the one of our own that runs agents; no other signs anything."""
+    return own(kind) and kind.function == AGENT_RUN
 
 
 def own(kind: Kind) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from cleared.approvals.keys import publish
+from cleared.approvals.keys import publish, run_key
 from cleared.clock import Clock, iso
 from cleared.config.load import is_secret
 from cleared.config.model import Config
@@ -117,6 +117,7 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
     usable(host.config, knobs)
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
         publish(host.root)
+        run_key(host.root, create=True)
         found = machine(host, knobs, host.say)
         loop = _Loop(found, bell, kept)
         try:

@@ -29,7 +29,7 @@ from cleared.jobs.forbidden import Forbidden
 from cleared.jobs.kinds import Kind
 from cleared.jobs.records import Item, Result
 from cleared.loop import child, processes
-from cleared.loop.fence import fence, own, places, writable
+from cleared.loop.fence import fence, own, places, runs_agents, writable
 from cleared.loop.fence import start as start_fenced
 from cleared.loop.knobs import Knobs
 from cleared.loop.output import Output, last_line
@@ -133,7 +133,9 @@ class _Doing:
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             path = child.module_path(forbidden.root) if work.kind.function else []
-            wanted = fence(forbidden, reads, [*writes, scratch], path, trust=own(work.kind))
+            wanted = fence(
+                forbidden, reads, [*writes, scratch], path, trust=own(work.kind), asks=runs_agents(work.kind)
+            )
             return self._watch(self._argv(forbidden, path), wanted, scratch, output)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -104,6 +104,15 @@ def test_an_agent_is_run_as_the_command_does(loop: Loop) -> None:
     loop.ws.in_order()
 
 
+def test_an_agent_that_asks_can_be_answered(loop: Loop) -> None:
+    """MEND 1: the one kind whose jobs may sign, with the key of this machine's runs."""
+    loop.ws.agent("asker", 'queue_ask("Which?", ["a", "b"])')
+    assert "waiting" in loop.once("agent:asker")["summary"]
+    (card,) = loop.ws.cards()
+    assert card["held"] is None, card
+    assert loop.ws.json("queue", "answer", card["id"], "b")["run"]["result"] == "b"
+
+
 def test_an_agent_that_fails_fails_its_job_and_one_that_is_none_too(loop: Loop) -> None:
     loop.ws.agent("broken", "1 // 0")
     result = loop.once("agent:broken")
