@@ -16,6 +16,7 @@ KINDS: Final = {
     "failed_run": "A run failed; nothing of it was done.",
     "bad_file": "A file in import/ could not be read; it stays where it is.",
     "duplicate_file": "A file, or rows of it, came before.",
+    "grown_file": "A file was written to after it was imported; all of it lies in import/ again.",
     "set_aside": "A file made its agent fail again and again; it lies in import/failed/.",
     "event_cycle": "Agents start one another by events; the chain was stopped.",
     "near_match": "A row looks like one that came before under another text.",

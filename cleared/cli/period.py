@@ -34,14 +34,20 @@ def close(
     ],
     filed: Annotated[bool, typer.Option("--filed", help="Mark it as filed with the authorities.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="A note.")] = "",
+    despite: Annotated[
+        str, typer.Option("--despite", metavar="REASON", help="Why to close though bank lines are held or missing.")
+    ] = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Close everything up to a day: nothing new can be dated there."""
-    from cleared.runs.decide import close_period
+    """Close everything up to a day: nothing new can be dated there.
+
+    Refused while bank lines of that time are held, voided and not posted again, or missing (a gap in the balance).
+    """
+    from cleared.runs.closing import close_period
 
     day = _day(through)
-    commit = close_period(host_of(workspace), day, filed=filed, reason=reason)
+    commit = close_period(host_of(workspace), day, filed=filed, reason=reason, despite=despite)
     if json:
         out_json({"through": day.isoformat(), "commit": commit})
     else:
@@ -56,7 +62,7 @@ def reopen(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Reopen everything from a day on; a commit with a reason."""
-    from cleared.runs.decide import reopen_period
+    from cleared.runs.closing import reopen_period
 
     day = _day(start).replace(day=1) if len(start) == 7 else _day(start)
     commit = reopen_period(host_of(workspace), day, reason)

@@ -80,7 +80,7 @@ def show(
         fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
         fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
     for key, value in found["details"].items():
-        if key == "ticket":  # it says again what the rest says, and is read by the program alone
+        if key == "ticket" or key.startswith("_"):  # read by the program alone
             continue
         if isinstance(value, list) and value and isinstance(value[0], dict):
             out(f"{key}:")

@@ -5,6 +5,7 @@ None of these stops an import; each is one card.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Mapping
@@ -20,9 +21,29 @@ from cleared.ledger.bankbook import BankBook
 from cleared.primitives.import_file import OpenFile, gaps_within
 from cleared.schema import money
 from cleared.workspace.dropped import escaped
+from cleared.workspace.files import read_stable
 
 Report = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
+MAX_MARKS: Final = 500
+
+
+def line_marks(data: bytes) -> list[str]:
+    """Something short for each line of a file, by which another file that holds the same lines is known."""
+    return [hashlib.sha256(line.strip()).hexdigest()[:8] for line in data.splitlines()]
+
+
+def known_by(path: Path, max_bytes: int, place: Place | None) -> dict[str, Any]:
+    """What a file that could not be read is known by later: its digest, its lines, the line that was wrong; of no
+    interest to people."""
+    try:
+        data, _ = read_stable(path, max_bytes)
+    except ClearedError:
+        return {}
+    found: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest()}
+    if place is not None and place.line is not None and data.count(b"\n") <= MAX_MARKS:
+        found |= {"line": place.line, "lines": line_marks(data)}
+    return {"_known_by": found}
 
 
 _MOST_NAMED: Final = 50
@@ -30,7 +51,7 @@ _MOST_KINDS: Final = 20
 _PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
 
 
-def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, card: Report) -> None:
+def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, max_bytes: int, card: Report) -> None:
     """Files that could not be read: one card for each kind of refusal, however many files it met."""
     kinds: dict[str, list[str]] = {}
     for name, error in refused.items():
@@ -41,13 +62,15 @@ def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, card
         about: dict[str, Any] = {"file": f"{shown}/{first}"}
         key: tuple[str, ...] = (first, _identity(folder / names[0]), error.message)
         title = f"{first[:120]} was"
+        known = known_by(folder / names[0], max_bytes, error.place)
         if len(names) > 1:
             key = ("many", *(f"{escaped(name)}:{_identity(folder / name)}" for name in names))
             title = f"{len(names)} files were"
+            known = {}
             about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MOST_NAMED]]}
         card(
             "bad_file", key, f"{title} not imported: {_in_file(error)}", **about, cause=error.message,
-            place=str(error.place or ""), remedy=error.remedy or "",
+            place=str(error.place or ""), remedy=error.remedy or "", **known,
         )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ class ImportSession:
             except ClearedError as e:
                 if name not in self.refused:
                     refused[name] = self.refused[name] = e
-        import_cards.refusals(refused, self.folder, self.layout.import_dir, self.card)
+        import_cards.refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
         return found
 
     def _names(self) -> Iterable[str]:

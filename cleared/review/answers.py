@@ -14,6 +14,7 @@ ANSWERS: Final = {
     "near_match": {"different": "Both rows are right.", "seen": "Seen."},
     "revision": {"seen": "Seen."},
     "balance_gap": {"seen": "Seen."},
+    "grown_file": {"seen": "Seen."},
     "duplicate_file": {"seen": "Seen."},
     "bad_file": {"seen": "Seen; the file stays where it is."},
     "failed_run": {"seen": "Seen; it is not tried again."},

@@ -38,6 +38,7 @@ _NAMES: Final = {
     "entry": "Entry to confirm", "line": "Bank line on hold", "proposal": "Proposal", "question": "Question",
     "failed_run": "Failed run", "bad_file": "Unreadable file", "duplicate_file": "Rows that came before",
     "near_match": "Look-alike rows", "revision": "Amount changed by the bank", "balance_gap": "Gap in the balance",
+    "grown_file": "File written to after its import",
     "set_aside": "File set aside", "event_cycle": "Agents starting one another", "damage": "Damage found by a check",
     "agreement": "Takes two reviewers",
 }  # fmt: skip
@@ -347,6 +348,8 @@ def _plain(details: Mapping[str, Any]) -> Iterable[Section]:
     """Whatever a card holds, as fields and tables."""
     fields = []
     for key, value in details.items():
+        if key.startswith("_"):  # for the program
+            continue
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
             columns = list(dict.fromkeys(k for each in value[:50] for k in each if k != "line"))
             rows = [tuple(columns), *(tuple(str(each.get(c, "")) for c in columns) for each in value[:50])]

@@ -1,17 +1,12 @@
-"""What people decide of the books: voiding an entry, closing a period."""
+"""What people decide of the books: voiding an entry, posting opening balances, answering for a commit."""
 
 from __future__ import annotations
 
-from datetime import date
 from decimal import Decimal
 from typing import Final
 
-from cleared.clock import iso
 from cleared.errors import PolicyError, UsageError
-from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.entry import ZERO, Leg
-from cleared.ledger.periods import PeriodMark, append_mark
-from cleared.ledger.violations import BooksViolated
 from cleared.primitives.journal import void
 from cleared.runs.desk import ORIGINS, Decided, Desk, decide
 from cleared.runs.host import Host
@@ -31,7 +26,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         ids.extend((original.entry_id, reversal["entry_id"]))
         return Decided(f"void: {original.entry_id}: {' '.join(reason.split())}"[:200])
 
-    commit = _made(decide(host, f"journal void {entry_id}", act))
+    commit = made(decide(host, f"journal void {entry_id}", act))
     return ids[0], ids[1], commit
 
 
@@ -68,47 +63,12 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
             )
         return Decided(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
 
-    return ids, _made(decide(host, "journal open", act))
+    return ids, made(decide(host, "journal open", act))
 
 
 def _signed(account: int, amount: Decimal) -> Leg:
     """A leg that debits a positive amount and credits a negative one."""
     return Leg(account, amount, ZERO) if amount > 0 else Leg(account, ZERO, -amount)
-
-
-def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "") -> str:
-    """Close all days up to and including ``through``; the commit. Raises ``BooksViolated`` if the books are not in
-    order, ``PolicyError`` if that much is closed already."""
-    reason = host.redactor.text(reason)
-
-    def act(desk: Desk) -> Decided:
-        context = desk.context
-        books = context.books
-        closed = books.periods.closed_through
-        if closed is not None and through <= closed:
-            raise PolicyError(
-                f"the books are closed through {closed} already", remedy="Reopen first: cleared period reopen DATE."
-            )
-        if through >= context.today:
-            raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
-        violations = check_books(books, context.bank)
-        if violations:
-            raise BooksViolated(violations)
-        waiting = [e.entry_id for e in books.entries() if e.status == "pending-review" and e.date <= through]
-        if waiting:
-            # No reason to refuse: what is decided of them later is dated in the first open period.
-            host.say(
-                f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
-                f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
-            )
-        mark = PeriodMark(
-            through, "filed" if filed else "closed", desk.by, iso(context.now), reason,
-            trial_balance_digest(books, through),
-        )  # fmt: skip
-        path = books.paths.periods
-        return Decided(f"close: through {through}", {path: append_mark(books.source.read(path), mark)})
-
-    return _made(decide(host, "period close", act))
 
 
 def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
@@ -133,7 +93,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
         return Decided(said, trailers=((ACCEPTS, found.id),))
 
-    return found.id, _made(decide(host, "journal accept", act))
+    return found.id, made(decide(host, "journal accept", act))
 
 
 def _is_named(host: Host, commit: str) -> bool:
@@ -144,30 +104,7 @@ def _is_named(host: Host, commit: str) -> bool:
         return any(each == commit for each, _ in unauthorised(host, repo))
 
 
-def reopen_period(host: Host, start: date, reason: str) -> str:
-    """Reopen everything from ``start`` on, with a reason; the commit."""
-    if not reason.strip():
-        raise UsageError("reopening needs a reason", remedy="Pass --reason.")
-    reason = host.redactor.text(reason)
-
-    def act(desk: Desk) -> Decided:
-        context = desk.context
-        books = context.books
-        closed = books.periods.closed_through
-        if closed is None or start > closed:
-            raise PolicyError(f"{start} is not in a closed period", remedy="cleared period list shows them.")
-        keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
-        first = min(m.through for m in books.periods.marks if m.state != "open")
-        still = keep if keep >= first else date.min
-        digest = trial_balance_digest(books, still) if still > date.min else ""
-        mark = PeriodMark(still, "open", desk.by, iso(context.now), reason, digest)
-        path = books.paths.periods
-        said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
-        return Decided(said, {path: append_mark(books.source.read(path), mark)})
-
-    return _made(decide(host, "period reopen", act))
-
-
-def _made(commit: str | None) -> str:
-    assert commit is not None  # none of these decisions can come to nothing
+def made(commit: str | None) -> str:
+    """The commit of a decision that cannot come to nothing."""
+    assert commit is not None
     return commit

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cleared.errors import ClearedError
 from cleared.primitives.context import Context
-from cleared.runs import emitted, log
+from cleared.runs import emitted, log, taken
 from cleared.runs.healing import put_back
 from cleared.runs.host import Host
 from cleared.runs.session import check
-from cleared.vcs import LocalMove, Repository, Snapshot, maybe_gc, seal
+from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, maybe_gc, seal
 
 Sign = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
 
@@ -22,6 +24,8 @@ class Draft:
 
     changes: dict[str, bytes | None]
     moves: tuple[LocalMove, ...]
+    tracked: dict[str, bytes]
+    """Bank files that leave the drop folder, and that git has: path → content."""
 
 
 def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
@@ -30,12 +34,14 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     changes.update(context.books.changes())
     changes.update(context.bank.changes(context.run_id))
     changes.update(context.cards.changes())
-    moves = []
+    moves: list[LocalMove] = []
+    going: dict[str, bytes] = {}
     for path, file in context.imports.moves().items():
         target = file.processed_as or ""
         tracked = snapshot.oid_of(path) is not None
         if tracked:
             changes[path] = None
+            going[path] = file.data
         if tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
             changes[target] = file.data
         if not tracked:
@@ -49,7 +55,7 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             emitted.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
             for i, e in enumerate(context.events)
         ).encode("utf-8")
-    return Draft(changes, tuple(moves))
+    return Draft(changes, tuple(moves), going)
 
 
 def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
@@ -75,23 +81,32 @@ def commit(
     host.step("checked")
     draft = render(host, snapshot, context)
     draft.changes.update(files or {})
-    taken = emitted.taken(host, context) if any(key == "Event" for key, _ in trailers) else []
-    if taken:  # a run that failed, or asks, has not had its files
-        draft.changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), taken)
+    files_taken = emitted.taken(host, context) if any(key == "Event" for key, _ in trailers) else []
+    if files_taken:  # a run that failed, or asks, has not had its files
+        draft.changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), files_taken)
     waiting = log.waiting(host)
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
     draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
-    moves = (*draft.moves, *local, *((log.taken(host, waiting),) if waiting else ()))
+    moves, held = taken.hold(host, (*draft.moves, *local), draft.tracked, context.now, context.run_id)
+    moves += (log.taken(host, waiting),) if waiting else ()
     clean = host.redactor.text
     message = clean(message)
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted.trailers(repo, context)
     marks += sign(draft.changes, message, marks) if sign is not None else []
-    done = seal(
-        repo, snapshot.commit, draft.changes, message, marks,
-        host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
-        state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
-    )  # fmt: skip
+    try:
+        done = seal(
+            repo, snapshot.commit, draft.changes, message, marks,
+            host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
+            state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
+        )  # fmt: skip
+    except Unfinished:
+        raise  # the commit is made
+    except BaseException:
+        with contextlib.suppress(ClearedError, OSError):
+            if repo.find_head() == snapshot.commit:
+                taken.release(host, held)
+        raise
     maybe_gc(repo)
     return done

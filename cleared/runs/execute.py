@@ -17,6 +17,7 @@ from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import draft, emitted, failure, log
 from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor
 from cleared.runs.consumed import ASKS, FAILED, WENT_ON, AlreadyRun, consumed
+from cleared.runs.growing import bring_back
 from cleared.runs.healing import settle
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, RunResult, error_of
@@ -53,6 +54,8 @@ def run_agent(
     if host.policy is not None and host.policy.waiting:
         keys = ", ".join(key for key, _, _ in host.policy.waiting[:5]) + (" …" if len(host.policy.waiting) > 5 else "")
         host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
+    if not dry_run and not host.lasting:  # a service looks by itself
+        bring_back(host)
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         for attempt in (1, 2):
             try:

@@ -7,6 +7,7 @@ from cleared.clock import iso
 from cleared.primitives.context import Context
 from cleared.runs.consumed import only_failure
 from cleared.runs.host import Host
+from cleared.runs.settled import answered
 from cleared.vcs import Repository, Snapshot
 from cleared.workspace.dropped import FAILED
 
@@ -25,6 +26,8 @@ def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -
                 and card.details.get("event_id") == event["id"]
             ):
                 context.cards.resolve(card.id, iso(context.now), BY, f"it went well at another try: {context.run_id}")
+    for card, how in list(answered(host, context)):
+        context.cards.resolve(card.id, iso(context.now), BY, how)
     done = {file.sha256 for file in context.imports.moves().values()}
     if done and _set_aside(host, snapshot):
         for card in context.cards.open_cards():

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.emitted import taken_by
+from cleared.runs.growing import bring_back
 from cleared.runs.host import Host
 from cleared.triggers import notices
 from cleared.triggers.folder import Folder, Found
@@ -42,6 +44,8 @@ class Drops:
         """Agent, path, SHA-256 of files of which was said that they are copies."""
         self._looked: set[str] = set()
         """Agents whose folders were looked at: what is there the first time may have been there all along."""
+        self._problem = ""
+        """What kept imported files from being looked at again, last time."""
 
     def watch(self, host: Host, roster: Roster, now: datetime) -> list[Path]:
         """Watch for these agents from now on; the directories that it is about."""
@@ -83,7 +87,7 @@ class Drops:
             return
         self.hinted = False
         began = clock.monotonic()
-        again: list[float] = []
+        again = self._bring_back(host)
         for watched in self._folders.values():
             look = watched.folder.look()
             for problem in look.problems:
@@ -100,6 +104,17 @@ class Drops:
         # Thousands of files being written give thousands of hints: looking must not be all that is done.
         ended = clock.monotonic()
         self._not_before = ended + max(0.02, 4 * (ended - began))
+
+    def _bring_back(self, host: Host) -> list[float]:
+        """What was written to imported files since comes back into the drop folder; when to look again."""
+        try:
+            found, problem = bring_back(host), ""
+        except ClearedError as error:
+            found, problem = None, str(error)
+        if problem and problem != self._problem:
+            self.log("folder.problem", f"imported files were not looked at again: {problem}", level="warning")
+        self._problem = problem
+        return [found.again_in] if found is not None and found.again_in is not None else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ QUIET, STRONG = "dim", "bold"
 _KINDS = {
     "entry": "", "line": "on hold", "proposal": "proposal", "question": "question", "failed_run": "failed run",
     "bad_file": "bad file", "duplicate_file": "came before", "near_match": "look-alikes", "revision": "revision",
-    "balance_gap": "gap", "set_aside": "set aside", "event_cycle": "event cycle",
+    "balance_gap": "gap", "grown_file": "grew", "set_aside": "set aside", "event_cycle": "event cycle",
 }  # fmt: skip
 
 

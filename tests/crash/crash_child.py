@@ -19,7 +19,8 @@ from typing import Any
 
 from cleared.app import open_workspace, run
 from cleared.clock import SystemClock
-from cleared.runs.decide import close_period, void_entry
+from cleared.runs.closing import close_period
+from cleared.runs.decide import void_entry
 from cleared.runs.initialise import initialise
 
 
