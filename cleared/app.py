@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from cleared.approvals.pin import follow
-from cleared.approvals.policy import in_force
+from cleared.approvals.policy import InForce, in_force, stamp
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
 from cleared.primitives import registry
@@ -20,7 +20,7 @@ from cleared.runs.consumed import AlreadyRun
 from cleared.runs.execute import run_agent
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunResult
-from cleared.workspace.locate import open_layout
+from cleared.workspace.locate import Layout, find, open_layout
 
 if TYPE_CHECKING:
     from cleared.gate.approve import Outcome
@@ -44,12 +44,18 @@ def open_workspace(
 
     Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
     """
-    layout = open_layout(start)
-    moved = follow(layout.root)
+    root = find(start)
+    moved = follow(root)
     if moved and say is not None:
         say(f"these books were moved here from {moved}; what was approved in them goes on counting")
-    force = in_force(layout.root, layout.config)
-    layout = replace(layout, config=force.config)
+
+    def read() -> tuple[Layout, InForce]:
+        layout = open_layout(root)
+        force = in_force(root, layout.config)
+        return replace(layout, config=force.config), force
+
+    seen = stamp(root)
+    layout, force = read()
     return Host(
         layout.root,
         layout,
@@ -59,6 +65,8 @@ def open_workspace(
         say or (lambda _: None),
         on_step,
         policy=force,
+        read_again=read,
+        seen=seen,
     )
 
 

@@ -355,7 +355,7 @@ def _obey(order: dict[str, Any]) -> int:
         once, kind = flags.pop("once", False), flags.pop("kind", "note")
         found = knobs(host.root, host.config, {"runtime_dir": order["folder"], **flags})
         do: dict[str, Callable[[], Any]] = {
-            "run": lambda: run(host, Kept(host.root, open_), found, once=once),
+            "run": lambda: run(host, Kept(open_), found, once=once),
             "init": lambda: control.init(host, found),
             "enqueue": lambda: control.enqueue(host, found, kind, None),
         }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PREFIX: Final = "ed25519:"
-_KEY: Final = "approval-key"
+KEY: Final = "approval-key"
 RUN_KEY: Final = "run-key"
 """What this machine signs questions of runs, and the answers to them, with. It approves nothing."""
 PUBLIC: Final = "approval-key.pub"
@@ -50,7 +50,7 @@ def own_key(root: Path, *, create: bool = False) -> Key | None:
 
     Raises ``WorkspaceError`` where the key lies inside the workspace, others can read it, or it is damaged.
     """
-    return _own(root, _KEY, create)
+    return _own(root, KEY, create)
 
 
 def run_key(root: Path, *, create: bool = False) -> Key | None:
@@ -66,13 +66,13 @@ def _own(root: Path, name: str, create: bool) -> Key | None:
     return _read(path)
 
 
-def is_inside(root: Path, name: str = _KEY) -> bool:
+def is_inside(root: Path, name: str = KEY) -> bool:
     """Whether what must lie outside the workspace would lie in it, links followed."""
     folder, inside = home(), root.resolve()
     return any(place.resolve().is_relative_to(inside) for place in (folder, folder / name))
 
 
-def refuse_inside(root: Path, name: str = _KEY) -> None:
+def refuse_inside(root: Path, name: str = KEY) -> None:
     """Raises ``WorkspaceError`` where keys and trust would lie inside the workspace."""
     if is_inside(root, name):
         raise WorkspaceError(
@@ -88,7 +88,7 @@ def _called(name: str) -> str:
 def own_public_key(root: Path) -> str:
     """The public half of this user's key; empty where there is none. Raises ``WorkspaceError`` as ``own_key`` does."""
     try:
-        (home() / _KEY).open("rb").close()
+        (home() / KEY).open("rb").close()
     except PermissionError:
         try:
             return (home() / PUBLIC).read_text(encoding="ascii").strip()
@@ -102,7 +102,7 @@ def own_public_key(root: Path) -> str:
 
 def publish(root: Path) -> None:
     """Put the public half of this user's key beside it, if there is one. Raises ``WorkspaceError``."""
-    key, public = home() / _KEY, home() / PUBLIC
+    key, public = home() / KEY, home() / PUBLIC
     try:
         if not key.exists() or (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):
             return
@@ -155,5 +155,5 @@ def _read(path: Path) -> Key:
     except ValueError:
         raise WorkspaceError(
             f"the {_called(path.name)} {path} is damaged",
-            remedy=f"Restore it, or delete it and {'approve' if path.name == _KEY else 'ask'} again with a new one.",
+            remedy=f"Restore it, or delete it and {'approve' if path.name == KEY else 'ask'} again with a new one.",
         ) from None

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cleared.approvals.record import CONFIG
+from cleared.approvals.keys import KEY, home
+from cleared.approvals.pin import MARK, pins_folder
+from cleared.approvals.record import CONFIG, WORKSPACE
 from cleared.approvals.standing import Approvals
 from cleared.approvals.trust import folder
 from cleared.config.model import Config
 from cleared.config.policy import changes, policy_of, with_policy
 from cleared.errors import Place, PolicyError
+from cleared.workspace.gitdir import git_folders
 from cleared.workspace.locate import CONFIG as SETTINGS
 
 
@@ -35,8 +38,14 @@ class _Files:
 
 
 def stamp(root: Path) -> object:
-    """Something that is another when the settings, their approval or what is trusted were written anew."""
-    return [_written(path) for path in (root / SETTINGS, root / CONFIG, folder())]
+    """Something that is another when anything that decides what is in force was written anew: the settings, their
+    approval, which books these are, whom and what this user trusts. Every process that lives long asks it."""
+    folders = git_folders(root)
+    mark = folders[1] / MARK if folders is not None else root
+    return [
+        _written(path)
+        for path in (root / SETTINGS, root / CONFIG, root / WORKSPACE, mark, folder(), pins_folder(), home() / KEY)
+    ]
 
 
 def _written(path: Path) -> tuple[int, int, int]:

@@ -126,7 +126,7 @@ def run(
         fresh = False
     if enqueue is not None:
         say(f"enqueued {control.enqueue(host, knobs, enqueue, target)}")
-    stop = do(host, Kept(host.root, lambda: host_of(host.root)), knobs, once=once, init=fresh)
+    stop = do(host, Kept(lambda: host_of(host.root)), knobs, once=once, init=fresh)
     if stop is not None and stop["code"] == "safety_stop":
         raise typer.Exit(3)
     if stop is not None and stop["code"] == "repeated_failure" and not once and knobs.max_cycles is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli.options import WorkspaceOption, chosen, host_of
+from cleared.cli.options import WorkspaceOption, host_of
 from cleared.cli.output import safe, say
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def _prompts(workspace: Path | None) -> None:
     from cleared.runs.kept import Kept
     from cleared.tui.acts import Acts
     from cleared.tui.plain import Plain
-    from cleared.workspace.locate import find
 
     def ask(prompt: str) -> str | None:
         sys.stdout.write(safe(prompt))
@@ -57,17 +56,16 @@ def _prompts(workspace: Path | None) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    Plain(Acts(Kept(find(chosen(workspace)), lambda: host_of(workspace))), ask, tell).run()
+    Plain(Acts(Kept(lambda: host_of(workspace))), ask, tell).run()
 
 
 def _screen(workspace: Path | None) -> None:
     from cleared.runs.kept import Kept
     from cleared.tui.acts import Acts
     from cleared.tui.screen import ReviewApp
-    from cleared.workspace.locate import find
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(Acts(Kept(find(chosen(workspace)), lambda: host_of(workspace, heard.append))), heard)
+    app = ReviewApp(Acts(Kept(lambda: host_of(workspace, heard.append))), heard)
     app.run(mouse=True)
     if app.parting:
         say(app.parting)

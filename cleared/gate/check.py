@@ -164,7 +164,7 @@ class Gate:
         then = self.host
         if candidate.config is not None:
             layout = replace(self.host.layout, config=candidate.config)
-            then = replace(self.host, config=candidate.config, layout=layout)
+            then = replace(self.host, config=candidate.config, layout=layout, read_again=None)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.of("case")]
         report.whole = [

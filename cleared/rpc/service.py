@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
@@ -158,15 +159,12 @@ def _no_run(name: str, args: Mapping[str, Any]) -> NoReturn:
 
 
 class Current:
-    """The service over the workspace as its ``config.yaml`` is now; opened again when that has changed."""
+    """The service over the workspace under what is in force now; opened again when that has changed."""
 
     def __init__(self, open_host: HostFactory) -> None:
         self._open = open_host
         self._lock = threading.Lock()
-        host = open_host()
-        self._file = host.root / "config.yaml"
-        self._seen = self._stamp()
-        self._service = Service(host)
+        self._host = open_host()
 
     def handle(self, request: Request) -> Any:
         """As ``Service.handle``."""
@@ -178,18 +176,9 @@ class Current:
 
     def _get(self) -> Service:
         with self._lock:
-            stamp = self._stamp()
-            if stamp != self._seen:
-                self._service = Service(self._open())
-                self._seen = stamp
-            return self._service
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._file.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+            if self._host.is_superseded:
+                self._host = self._open()
+            return Service(copy(self._host))  # one request's host may catch up, and no other's
 
 
 def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:

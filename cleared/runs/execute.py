@@ -49,14 +49,16 @@ def run_agent(
     """
     event = event or Event()
     host.layout.agent_path(name)
-    if host.policy is not None and host.policy.problem is not None and not dry_run:
-        raise host.policy.problem
+    if not dry_run:
+        host.must_be_allowed()
     if host.policy is not None and host.policy.waiting:
         keys = ", ".join(key for key, _, _ in host.policy.waiting[:5]) + (" …" if len(host.policy.waiting) > 5 else "")
         host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     if not dry_run and not host.lasting:  # a service looks by itself
         bring_back(host)
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
+        if not dry_run:
+            host.must_be_allowed()
         for attempt in (1, 2):
             try:
                 return _Run(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute()

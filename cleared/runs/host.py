@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cleared.approvals.policy import InForce
+from cleared.approvals.policy import InForce, stamp
 from cleared.bounds import MAX_ITEMS
 from cleared.clock import Clock
 from cleared.config.model import Config
@@ -43,6 +43,10 @@ class Host:
     """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
     policy: InForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
+    read_again: Callable[[], tuple[Layout, InForce]] | None = None
+    """Reads what is in force; None where it stays as it is."""
+    seen: object = None
+    """The stamp of what is in force here (``approvals.policy.stamp``)."""
     lasting: bool = False
     """Whether repository and traces stay open from one run to the next: a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
@@ -51,8 +55,30 @@ class Host:
     redactor: Redactor = field(init=False)
 
     def __post_init__(self) -> None:
+        self._derive()
+
+    def _derive(self) -> None:
         self.redactor = redactor(self.config)
         self.places = money.exponent(self.config.business.currency)
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether something else may be in force by now."""
+        return self.read_again is not None and stamp(self.root) != self.seen
+
+    def catch_up(self) -> None:
+        """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
+        seen = stamp(self.root)
+        if self.read_again is None or seen == self.seen:
+            return
+        self.layout, self.policy = self.read_again()
+        self.config, self.seen = self.layout.config, seen
+        self._derive()
+
+    def must_be_allowed(self) -> None:
+        """Raises ``PolicyError`` where nothing may run."""
+        if self.policy is not None and self.policy.problem is not None:
+            raise self.policy.problem
 
     @property
     def env(self) -> Env:
@@ -98,8 +124,8 @@ class Host:
 
     @contextmanager
     def writing(self, what: str) -> Iterator[Repository]:
-        """The repository under the writer lock, repaired. Raises ``BusyError`` when the lock is not had in
-        time, or another git command holds the index."""
+        """The repository under the writer lock, repaired, and under what is in force then. Raises ``BusyError`` when
+        the lock is not had in time, or another git command holds the index."""
         with self._locked(what):
             repo, self._open = self._open, None
             repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
@@ -108,6 +134,7 @@ class Host:
                 report = recover(repo, self.layout.state_dir)
                 if report:
                     self.say(report)
+                self.catch_up()  # whoever had the lock may have changed it
                 yield repo
             self._open = repo if self.lasting else None
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from cleared.approvals.policy import stamp
 from cleared.runs.host import Host
 
 
 class Kept:
-    """The same host from one act to the next, as long as nobody has written the settings, their approval or what is
-    trusted anew. For one act at a time."""
+    """The same host from one act to the next, as long as nothing else is in force. For one act at a time."""
 
-    def __init__(self, root: Path, open_: Callable[[], Host]) -> None:
-        self._root, self._open = root, open_
+    def __init__(self, open_: Callable[[], Host]) -> None:
+        self._open = open_
         self._host: Host | None = None
         self.stamp: object = None
-        """Another for each state of the settings."""
+        """Another for each state of what is in force."""
 
     def __call__(self) -> Host:
         """The host. Raises as ``open_workspace`` does."""
-        now = stamp(self._root)
-        if self._host is None or now != self.stamp:
+        if self._host is None or self._host.is_superseded or self._host.seen != self.stamp:
             self.close()
-            self._host, self.stamp = self._open(), now
+            self._host = self._open()
             self._host.lasting = True
+            self.stamp = self._host.seen
         return self._host
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class Service:
     def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
         self.root, self.actions, self.log = root, actions, log
         self._on_folders = on_folders
-        self._kept = Kept(root, actions.open)
+        self._kept = Kept(actions.open)
         self.host = self._kept()
         self.log.redactor = self.host.redactor
         self.on_lost: Callable[[], None] = lambda: None
