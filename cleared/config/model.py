@@ -181,6 +181,13 @@ class Sandbox(Section):
     """Wall-clock seconds for a whole run, host time included."""
     memory_mb: int = 512
     max_calls: int = 1_000_000
+    timeout_cap: float = 3600.0
+    """The most that ``timeout:`` in a script's header may ask for. As shipped it binds what is proposed; set to another
+    value, it holds for versions approved before, too."""
+    memory_mb_cap: int = 2048
+    """The same for ``memory_mb:``."""
+    max_calls_cap: int = 10_000_000
+    """The same for ``max_calls:``."""
     max_output_kb: int = 1024
     confine: Literal["best", "require", "off"] = "best"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from cleared.gate import traps
-from cleared.sandbox import header, lint, typecheck
+from cleared.sandbox import allowance, header, lint, typecheck
 from cleared.sandbox.finding import Rule, rules
 
 STAGES: Final = {
@@ -103,7 +103,14 @@ _RUN: Final = {
 }
 _RUN["behaviour"] = replace(_RUN["behaviour"], blocks=False)
 
-RULES: Final[dict[str, Rule]] = {**header.RULES, **lint.RULES, **traps.RULES, **typecheck.RULES, **_RUN}
+RULES: Final[dict[str, Rule]] = {
+    **header.RULES,
+    **allowance.RULES,
+    **lint.RULES,
+    **traps.RULES,
+    **typecheck.RULES,
+    **_RUN,
+}
 
 
 def rule_of(rule: str) -> Rule:

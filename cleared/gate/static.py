@@ -12,6 +12,7 @@ from cleared.registry import describe
 from cleared.registry.primitive import Registry
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
+from cleared.sandbox.allowance import beyond
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.lint import lint
 from cleared.sandbox.named import granted, kinds_in
@@ -30,8 +31,11 @@ class Static:
         subject.header = header
         rules = subject.then.host.config.gate.rules
         # Where the text cannot be read, the header and the script say the same.
-        found = dict.fromkeys([*findings, *lint(subject.source, subject.file)])
-        return result_of("lint", found, rules, approved=subject.approved)
+        findings += [
+            *lint(subject.source, subject.file),
+            *beyond(header, subject.then.host.config.sandbox, subject.file),
+        ]
+        return result_of("lint", dict.fromkeys(findings), rules, approved=subject.approved)
 
     def traps(self, subject: Subject) -> StageResult:
         host = subject.then.host

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from cleared.config.model import Sandbox
 from cleared.config.policy import changes as policy_changes
 from cleared.config.policy import policy_of
 from cleared.gate.candidate import Change
@@ -124,23 +125,42 @@ def _change(change: Change, report: Report, host: Host) -> list[str]:
     subject = report.subjects.get(change.path)
     if change.kind == "script":
         used = [s.name for s in report.subjects.values() if s.kind == "agent"]
-        return [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
+        told = [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
                 f"{'used by ' + _list(used) if used else 'no agent uses it'}."]  # fmt: skip
+        old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
+        if (old.args if old else ()) != (new.args if new else ()):
+            told.append(f"It takes {_list([*new.args]) if new and new.args else 'no arguments'}.")
+        return told
     header = subject.header if subject else None
     if change.old is None:
-        lines = [f"{change.name} would run {_when(header)}{_budget(header)}."]
+        lines = [f"{change.name} would run {_when(header)}{_terms(header, host)}."]
         if header and header.description:
             lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
         return lines
-    old, _ = parse_header(change.old.decode("utf-8", "replace"), change.path)
+    said = header_lines(change, header, host)
+    return said or [f"{change.name} changes; when it runs and its limits stay as they are."]
+
+
+def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:
+    """What a changed agent's header changes; what it grants stands elsewhere, with all that the script may."""
+    old = _header_of(change.old, change.path, "agent")
     said = []
     if _when(old) != _when(header):
         said.append(f"{change.name} ran {_when(old)}; it would run {_when(header)}.")
-    if old and header and _budget(old) != _budget(header):
-        said.append(f"Its limits were{_budget(old) or ': none'}; they would be{_budget(header) or ': none'}.")
-    if old and header and old.description != header.description:
+    if old is None or header is None:
+        return said
+    before, after = _terms(old, host), _terms(header, host)
+    if before != after:
+        said.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
+    if old.name != header.name:
+        said.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
+    if old.description != header.description:
         said.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
-    return said or [f"{change.name} changes; when it runs and its limits stay as they are."]
+    return said
+
+
+def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) -> Header | None:
+    return parse_header(data.decode("utf-8", "replace"), path, kind=kind)[0] if data is not None else None
 
 
 def _when(header: Header | None) -> str:
@@ -149,7 +169,8 @@ def _when(header: Header | None) -> str:
     said = []
     for trigger in header.triggers:
         if trigger == "schedule":
-            said.append(f"on the schedule {header.schedule}")
+            zone = f" in {header.timezone}" if header.timezone else ""
+            said.append(f"on the schedule {header.schedule}{zone}")
         elif trigger == "file_watch":
             said.append(f"when a file is dropped into {_list(list(header.watch))}")
         elif trigger == "event":
@@ -159,19 +180,56 @@ def _when(header: Header | None) -> str:
     return _list(said)
 
 
-def _budget(header: Header | None) -> str:
+def _terms(header: Header | None, host: Host) -> str:
+    """All that the header says of how it runs and what it may use, where that is not as usual."""
     if header is None:
         return ""
-    said = []
+    said = _limits(header, host.config.sandbox)
     if header.max_entries is not None:
         said.append(f"at most {header.max_entries} entries a run")
     if header.max_total is not None:
         said.append(f"at most {header.max_total} in all a run")
     if header.accounts is not None:
         said.append(f"only the accounts {_list([str(a) for a in header.accounts])}")
-    if header.max_calls is not None:
-        said.append(f"at most {header.max_calls} calls")
+    usual = host.config.triggers
+    if header.catch_up is not None and header.catch_up != usual.catch_up:
+        said.append(_CATCH_UP[header.catch_up])
+    if header.overlap is not None:
+        said.append(_OVERLAP[header.overlap])
+    if header.retries is not None and header.retries != usual.retries:
+        said.append(f"tried again up to {header.retries} times after a failure instead of {usual.retries}")
+    if header.jitter:
+        said.append(f"started up to {_span(header.jitter)} late")
     return f" ({'; '.join(said)})" if said else ""
+
+
+_CATCH_UP: Final = {
+    "none": "missed times are not made up for", "latest": "of missed times the latest is made up for",
+    "all": "all missed times are made up for",
+}  # fmt: skip
+_OVERLAP: Final = {
+    "skip": "what comes while it runs or waits is let go", "queue": "what comes while it runs or waits has its turn",
+}  # fmt: skip
+
+
+def _limits(header: Header, usual: Sandbox) -> list[str]:
+    """What the header raises or lowers."""
+    said = []
+    if header.timeout is not None and header.timeout != usual.timeout:
+        said.append(f"up to {_span(header.timeout)} a run instead of {_span(usual.timeout)}")
+    if header.memory_mb is not None and header.memory_mb != usual.memory_mb:
+        said.append(f"up to {header.memory_mb} MB of memory instead of {usual.memory_mb} MB")
+    if header.max_calls is not None and header.max_calls != usual.max_calls:
+        said.append(f"at most {header.max_calls} calls instead of {usual.max_calls}")
+    return said
+
+
+def _span(seconds: float) -> str:
+    for unit, name in ((3600, "hour"), (60, "minute")):
+        if seconds >= unit and seconds % unit == 0:
+            count = int(seconds // unit)
+            return f"{count} {name}{'s' if count != 1 else ''}"
+    return f"{seconds:.15g} seconds"
 
 
 def _settings(report: Report, host: Host) -> list[str]:

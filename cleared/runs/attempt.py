@@ -21,8 +21,9 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Budget, Context
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError, error_of
-from cleared.runs.scripts import Script, Scripts, limits_of
+from cleared.runs.scripts import Script, Scripts
 from cleared.runs.session import make_context, new_run_id
+from cleared.sandbox.allowance import limits_of
 from cleared.sandbox.failure import HostCallFailed, Position, ScriptError, traceback
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.named import granted, kinds_in
@@ -108,7 +109,7 @@ class Attempt:
         self.started = host.clock.monotonic()
         self.now = (now or host.clock.now()).replace(microsecond=0)
         self.run_id = run_id or new_run_id(self.now)
-        self.limits = limits_of(host, script.header)
+        self.limits = limits_of(host.config.sandbox, script.header)
         self.calls: list[Call] = []
         """For the trace: the first of them; ``counts`` has all."""
         self.counts: Counter[str] = Counter()

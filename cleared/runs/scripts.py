@@ -10,11 +10,10 @@ from cleared.approvals.standing import Approvals, Standing, refuse
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.sandbox import lint
+from cleared.sandbox import allowance, lint
 from cleared.sandbox.finding import Finding, blocking, parted
 from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.limits import Limits
 from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.files import content_id
@@ -22,7 +21,7 @@ from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
 MAX_SCRIPT = 256 * 1024
-_RULES: Final = {**HEADER_RULES, **lint.RULES}
+_RULES: Final = {**HEADER_RULES, **lint.RULES, **allowance.RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,8 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[
         ) from None
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
-    findings, later = parted(dict.fromkeys([*findings, *lint.lint(source, file)]), _RULES, switched)
+    findings += [*lint.lint(source, file), *allowance.beyond(header, host.config.sandbox, file)]
+    findings, later = parted(dict.fromkeys(findings), _RULES, switched)
     findings = blocking(findings, switched)
     if findings:
         raise refused(file, findings)
@@ -235,15 +235,4 @@ def refused(file: str, findings: list[Finding]) -> PolicyError:
     return PolicyError(
         f"the script does not pass the checks; it was not run:\n{shown}{more}",
         place=Place(file, findings[0].place.line),
-    )
-
-
-def limits_of(host: Host, header: Header | None) -> Limits:
-    """The configured limits, where the header does not set its own."""
-    sandbox = host.config.sandbox
-    seconds = header.timeout if header and header.timeout else sandbox.timeout
-    memory = header.memory_mb if header and header.memory_mb else sandbox.memory_mb
-    calls = header.max_calls if header and header.max_calls else sandbox.max_calls
-    return Limits(
-        seconds=seconds, memory_bytes=memory << 20, max_calls=calls, max_output_bytes=sandbox.max_output_kb << 10
     )

@@ -769,6 +769,11 @@ f = git_log  #! grants:5, type:unresolved-reference:5
     "total with a sign": '"""\nname: A\nmax_total: $100  #! header-number\n"""\n',
     "too little memory": '"""\nname: A\nmemory_mb: 8  #! header-number\n"""\n',
     "two days": '"""\nname: A\ntimeout: 48h  #! header-number\n"""\n',
+    "more than a header may ask for": (
+        '"""\nname: A\ntimeout: 2h  #! header-limit\nmemory_mb: 4096  #! header-limit\n'
+        'max_calls: 10000001  #! header-limit\n"""\n'
+    ),
+    "as much as a header may ask for": '"""\nname: A\ntimeout: 1h\nmemory_mb: 2048\nmax_calls: 10000000\n"""\n1\n',
     "accounts in words": '"""\nname: A\naccounts: [rent]  #! header-number\n"""\n',
     "no accounts": '"""\nname: A\naccounts: []  #! header-number\n"""\n',
     "accounts that do not exist": '"""\nname: A\naccounts: [5020, 9999]  #! unknown-account\n"""\n',

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from harness import Workspace, fails
+from harness import Workspace, fails, unchanged
 from proposals import edit, history, live, propose, text, threshold, write
+
+from cleared.app import open_workspace
+from cleared.gate import words
+from cleared.gate.candidate import Change
+from cleared.sandbox import allowance
+from cleared.sandbox.header import _READERS, parse_header
 
 POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount="1")'
 
@@ -190,3 +196,83 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
         assert f"{name} is new. It may do nothing but calculate." in said
         assert f"{name} describes itself as: a probe." in said
         assert f"Over a made-up month {name} would post 0 entries and ask 0 times." in said
+
+
+KEYS = {
+    "name": ("name: Probe", "name: Auditor", "it would call itself 'Auditor'"),
+    "trigger": ("trigger: on_demand", "trigger: [on_demand, event]\nevent: x", "when you start it and on the event x"),
+    "schedule": ("schedule: 0 6 * * *", "schedule: 0 7 * * *", "on the schedule 0 7 * * *"),
+    "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "0 6 * * * in Asia/Tokyo"),
+    "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
+    "event": ("event: ping", "event: [ping, run.*]", "on the event ping and run.*"),
+    "description": ("description: a probe", "description: another", "describes itself as: another"),
+    "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
+    "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
+    "memory_mb": ("", "memory_mb: 1024", "up to 1024 MB of memory instead of 512 MB"),
+    "max_calls": ("", "max_calls: 5000000", "at most 5000000 calls instead of 1000000"),
+    "max_entries": ("", "max_entries: 5", "at most 5 entries a run"),
+    "max_total": ("", "max_total: 99.50", "at most 99.50 in all a run"),
+    "accounts": ("", "accounts: [5020]", "only the accounts 5020"),
+    "catch_up": ("", "catch_up: all", "all missed times are made up for"),
+    "overlap": ("", "overlap: queue", "what comes while it runs or waits has its turn"),
+    "retries": ("", "retries: 100", "tried again up to 100 times after a failure instead of 2"),
+    "jitter": ("", "jitter: 1h", "started up to 1 hour late"),
+}
+"""Key → how the header has it, how it would, what the card says of it. What ``grants:`` allows is no more than what
+was approved: the primitives that are called, which come first on every card."""
+
+
+TRIGGERS = {"schedule": "schedule", "timezone": "schedule", "watch": "file_watch", "event": "event"}
+
+
+def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: Workspace) -> None:
+    """D8, MEND 5: none is without words; a limit that is lowered is told, too."""
+    assert KEYS.keys() | {"args"} == _READERS.keys()
+    host = open_workspace(ws.root)
+    whole = '"""\nname: Probe\ntrigger: {}\n{}description: a probe\n"""\n1\n'
+    for key, (old, new, said) in KEYS.items():
+        trigger = TRIGGERS.get(key, "on_demand")
+        before = whole.format(trigger, "" if key in ("name", "trigger", "description") or not old else f"{old}\n")
+        after = before.replace(old, new) if old else before.replace("description", f"{new}\ndescription")
+        assert before != after
+        change = Change("agents/probe.py", "agent", before.encode(), after.encode())
+        header, problems = parse_header(after, change.path)
+        assert not problems, (key, problems)
+        lines = words.header_lines(change, header, host)
+        assert said in " ".join(lines), (key, lines)
+        assert bool(lines) == bool(said), (key, lines)
+
+
+def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
+    """D8, MEND 5: up to the cap it is told; beyond it nothing is proposed, with line and remedy."""
+    write(ws, "1", header="timeout: 1h\nmemory_mb: 2048\nmax_calls: 10000000\n")
+    said = " ".join(card(ws, "probe"))
+    assert "up to 1 hour a run instead of 30 seconds; up to 2048 MB of memory instead of 512 MB" in said
+    ws.ok("agent", "approve", "P1")
+    write(ws, "1", header="timeout: 5\n")
+    assert any("up to 5 seconds a run instead of 30 seconds" in line and "1 hour" in line for line in card(ws, "probe"))
+    write(ws, "1", header="timeout: 24h\nmemory_mb: 65536\n")
+    with unchanged(ws):
+        found = ws("agent", "propose", "probe", "--json").json["findings"]
+    told = [(f["rule"], f["line"], f["field"]) for f in found]
+    assert told == [("header-limit", 5, "timeout"), ("header-limit", 6, "memory_mb")]
+    assert "config set sandbox.timeout_cap 86400" in found[0]["remedy"] and "at most 2048" in found[1]["remedy"]
+    ws.ok("config", "set", "sandbox.timeout_cap", "86400")
+    ws.ok("config", "set", "sandbox.memory_mb_cap", "65536")
+    assert "up to 24 hours a run instead of 30 seconds; up to 65536 MB" in " ".join(card(ws, "probe"))
+
+
+def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace) -> None:
+    """D17, MEND 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allowance, "beyond", lambda *_: iter(()))
+        patch.setattr("cleared.gate.static.beyond", lambda *_: iter(()))
+        live(ws, "for i in range(100):\n    ctx_today()", header="timeout: 2h\nmax_calls: 20000000\n")
+    found = ws.run("probe")
+    assert [w.split(" [")[1].split("]")[0] for w in found["warnings"]] == ["header-limit", "header-limit"]
+    assert "which is what it gets" not in "".join(found["warnings"])
+    ws.ok("config", "set", "sandbox.max_calls", "10")
+    ws.ok("config", "set", "sandbox.max_calls_cap", "50")
+    failed = ws.run("probe", code=1)
+    assert "more than 50 calls" in failed["error"]["message"]
+    assert "`max_calls: 20000000` is more than a header may ask for, 50, which is" in "".join(failed["warnings"])

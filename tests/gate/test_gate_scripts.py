@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from harness import Workspace, no_traceback
 
+from cleared.config.model import Sandbox
 from cleared.errors import WorkspaceError
 from cleared.gate.rules import rule_of
 from cleared.gate.traps import traps
@@ -17,6 +18,7 @@ from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
 from cleared.registry import describe
 from cleared.registry.primitive import Registry
+from cleared.sandbox.allowance import beyond
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.lint import lint
@@ -48,7 +50,7 @@ def check(starting_point: Path) -> Iterator[Check]:
 
         def run(source: str) -> list[Finding]:
             header, found = parse_header(source, FILE)
-            found = [*found, *lint(source, FILE)]
+            found = [*found, *lint(source, FILE), *beyond(header, Sandbox(), FILE)]
             grants = header.grants if header else None
             found += traps(source, FILE, primitives, chart, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})
