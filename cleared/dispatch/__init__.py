@@ -21,6 +21,8 @@ __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 _NO_PLACE: Final = Place()
 MAX_TRACED: Final = 100
 """Items of a list that the trace keeps."""
+MAX_TEXT: Final = 2_000
+"""Characters of a text that it keeps."""
 
 
 class UnknownPrimitive(PrimitiveError):
@@ -113,7 +115,7 @@ class Dispatcher:
                 self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
             raise
         finally:
-            if any(type(v) is list for v in (*args, *kwargs.values())):
+            if any(type(v) is list or (type(v) is str and len(v) > MAX_TEXT) for v in (*args, *kwargs.values())):
                 call.args = tuple(self._held(v) for v in args)
                 call.kwargs = {k: self._held(v) for k, v in kwargs.items()}
         call.duration = self.monotonic() - call.started
@@ -136,7 +138,9 @@ class Dispatcher:
     def _held(self, value: Any) -> Any:
         """What is held of a value for the trace: of a list its beginning, and nothing once much is held."""
         kind = type(value)
-        if kind is not list and kind is not dict and kind is not str:
+        if kind is str and len(value) > MAX_TEXT:
+            return self.env.redactor.text(value)[:MAX_TEXT] + "…"  # whole first: a secret may be cut in two
+        if kind is not list and kind is not dict:
             return value
         kept = value[:MAX_TRACED] if kind is list else value
         weight = size(kept)

@@ -218,7 +218,7 @@ def _list_of(inner: Shape) -> Shape:
         if not isinstance(value, list | tuple):
             raise ValueError(f"a {type(value).__name__} is not a list")
         if len(value) > env.max_items:
-            raise ValueError(f"the list has {len(value)} items; {env.max_items} are allowed in one call")
+            raise ValueError(f"the list has {len(value)} items; {env.max_items} are allowed: pass it in parts")
         out = []
         for i, v in enumerate(each(value)):
             try:

@@ -123,7 +123,9 @@ def _text(value: object, env: Env) -> str:
     except UnicodeEncodeError:
         raise ValueError("the text holds a lone surrogate, which is no character") from None
     if size > env.max_text_bytes:
-        raise ValueError(f"the text has {size} bytes; the limit is {env.max_text_bytes}")
+        raise ValueError(
+            f"the text has {size} bytes; the limit is {env.max_text_bytes}: shorten it, or raise limits.max_text_bytes"
+        )
     return env.redactor.text(value)
 
 
@@ -198,7 +200,7 @@ def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
     if isinstance(value, list | tuple | dict):
         left[0] -= len(value)
         if left[0] < 0:
-            raise ValueError(f"the data has more than {env.max_items} values")
+            raise ValueError(f"the data has more than {env.max_items} values: pass less of it")
         deadline.spend(len(value))
     if isinstance(value, list | tuple):
         return [_data(v, env, depth + 1, left) for v in value]

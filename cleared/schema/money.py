@@ -97,7 +97,7 @@ def _from_float(value: float, places: int) -> Decimal:
 
 def refuse_digits() -> NoReturn:
     """Raises ``ValueError``."""
-    raise ValueError(f"the number has more than {MAX_DIGITS} digits")
+    raise ValueError(f"the number has more than {MAX_DIGITS} digits: round it")
 
 
 def text(amount: Decimal) -> str:
