@@ -321,11 +321,14 @@ def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
 
 
 def _of_history(host: Host, repo: Repository) -> list[Violation]:
-    """Commits of unknown origin that changed the books; what was decided by those who may not."""
+    """What the branch has lost; commits of unknown origin that changed the books; what was decided by those who may
+    not."""
+    from cleared.runs.lost import REMEDY, find_lost
     from cleared.runs.signatures import ACCEPTS, unauthorised
     from cleared.vcs import history
 
-    found = []
+    lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+    found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
     roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
     commits = history.commits_touching(host.root, roots)
     accepted = {c for commit in commits for c in commit.trailers.get(ACCEPTS, "").split("\n")}

@@ -65,7 +65,7 @@ def _group(name: str) -> typer.Typer:
 
 def tree() -> typer.Typer:
     """All commands."""
-    from cleared.cli import queue, review, setup, tools, trusting, up
+    from cleared.cli import queue, recover, review, setup, tools, trusting, up
 
     app = _empty()
     setup.register(app)
@@ -75,6 +75,7 @@ def tree() -> typer.Typer:
     tools.register(app)
     app.command("trust")(trusting.trust)
     app.command("why")(queue.why)
+    app.command("recover")(recover.recover)
     app.command("review")(review.review)
     return app
 

@@ -135,7 +135,7 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
         said = f"{prefix}: {proposal.id} approved: {proposal.title}"
         return Decided(said, files, marks, edited=tuple(proposal.paths))
 
-    commit = decide(host, f"agent approve {text}", act)
+    commit = decide(host, f"agent approve {text}", act, gathers=[outcome, stale, signers])
     if stale:
         _tell_stale(host, *stale[0])
     for signer in signers:
@@ -163,7 +163,7 @@ def reject(host: Host, text: str, reason: str) -> Outcome:
         message = f"agent: {proposal.id} rejected: {said}"[:200]
         return Decided(message, settle(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),))
 
-    commit = decide(host, f"agent reject {text}", act)
+    commit = decide(host, f"agent reject {text}", act, gathers=[found])
     return Outcome(found[0], commit)
 
 

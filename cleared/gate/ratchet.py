@@ -67,7 +67,7 @@ def add_case(
             sign_cases(signer, gate.scripts.approvals, {case.path: case.render()})
         return Decided(f"test: {case.name} is a regression case", signer.files)
 
-    commit = decide(host, f"test add {run}", act)
+    commit = decide(host, f"test add {run}", act, gathers=[made])
     if commit is None:
         raise PolicyError(
             f"{made[-1].name} is a regression case already",

@@ -19,6 +19,7 @@ CHECKS: Final = {
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "Nothing but a status changes after it was committed, and that one way only.",
     "provenance": "Every commit that touches the books came through a run or a decision.",
+    "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }
 

@@ -51,7 +51,7 @@ def card_damage(host: Host) -> Damage:
             return None
         return Decided(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
 
-    done.commit = decide(host, "journal check --card", act, by=CHECK) or ""
+    done.commit = decide(host, "journal check --card", act, by=CHECK, gathers=[done]) or ""
     return done
 
 

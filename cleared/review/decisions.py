@@ -81,7 +81,7 @@ def skip(host: Host, ids: Sequence[str]) -> Done:
             done.cards.append(matter.card.id)
         return Decided(f"log: skipped {', '.join(done.cards)}"[:200])
 
-    done.commit = decide(host, "queue skip", act, by=actor()) or ""
+    done.commit = decide(host, "queue skip", act, by=actor(), gathers=[done]) or ""
     return done
 
 
@@ -328,7 +328,7 @@ def _decide(
         marks = [(key, value) for key, value in ((UNDOABLE, settled), (AGREES, agreed)) if value]
         return Decided(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
 
-    done.commit = decide(host, what, act) or ""
+    done.commit = decide(host, what, act, gathers=[done]) or ""
     if done.over:
         with host.reading() as repo:
             Questions(host, repo, Snapshot(repo, repo.head())).take_back(done.over)

@@ -67,7 +67,7 @@ def undo(host: Host) -> Done:
         return Decided(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
 
     try:
-        commit = decide(host, "queue undo", act)
+        commit = decide(host, "queue undo", act, gathers=[done])
     except SecondNeeded as first:  # what was staged has come to nothing
         return Done(first.commit, agreed=[first.card], said=[f"I{first.message[1:]}. {first.remedy}"])
     assert commit is not None

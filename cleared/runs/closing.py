@@ -62,7 +62,7 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         said = f", despite {len(found)} open matter{'s' if len(found) > 1 else ''}: {why}" if found else ""
         return Decided(f"close: through {through}{said}"[:200], {path: append_mark(books.source.read(path), mark)})
 
-    return made(decide(host, "period close", act))
+    return made(decide(host, "period close", act, gathers=[]))
 
 
 def _open_matters(context: Context, through: date) -> Iterator[str]:
@@ -130,4 +130,4 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
         return Decided(said, {path: append_mark(books.source.read(path), mark)})
 
-    return made(decide(host, "period reopen", act))
+    return made(decide(host, "period reopen", act, gathers=[]))

@@ -26,7 +26,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         ids.extend((original.entry_id, reversal["entry_id"]))
         return Decided(f"void: {original.entry_id}: {' '.join(reason.split())}"[:200])
 
-    commit = made(decide(host, f"journal void {entry_id}", act))
+    commit = made(decide(host, f"journal void {entry_id}", act, gathers=[ids]))
     return ids[0], ids[1], commit
 
 
@@ -63,7 +63,7 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
             )
         return Decided(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
 
-    return ids, made(decide(host, "journal open", act))
+    return ids, made(decide(host, "journal open", act, gathers=[ids]))
 
 
 def _signed(account: int, amount: Decimal) -> Leg:
@@ -93,7 +93,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
         return Decided(said, trailers=((ACCEPTS, found.id),))
 
-    return found.id, made(decide(host, "journal accept", act))
+    return found.id, made(decide(host, "journal accept", act, gathers=[]))
 
 
 def _is_named(host: Host, commit: str) -> bool:

@@ -4,8 +4,8 @@ a run."""
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
 from cleared.clock import iso
@@ -14,14 +14,20 @@ from cleared.primitives.context import Context
 from cleared.runs import draft
 from cleared.runs.authority import ASKS, Authority, SecondNeeded, authority
 from cleared.runs.host import Host
+from cleared.runs.lost import refuse_lost
 from cleared.runs.session import make_context, new_run_id, refuse_dirty
-from cleared.vcs import LocalMove, Repository, Snapshot
+from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
 
 ORIGINS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
 
 SETTINGS: Final = "config"
 """The one decision of which it depends on what is decided whether it takes a reviewer."""
+
+RECOVER: Final = "recover"
+"""The one decision that is made while the branch lacks something, and the working tree may have it."""
+
+_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -56,6 +62,8 @@ class Decided:
     moves: tuple[LocalMove, ...] = ()
     subject: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
+    merges: str | None = None
+    """Another commit that the decision brings into the history; it is a parent of this one then."""
 
 
 def actor() -> str:
@@ -68,52 +76,82 @@ def actor() -> str:
 
 
 def decide(
-    host: Host, what: str, act: Callable[[Desk], Decided | None], *, by: str | None = None, mark: str = "Decision"
-) -> str | None:
+    host: Host, what: str, act: Callable[[Desk], Decided | None], *, by: str | None = None, mark: str = "Decision",
+    gathers: Sequence[object] | None = None,
+) -> str | None:  # fmt: skip
     """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
 
+    ``gathers``: the lists and results that ``act`` fills. Where somebody commits meanwhile they are emptied, and it is
+    called again on the new commit; without them ``HeadMoved`` is raised.
     ``by``: what decides, where no person does (a timeout, a check, a proposal's author); default: who sits at the
     keyboard, and has the right to. ``mark``: the trailer that names the decision. Raises what ``act`` raises, with
-    nothing changed, ``WorkspaceError`` where managed files differ from the last commit, ``PolicyError`` where it is
-    not for them to decide, and ``SecondNeeded`` where it takes two, and this was the first.
+    nothing changed, ``WorkspaceError`` where managed files differ from the last commit or the branch has lost
+    something, ``PolicyError`` where it is not for them to decide, and ``SecondNeeded`` where it takes two, and this was
+    the first.
     """
     with host.writing(what) as repo:
-        snapshot = Snapshot(repo, repo.head())
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return _decide(host, repo, what, act, by, mark)
+            except HeadMoved:
+                if attempt == _TRIES or gathers is None:
+                    raise
+                host.say("somebody committed meanwhile; once more, on the new commit")
+                _empty(gathers)
+    raise AssertionError("unreachable")
+
+
+def _empty(gathered: Sequence[object]) -> None:
+    for each in gathered:
+        if isinstance(each, list):
+            each.clear()
+        elif is_dataclass(each) and not isinstance(each, type):
+            fresh = type(each)()
+            for one in fields(each):
+                setattr(each, one.name, getattr(fresh, one.name))
+
+
+def _decide(
+    host: Host, repo: Repository, what: str, act: Callable[[Desk], Decided | None], by: str | None, mark: str
+) -> str | None:  # fmt: skip
+    snapshot = Snapshot(repo, repo.head())
+    if what != RECOVER:
+        refuse_lost(host, repo, snapshot)
         refuse_dirty(host, snapshot)
-        now = host.clock.now().replace(microsecond=0)
-        decision = new_run_id(now)
+    now = host.clock.now().replace(microsecond=0)
+    decision = new_run_id(now)
+    right = authority(host, snapshot, decision, by or actor(), person=by is None)
 
-        right = authority(host, snapshot, decision, by or actor(), person=by is None)
-
-        def fresh() -> Context:
-            context = make_context(
-                host, repo, snapshot, agent="user", now=now, run_id=decision,
-                event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
-                on_log=host.say, run_script=_no_scripts,
-            )  # fmt: skip
-            context.cards.prove = right.prove
-            return context
-
-        if what != SETTINGS:
-            right.must_be_a_reviewers()
-        desk = Desk(host, repo, snapshot, fresh(), right.by, right, fresh)
-        decided = act(desk)
-        if decided is None:
-            return None
-        right.must_allow(desk.context, decided.files)
-        marks = [(mark, decision), ("By", desk.by), ("Clock", iso(now))]
-        first = _first_of_two(desk, decided, what)
-        if first is not None:
-            desk, decided = first
-        desk.context.note("decision", f"{decided.message} (by {desk.by})")
-        signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
-        commit = draft.commit(
-            host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
-            decided.moves, right.sign if signs else None, decided.edited,
+    def fresh() -> Context:
+        context = make_context(
+            host, repo, snapshot, agent="user", now=now, run_id=decision,
+            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
+            on_log=host.say, run_script=_no_scripts,
         )  # fmt: skip
-        if first is not None:
-            raise SecondNeeded(dict(decided.trailers)[ASKS], commit)
-        return commit
+        context.cards.prove = right.prove
+        return context
+
+    if what != SETTINGS:
+        right.must_be_a_reviewers()
+    desk = Desk(host, repo, snapshot, fresh(), right.by, right, fresh)
+    decided = act(desk)
+    if decided is None:
+        return None
+    right.must_allow(desk.context, decided.files)
+    marks = [(mark, decision), ("By", desk.by), ("Clock", iso(now))]
+    first = _first_of_two(desk, decided, what)
+    if first is not None:
+        desk, decided = first
+    desk.context.note("decision", f"{decided.message} (by {desk.by})")
+    signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
+    signs = signs and decided.merges is None  # what a merge brings was signed where it was decided
+    commit = draft.commit(
+        host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
+        decided.moves, right.sign if signs else None, decided.edited, decided.merges,
+    )  # fmt: skip
+    if first is not None:
+        raise SecondNeeded(dict(decided.trailers)[ASKS], commit)
+    return commit
 
 
 def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decided] | None:

@@ -70,11 +70,12 @@ def commit(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
     local: Sequence[LocalMove] = (), sign: Sign | None = None, edited: Collection[str] = (),
+    merges: str | None = None,
 ) -> str:  # fmt: skip
     """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
 
     ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
-    ``edited``: files whose working copies may be somebody's edit, which stays then.
+    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for ``seal``.
     Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check(context.books, context.bank)
@@ -86,7 +87,8 @@ def commit(
         draft.changes[host.layout.taken_files] = emitted.with_taken(snapshot.read(host.layout.taken_files), files_taken)
     waiting = log.waiting(host)
     rows = waiting.decode("utf-8") + log.rows(context, context.now)
-    draft.changes[host.layout.log] = log.append(snapshot.read(host.layout.log), rows)
+    before = draft.changes.get(host.layout.log) or snapshot.read(host.layout.log)
+    draft.changes[host.layout.log] = log.append(before, rows)
     moves, held = taken.hold(host, (*draft.moves, *local), draft.tracked, context.now, context.run_id)
     moves += (log.taken(host, waiting),) if waiting else ()
     clean = host.redactor.text
@@ -100,6 +102,7 @@ def commit(
             repo, snapshot.commit, draft.changes, message, marks,
             host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
             state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
+            merges=merges,
         )  # fmt: skip
     except Unfinished:
         raise  # the commit is made

@@ -20,6 +20,7 @@ from cleared.runs.consumed import ASKS, FAILED, WENT_ON, AlreadyRun, consumed
 from cleared.runs.growing import bring_back
 from cleared.runs.healing import settle
 from cleared.runs.host import Host
+from cleared.runs.lost import refuse_lost
 from cleared.runs.outcome import RunError, RunResult, error_of
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import refuse_dirty
@@ -81,6 +82,7 @@ class _Run:
         self.last = last
         self.snapshot = Snapshot(repo, repo.head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
+            refuse_lost(host, repo, self.snapshot)
             refuse_dirty(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
         self.again = self._taken_up(again) if again is not None else Again(event)

@@ -20,11 +20,14 @@ from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import Env
 from cleared.runs.trace import Traces
 from cleared.schema import money
-from cleared.vcs import Author, Repository, recover, wait_for_index
+from cleared.vcs import Author, Repository, Snapshot, recover, remembered, wait_for_index
 from cleared.workspace.locate import Layout
 from cleared.workspace.lock import Holder, writer_lock
 
 Say = Callable[[str], None]
+
+_told: set[tuple[str, str | None]] = set()
+"""Workspaces and commits of which this process has said what is lost."""
 
 
 @dataclass(slots=True)
@@ -108,6 +111,7 @@ class Host:
         """The repository for reading. A half-done seal is completed first, if nobody is at work."""
         self._repair()
         with Repository.open(self.root, for_writing=False) as repo:
+            self._tell_lost(repo)
             yield repo
 
     @contextmanager
@@ -159,6 +163,19 @@ class Host:
     def _locked(self, what: str) -> AbstractContextManager[None]:
         wait = self.config.lock.wait_seconds
         return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._waiting)
+
+    def _tell_lost(self, repo: Repository) -> None:
+        """Say, once for each commit, that the branch has lost something."""
+        from cleared.runs import lost
+
+        head = repo.find_head()
+        key = (str(self.root), head)
+        if key in _told or head is None or remembered(repo) in (None, head):
+            return
+        found = lost.find_lost(self.layout, repo, Snapshot(repo, head))
+        if found is not None:
+            _told.add(key)
+            self.say(f"{found}. {lost.REMEDY}")
 
     def _waiting(self, holder: Holder | None) -> None:
         self.say(f"waiting for {holder}" if holder else "waiting for another command")

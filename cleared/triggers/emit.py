@@ -27,5 +27,5 @@ def emit(host: Host, name: str, payload: Any) -> str:
         made.append(f"{desk.context.run_id}/0")
         return Decided(f"event: {name}")
 
-    decide(host, f"event emit {name}", act, by=actor())  # it decides nothing, so no reviewer is needed
+    decide(host, f"event emit {name}", act, by=actor(), gathers=[])  # it decides nothing, so no reviewer is needed
     return made[0]

@@ -70,7 +70,7 @@ def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str
         desk.context.card(kind, key, title, **details)
         return Decided(f"log: {title}"[:200])
 
-    decide(host, f"service: {kind}", act, by=BY)
+    decide(host, f"service: {kind}", act, by=BY, gathers=[])
 
 
 def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:

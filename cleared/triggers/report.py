@@ -11,6 +11,7 @@ from cleared.cards import store
 from cleared.clock import iso
 from cleared.errors import UsageError
 from cleared.runs.host import Host
+from cleared.runs.lost import REMEDY, find_lost
 from cleared.runs.scripts import Scripts
 from cleared.runs.source import CommittedSource, ReadAhead
 from cleared.runs.trace import Traces
@@ -38,12 +39,15 @@ def status(host: Host) -> dict[str, Any]:
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.reading() as repo:
         git = held_by_git(repo)
+        lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
         cards = store.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
         waiting = sum(card.status == "open" for card in cards)
         unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
     trouble = [] if service else ["the service is not up (cleared up)"]
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
+    if lost is not None:
+        trouble.append(f"nothing is run: {lost}. {REMEDY}")
     if said.get("problem"):
         trouble.append(f"nothing is run: {said['problem']}")
     if host.policy is not None and host.policy.problem is not None:

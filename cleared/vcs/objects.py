@@ -266,7 +266,7 @@ def _both(path: str) -> WorkspaceError:
 
 def commit_text(
     tree: str,
-    parent: str | None,
+    parents: Sequence[str],
     author: Author,
     when: datetime,
     message: str,
@@ -274,8 +274,7 @@ def commit_text(
 ) -> bytes:
     """The content of a commit object. Raises ``UsageError`` for a message or trailer that cannot be stored."""
     lines = [f"tree {tree}"]
-    if parent is not None:
-        lines.append(f"parent {parent}")
+    lines += [f"parent {parent}" for parent in parents]
     who = author.line(when)
     lines += [f"author {who}", f"committer {who}"]
     # A lone surrogate (half a character, or a byte of an odd file name) becomes "?": the message is UTF-8.

@@ -232,6 +232,10 @@ class Repository:
             return False
         return True
 
+    def common_ancestor(self, one: str, other: str) -> str | None:
+        """The newest commit that is in the history of both, or None."""
+        return self.git.run("merge-base", one, other, check=False).decode().partition("\n")[0].strip() or None
+
     # --- objects -----------------------------------------------------------------------------------
 
     def object(self, oid: str) -> tuple[str, bytes]:

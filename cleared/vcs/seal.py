@@ -70,6 +70,7 @@ def seal(
     moves: Sequence[LocalMove] = (),
     edited: Collection[str] = (),
     wait_seconds: float = 0.0,
+    merges: str | None = None,
 ) -> str:
     """Commits ``changes`` (path to content, ``None`` deletes) on top of ``base`` and returns the commit's id.
 
@@ -77,7 +78,7 @@ def seal(
     ``verify`` is called at the last moment, with the branch locked; what it raises calls the seal off.
     ``state_dir`` (default ``.cleared``) is where the intent is kept. ``wait_seconds``: for a git of the user that
     holds the index. ``edited``: paths that a person edits too; a working copy that is neither as in ``base`` nor as
-    committed now stays as it is, as with git's own commits.
+    committed now stays as it is, as with git's own commits. ``merges``: another commit to be a parent of this one.
 
     Raises ``HeadMoved`` where the branch is no longer at ``base``, ``GitBusy`` where another git holds what is
     needed; ``WorkspaceError`` where a path cannot be written or its file is not what ``base`` has, or the disk
@@ -111,7 +112,9 @@ def seal(
             move = RefMove(repo, base, log, author.environment(when))
             stack.callback(move.close)
             objects = stack.enter_context(LooseObjects(repo))
-            commit, entries = _write_objects(repo, before, contents, plan, (author, when, message, trailers), objects)
+            commit, entries = _write_objects(
+                repo, before, contents, plan, (author, when, message, trailers, merges), objects
+            )
             step("objects")
             intent = replace(intent, commit=commit)
             save(state_dir, intent)
@@ -263,10 +266,11 @@ def _write_objects(
     before: Snapshot,
     contents: Mapping[str, bytes | None],
     plan: Sequence[PathChange],
-    about: tuple[Author, datetime, str, Sequence[tuple[str, str]]],
+    about: tuple[Author, datetime, str, Sequence[tuple[str, str]], str | None],
     objects: LooseObjects,
 ) -> tuple[str, dict[str, TreeEntry | None]]:
-    author, when, message, trailers = about
+    author, when, message, trailers, merges = about
+    parents = [parent for parent in (before.commit, merges) if parent is not None]
     entries: dict[str, TreeEntry | None] = {}
     for change in plan:
         content = contents[change.path]
@@ -276,7 +280,7 @@ def _write_objects(
             mode = "100755" if files.is_executable(before.entry(change.path), change.path) else "100644"
             entries[change.path] = TreeEntry(mode, objects.write("blob", content))
     tree = build_tree(repo, before.tree, entries, objects)
-    commit = objects.write("commit", commit_text(tree, before.commit, author, when, message, trailers))
+    commit = objects.write("commit", commit_text(tree, parents, author, when, message, trailers))
     objects.flush()
     return commit, entries
 

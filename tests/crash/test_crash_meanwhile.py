@@ -35,6 +35,7 @@ from harness import Workspace
 from cleared import queries
 from cleared.app import open_workspace, run
 from cleared.errors import ClearedError, Interrupted
+from cleared.runs.decide import void_entry
 from cleared.runs.outcome import RunResult
 from cleared.vcs import STEPS, HeadMoved
 
@@ -353,3 +354,28 @@ def test_the_trace_of_a_killed_run(root: Path) -> None:
     newest = queries.runs(open_workspace(root), 1)[0]
     assert (newest["status"], newest["commits"]) == ("succeeded", [git(root, "rev-parse", "HEAD").strip()])
     assert queries.run(open_workspace(root), newest["run_id"])["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_the_branch_moves_while_something_is_decided(root: Path, times: int) -> None:
+    """MEND 22: done again on the new commit, by itself; given up, it is busy (5), not broken."""
+    ingest(root)
+    said: list[str] = []
+    left = times
+
+    def on_step(name: str) -> None:
+        nonlocal left
+        if name == "checked" and left:
+            left -= 1
+            user_commits(root)
+
+    host = open_workspace(root, on_step=on_step, say=said.append)
+    if times == 1:
+        entry, reversal, commit = void_entry(host, "2025-02-001", "twice")
+        assert (entry, reversal, commit) == ("2025-02-001", "2025-02-005", git(root, "rev-parse", "HEAD").strip())
+        assert "once more" in said[-1]
+    else:
+        with pytest.raises(HeadMoved) as caught:
+            void_entry(host, "2025-02-001", "twice")
+        assert caught.value.exit_code == 5
+    check_sound(root)

@@ -339,6 +339,7 @@ class GateMachine(RuleBasedStateMachine):
         self.by_hand = True
         commits = self.ws.git("rev-list", "HEAD").split()
         self.ws.git("reset", "-q", "--hard", commits[n % min(len(commits), 12)])
+        self.ws("recover", "--forget")
 
     @rule(n=which)
     def delete_a_record(self, n: int) -> None:
