@@ -79,30 +79,33 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
     """Run an agent once more for what it was run for when it failed, or when it asked what is held now.
 
     ``believed``: where nothing but the card says what that was, a person has looked and says that it is right.
-    Raises ``UsageError`` where the card is not one of these of this agent, ``Held``, and what a run raises.
+    Raises ``UsageError`` where the card is not one of these of this agent, ``Held``, ``PolicyError`` where nothing
+    vouches for what it says, and what a run raises.
     """
+    from cleared.cards import store
     from cleared.gate.surface import refuse_in_job
-    from cleared.queries import card as find
+    from cleared.queries import committed, find_card
     from cleared.runs.asking import ask_again
-    from cleared.runs.attempt import event_of
+    from cleared.runs.failure import event_of_card
+    from cleared.runs.source import CommittedSource
 
-    found = find(host, card)
     if believed:
         refuse_in_job()
-    if found["kind"] == "question":
+    with committed(host) as (repo, snapshot, _books, _bank):
+        found = find_card(store.load(CommittedSource(snapshot), host.layout.queue_dir), card)
+        if found.kind not in ("question", "failed_run") or (found.kind == "failed_run" and found.agent != name):
+            raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
+        event = event_of_card(host, repo, snapshot, found, believed=believed) if found.kind == "failed_run" else None
+    if found.kind == "question":
         return run_agent(
             host, lambda: executor(host), name,
-            again=lambda questions: ask_again(questions, found["id"], name, believed=believed),
+            again=lambda questions: ask_again(questions, found.id, name, believed=believed),
         )  # fmt: skip
-    if found["kind"] != "failed_run" or found["agent"] != name:
-        raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
-    event = found["details"].get("event")
     try:
-        return run(host, name, event=event_of(event) if event else None)
+        return run(host, name, event=event)
     except AlreadyRun:
         raise UsageError(
-            f"{name} has had its run for that since",
-            remedy=f"Settle the card: cleared queue answer {found['id']} seen.",
+            f"{name} has had its run for that since", remedy=f"Settle the card: cleared queue answer {found.id} seen."
         ) from None
 
 

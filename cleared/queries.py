@@ -14,6 +14,7 @@ from typing import Any, Final
 from cleared.approvals.standing import Approvals
 from cleared.cards import store
 from cleared.cards.age import overdue
+from cleared.cards.model import Card
 from cleared.clock import iso
 from cleared.errors import UsageError
 from cleared.ledger.bankbook import BankBook
@@ -23,9 +24,9 @@ from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
 from cleared.primitives import journal as journal_primitives
 from cleared.registry.wire import to_json
-from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
 from cleared.runs.outcome import card_data
+from cleared.runs.provenance import collisions, unknown_origin
 from cleared.runs.questions import Questions
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import compared, open_books
@@ -194,12 +195,18 @@ def card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
     with committed(host) as (repo, snapshot, _books, _bank):
         known = store.load(CommittedSource(snapshot), host.layout.queue_dir)
-        found = list(store.find(known.values(), text)) if text else []
-        found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
-        if len(found) == 1:
-            late = overdue(found, host.clock.now(), host.config.review.remind_after)
-            held = Questions(host, repo, snapshot, known).held([found[0]])
-            return card_data(found[0]) | {"overdue": bool(late), "held": held.get(found[0].id)}
+        found = find_card(known, text)
+        late = overdue([found], host.clock.now(), host.config.review.remind_after)
+        held = Questions(host, repo, snapshot, known).held([found])
+        return card_data(found) | {"overdue": bool(late), "held": held.get(found.id)}
+
+
+def find_card(known: Mapping[str, Card], text: str) -> Card:
+    """The card that is meant by that, as ``card`` says. Raises ``UsageError``."""
+    found = list(store.find(known.values(), text)) if text else []
+    found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
+    if len(found) == 1:
+        return found[0]
     if found:
         raise UsageError(f"{text!r} is the beginning of {len(found)} cards", remedy="Write more of the id.")
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
@@ -285,13 +292,14 @@ def _check(host: Host) -> list[Violation]:
 
     with compared(host, "journal check") as (repo, snapshot, different):
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
-        if not different:
-            found = _readable(lambda: check_books(head_books, head_bank))
-        else:
-            books, bank = open_books(host, WorkingSource(host))
-            months = sorted({*books.months(), *head_books.months()})
-            found = _readable(lambda: check_books(books, bank))
-            found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
+        colliding = collisions(host) if different else []
+        if colliding or not different:
+            found = colliding + _readable(lambda: check_books(head_books, head_bank))
+            return found + unknown_origin(host, repo, snapshot)
+        books, bank = open_books(host, WorkingSource(host))
+        months = sorted({*books.months(), *head_books.months()})
+        found = _readable(lambda: check_books(books, bank))
+        found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
         named = {v.place.file for v in found if v.place}
         for d in different:
             if d.path not in named:
@@ -301,13 +309,13 @@ def _check(host: Host) -> list[Violation]:
                         f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
                     )
                 )  # fmt: skip
-        return found + _of_history(host, repo)
+        return found + unknown_origin(host, repo, snapshot)
 
 
 def check_committed(host: Host) -> list[Violation]:
     """Every violation in the books of the last commit, whatever lies in the working tree: what a card can be about."""
-    with committed(host) as (repo, _, books, bank):
-        return _readable(lambda: check_books(books, bank)) + _of_history(host, repo)
+    with committed(host) as (repo, snapshot, books, bank):
+        return _readable(lambda: check_books(books, bank)) + unknown_origin(host, repo, snapshot)
 
 
 def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
@@ -318,32 +326,6 @@ def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
         return look()
     except WorkspaceError as e:
         return [Violation("format", e.message, e.remedy or "Restore the file.", e.place)]
-
-
-def _of_history(host: Host, repo: Repository) -> list[Violation]:
-    """What the branch has lost; commits of unknown origin that changed the books; what was decided by those who may
-    not."""
-    from cleared.runs.lost import REMEDY, find_lost
-    from cleared.runs.signatures import ACCEPTS, unauthorised
-    from cleared.vcs import history
-
-    lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
-    found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
-    roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
-    commits = history.commits_touching(host.root, roots)
-    accepted = {c for commit in commits for c in commit.trailers.get(ACCEPTS, "").split("\n")}
-    for commit in commits:
-        if commit.id not in accepted and not any(mark in commit.trailers for mark in ORIGINS):
-            found.append(
-                Violation(
-                    "provenance",
-                    f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)}) "
-                    "changed the books without a run or a decision",
-                    f"Look at it (git show {commit.id[:10]}); reverse what is wrong with new entries, or say "
-                    f"that it is right: cleared journal accept {commit.id[:10]} --reason …",
-                )
-            )  # fmt: skip
-    return found + [violation for _, violation in unauthorised(host, repo)]
 
 
 def _violation(v: Violation) -> dict[str, Any]:

@@ -278,6 +278,7 @@ def environment(home: Path) -> dict[str, str]:
 
 LOG = "logs/agent-log.csv"
 QUEUE = "queue/2025-02.jsonl"
+ATTESTED = "logs/attestations-2025-02.jsonl"
 
 
 def no_traceback(done: Done) -> None:
@@ -314,8 +315,8 @@ def nothing_posted(ws: Workspace) -> Iterator[State]:
     before = ws.state()
     yield before
     after = ws.state()
-    assert after.changed_since(before) <= {LOG, QUEUE}, after.changed_since(before)
-    for path in (LOG, QUEUE):
+    assert after.changed_since(before) <= {LOG, QUEUE, ATTESTED}, after.changed_since(before)
+    for path in (LOG, QUEUE, ATTESTED):
         assert after.files.get(path, b"").startswith(before.files.get(path, b"")), "append-only"
     if after.head != before.head:
         shown = ws.git("log", "-1", "--format=%P%n%s%n%(trailers:only,unfold)%n--", "--name-only")
@@ -324,7 +325,7 @@ def nothing_posted(ws: Workspace) -> Iterator[State]:
         assert parent == before.head and subject.startswith("log: "), shown
         names = {line.split(":")[0] for line in trailers if line}
         assert "Attempt" in names and "Event" not in names
-        assert set(paths.split()) <= {LOG, QUEUE}
+        assert set(paths.split()) <= {LOG, QUEUE, ATTESTED}
 
 
 def fails(ws: Workspace, body: str, *said: str, header: str = "", name: str = "probe") -> dict[str, Any]:

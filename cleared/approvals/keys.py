@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 PREFIX: Final = "ed25519:"
 KEY: Final = "approval-key"
 RUN_KEY: Final = "run-key"
-"""What this machine signs questions of runs, and the answers to them, with. It approves nothing."""
-PUBLIC: Final = "approval-key.pub"
-"""Its public half, for a job, which must tell whose approvals count and must not be able to approve."""
+"""What this machine signs with what its runs and decisions say of themselves. It approves nothing."""
+PUBLIC: Final = (f"{KEY}.pub", f"{RUN_KEY}.pub")
+"""Their public halves, for a job, which must tell whose approvals count and must not be able to approve."""
 
 
 def home() -> Path:
@@ -87,28 +88,36 @@ def _called(name: str) -> str:
 
 def own_public_key(root: Path) -> str:
     """The public half of this user's key; empty where there is none. Raises ``WorkspaceError`` as ``own_key`` does."""
+    return _public(root, KEY)
+
+
+def run_public_key(root: Path) -> str:
+    """The public half of the key of this machine's runs, likewise."""
+    return _public(root, RUN_KEY)
+
+
+def _public(root: Path, name: str) -> str:
     try:
-        (home() / KEY).open("rb").close()
+        (home() / name).open("rb").close()
     except PermissionError:
         try:
-            return (home() / PUBLIC).read_text(encoding="ascii").strip()
+            return (home() / f"{name}.pub").read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             return ""
     except OSError:
         pass
-    own = own_key(root)
+    own = _own(root, name, create=False)
     return own.public if own else ""
 
 
 def publish(root: Path) -> None:
-    """Put the public half of this user's key beside it, if there is one. Raises ``WorkspaceError``."""
-    key, public = home() / KEY, home() / PUBLIC
-    try:
-        if not key.exists() or (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):
-            return
-    except OSError:
-        return
-    write_atomic(public, f"{own_public_key(root)}\n".encode("ascii"))
+    """Put the public halves of this user's and this machine's keys beside them, as far as there are such. Raises
+    ``WorkspaceError``."""
+    for name in (KEY, RUN_KEY):
+        key, public = home() / name, home() / f"{name}.pub"
+        with suppress(OSError):
+            if key.exists() and not (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):
+                write_atomic(public, f"{_public(root, name)}\n".encode("ascii"))
 
 
 def verify(public: str, signature: str, data: bytes) -> bool:

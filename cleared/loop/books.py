@@ -64,7 +64,7 @@ def agent_run(job: JobContext) -> str:
 
     host = _host(job)
     # What the run emits or asks for is so much further along in a chain of runs that start one another.
-    depth = depth_after(host.root, job.by) if job.by.startswith("run:") else 0
+    depth = depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run(host, job.target, event=Event(depth=depth))
     if result.error:
         raise JobFailed(f"{job.target} {result.status}: {result.error}")

@@ -45,8 +45,8 @@ def fence(
     """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
 
     ``trust``: it is our own, and must be able to tell whom this user trusts, and how its worker is held. None where
-    the kernel has nothing to hold it with. ``asks``: it runs agents, whose questions are signed with the key of this
-    machine's runs, which approves nothing.
+    the kernel has nothing to hold it with. ``asks``: it runs agents, which attests that and signs their questions with
+    the key of this machine's runs, which approves nothing.
     """
     abi = landlock_abi()
     filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
@@ -56,7 +56,7 @@ def fence(
     if path:
         rules += _python(path)
     if trust:
-        known = (trust_folder(), pins_folder(), home() / PUBLIC)
+        known = (trust_folder(), pins_folder(), *(home() / name for name in PUBLIC))
         rules += [landlock.to_read(p) for p in known if p.exists()]
     if asks and (home() / RUN_KEY).exists():
         rules.append(landlock.to_read(home() / RUN_KEY))

@@ -116,6 +116,7 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
     """
     usable(host.config, knobs)
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
+        run_key(host.root, create=True)  # a job can make none
         publish(host.root)
         run_key(host.root, create=True)
         found = machine(host, knobs, host.say)

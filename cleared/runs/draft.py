@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from cleared.errors import ClearedError
 from cleared.primitives.context import Context
 from cleared.runs import emitted, log, taken
+from cleared.runs.attestation import attest
+from cleared.runs.consumed import from_messages
 from cleared.runs.healing import put_back
 from cleared.runs.host import Host
 from cleared.runs.session import check
@@ -26,6 +28,8 @@ class Draft:
     moves: tuple[LocalMove, ...]
     tracked: dict[str, bytes]
     """Bank files that leave the drop folder, and that git has: path → content."""
+    events: tuple[str, ...] = ()
+    """The lines it adds to ``logs/events.jsonl``."""
 
 
 def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
@@ -49,13 +53,14 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
         if host.config.import_.keep == "local":
             changes.update(_keep_from_git(host, snapshot))
     changes.update(dict.fromkeys(put_back(host, snapshot, context)))
-    if context.events:
+    events = tuple(
+        emitted.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
+        for i, e in enumerate(context.events)
+    )
+    if events:
         before = snapshot.read(host.layout.events) or b""
-        changes[host.layout.events] = before + "".join(
-            emitted.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
-            for i, e in enumerate(context.events)
-        ).encode("utf-8")
-    return Draft(changes, tuple(moves), going)
+        changes[host.layout.events] = before + "".join(events).encode("utf-8")
+    return Draft(changes, tuple(moves), going, events)
 
 
 def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
@@ -96,6 +101,8 @@ def commit(
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted.trailers(repo, context)
+    before = from_messages(host, repo, snapshot)
+    draft.changes.update(attest(host, snapshot, context, message, marks, draft.events, before))
     marks += sign(draft.changes, message, marks) if sign is not None else []
     try:
         done = seal(

@@ -30,8 +30,14 @@ _TAKEN: Final = ("sha256", "agent", "file", "run")
 
 def line(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
     """One emitted event as it is kept."""
-    data = {"id": f"{run}/{number}", "run": run, "agent": agent, "at": iso(now), "name": name, "payload": payload}
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+    return text_of(
+        {"id": f"{run}/{number}", "run": run, "agent": agent, "at": iso(now), "name": name, "payload": payload}
+    )
+
+
+def text_of(event: Mapping[str, Any]) -> str:
+    """The line of an event."""
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
 def given(event: Mapping[str, Any]) -> list[tuple[str, str]]:

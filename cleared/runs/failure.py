@@ -7,8 +7,11 @@ from typing import Any, Final
 
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
+from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.runs import draft
+from cleared.runs.attempt import Event, event_of
+from cleared.runs.consumed import was_opened
 from cleared.runs.host import Host
 from cleared.runs.outcome import RunError
 from cleared.runs.scripts import Script
@@ -61,6 +64,29 @@ def again(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
     if kind == "file_watch" or not about:  # the files lie there still
         return {"retry": f"cleared agent run {agent}", **about}
     return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
+
+
+def event_of_card(
+    host: Host, repo: Repository, snapshot: Snapshot, card: Card, *, believed: bool
+) -> Event | None:  # fmt: skip
+    """The event that a failed run's card says to run its agent for again; None where that is just any run of it.
+
+    Anybody may have written the card: what it says counts where its run attests it, or, for a run from before that was
+    done, where this machine's trace of it agrees. Raises ``PolicyError`` where neither does.
+    """
+    event = card.details.get("event")
+    if event is None:
+        return None
+    trace = host.traces.run(card.run_id or "")
+    agrees = trace is not None and (trace["agent"], trace["event"]) == (card.agent, event)
+    if not believed and not agrees and not was_opened(host, repo, snapshot, card):
+        raise PolicyError(
+            f"nothing shows that {card.agent} failed for what the card {card.id} says: no run of a machine that is "
+            "trusted here attests it",
+            remedy="Where a colleague's machine ran it, trust that: cleared trust. Else look at it (cleared queue show "
+            f"{card.id}), and where it is right: cleared agent run {card.agent} --again {card.id} --yes",
+        )
+    return event_of(event)
 
 
 def _lost(failed: Context) -> str:

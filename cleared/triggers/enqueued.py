@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from cleared.primitives.ctx import LOOP_ENQUEUE
-from cleared.runs.emitted import DEPTH
+from cleared.runs.consumed import depth_of
 from cleared.runs.host import Host
-from cleared.triggers.stream import number, told_since
-from cleared.vcs import Repository
+from cleared.triggers.stream import told_since
+from cleared.vcs import Repository, Snapshot
 
 _RUN: Final = "run:"
 
@@ -52,11 +51,9 @@ def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now
     return found
 
 
-def depth_after(root: Path, by: str) -> int:
+def depth_after(host: Host, by: str) -> int:
     """How many events led to one that comes of what ``by`` asked for (``run:<id>``; else nothing led to it)."""
     if not by.startswith(_RUN):
         return 1
-    from cleared.vcs import history
-
-    commits = history.find_by_trailer(root, "Run", by.removeprefix(_RUN))
-    return number(commits[0].trailers, DEPTH) + 1 if commits else 1
+    with host.reading() as repo:
+        return depth_of(host, repo, Snapshot(repo, repo.head()), by.removeprefix(_RUN)) + 1

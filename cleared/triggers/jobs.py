@@ -121,7 +121,7 @@ def asked_by(host: Host, key: str) -> str:
 def _told(host: Host, runtime: Runtime, state: State, result: Result) -> Told:
     by = _by(runtime, result["job_id"])
     key = f"{state['instance']}/{result['job_id']}"
-    event = Event("event", JOB_FINISHED, told_of(result), key, depth_after(host.root, by))
+    event = Event("event", JOB_FINISHED, told_of(result), key, depth_after(host, by))
     return Told(event, "", by.removeprefix("run:"))
 
 

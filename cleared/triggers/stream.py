@@ -1,24 +1,27 @@
-"""Events read off the commits of this clone: those that scripts emitted, and what can be told of a commit itself."""
+"""Events that this clone's commits attest: those that scripts emitted, and what can be told of a commit itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 
+from cleared.approvals.keys import run_public_key
 from cleared.cards import store
+from cleared.clock import iso
 from cleared.errors import WorkspaceError
-from cleared.gate.history import parent_of
 from cleared.ledger.bank import parse_imports
 from cleared.primitives.ctx import BUILT_IN
 from cleared.runs.attempt import Event
-from cleared.runs.consumed import FAILED
-from cleared.runs.emitted import DEPTH, EMITS, IMPORTS, ORIGIN, RESOLVES, events
+from cleared.runs.attestation import Attestation, added, digest, imported, parse, settling, shards
+from cleared.runs.consumed import FAILED, number
+from cleared.runs.emitted import DEPTH, ORIGIN, events, text_of
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.vcs import Recent, Repository, Snapshot, origin, recent
+from cleared.vcs import Repository, Snapshot, origin, recent
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN
 LOOK_BACK: Final = timedelta(days=7)
@@ -41,88 +44,103 @@ def told_since(
 ) -> list[Told]:
     """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
 
-    Without a cursor, or where it is in another history by now: those of the last seven days.
+    They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
+    before is told already, whatever became of its commit. Without a cursor: those of the last seven days.
     """
-    mine = origin(repo)
-    if mine is None:
+    mine, key = origin(repo), run_public_key(host.root)
+    if mine is None or not key:
         return []
-    commits = recent(repo, head, cursor) if cursor else None
-    if commits is None:
-        commits = _far(host, repo, head, cursor, now)
+    start = Snapshot(repo, cursor) if cursor and repo.contains(cursor) else None
+    oldest = None if start else iso(now - LOOK_BACK)
+    past = Past(host, start)
     found: list[Told] = []
-    for commit in reversed(commits):
-        if commit.trailers.get(ORIGIN) == mine:
-            found += _told(host, repo, commit, wanted)
+    for after in _commits(host, repo, head, cursor if start else None):
+        for line in past.add(after):
+            said = parse(line)
+            if said is None or said.key != key or said.trailers.get(ORIGIN) != mine:
+                continue
+            if oldest is None or said.at >= oldest:
+                found += _told(host, after, said, wanted)
     return found
 
 
-def _far(host: Host, repo: Repository, head: str, cursor: str | None, now: datetime) -> list[Recent]:
-    """The same with git's help; newest first."""
-    from cleared.vcs import history
+class Past:
+    """The attestations that were seen."""
 
-    since = cursor if cursor and repo.contains(cursor) else None
-    try:
-        found = history.log(host.root, _MOST, grep=f"{ORIGIN}: ", since=since, rev=head)
-    except WorkspaceError:
-        return []
-    if since is None:
-        found = [c for c in found if c.when >= now - LOOK_BACK]
-    return [Recent(c.id, c.subject, c.trailers) for c in found]
+    def __init__(self, host: Host, start: Snapshot | None) -> None:
+        self._layout = host.layout
+        self._start = self._before = start
+        self._seen: set[bytes] = set()
+        self._known: set[bytes] | None = None
+
+    def add(self, after: Snapshot) -> list[bytes]:
+        """Those of a commit that were in none before."""
+        new = [line for line in added(self._layout, self._before, after) if line not in self._seen]
+        if new and self._before is not self._start:  # on another branch of a merge it may have been missing
+            self._known = self._known or (set(added(self._layout, None, self._start)) if self._start else set())
+            new = [line for line in new if line not in self._known]
+        self._seen.update(new)
+        self._before = after
+        return new
 
 
-def _told(host: Host, repo: Repository, commit: Recent, wanted: Callable[[str], bool]) -> Iterator[Told]:
-    trailers = commit.trailers
-    by = trailers.get("Run") or trailers.get("Decision") or commit.id
+def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Iterator[Snapshot]:
+    """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
+    commits = recent(repo, head, cursor) if cursor else None
+    if commits is None:
+        from cleared.vcs import history
+
+        paths = list(shards(host.layout, Snapshot(repo, head)))
+        with suppress(WorkspaceError):
+            for info in reversed(history.log(host.root, _MOST, paths, since=cursor, rev=head)):
+                yield Snapshot(repo, info.id)
+    for each in reversed(commits or ()):
+        yield Snapshot(repo, each.id)
+    yield Snapshot(repo, head)
+
+
+def _told(host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]) -> Iterator[Told]:
+    trailers, by, commit = said.trailers, said.by, after.commit or ""
     depth = number(trailers, DEPTH) + 1
 
     def told(name: str, payload: Any, key: str = "") -> Told:
-        return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit.id, by)
+        return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
 
-    if emits := number(trailers, EMITS):
-        for line in _lines(host, repo, commit, emits):
-            if wanted(name := str(line["name"])):
-                yield told(name, line["payload"], str(line["id"]).rpartition("/")[2])
-    about = {"commit": commit.id, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
+    for event in _lines(host, after, said):
+        if wanted(name := str(event["name"])):
+            yield told(name, event["payload"], str(event["id"]).rpartition("/")[2])
+    about = {"commit": commit, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
     if "Run" in trailers and "Event" in trailers and wanted(RUN_SUCCEEDED):
-        yield told(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": commit.subject})
+        yield told(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": said.subject})
     if trailers.get("Outcome") == FAILED and wanted(RUN_FAILED):
-        yield told(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": commit.subject})
+        yield told(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": said.subject})
     if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
-        proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit.id}
+        proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit}
         yield told(PROPOSAL_APPROVED, proposal)
-    if number(trailers, RESOLVES) and wanted(CARD_RESOLVED):
-        yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, repo, commit)})
-    if number(trailers, IMPORTS) and wanted(IMPORT_NEW):
-        yield told(IMPORT_NEW, {**about, "files": _imported(host, repo, commit)})
+    if said.says.get("settles") and wanted(CARD_RESOLVED):
+        yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, after, said)})
+    if said.says.get("imports") and wanted(IMPORT_NEW):
+        files = imported(
+            [r for r in parse_imports(after.read(host.layout.imports), host.layout.imports) if r.run == by]
+        )
+        if digest(files) == said.says["imports"]:
+            yield told(IMPORT_NEW, {**about, "files": files})
 
 
-def _lines(host: Host, repo: Repository, commit: Recent, count: int) -> list[dict[str, Any]]:
-    """The events a commit emitted, in order: the last lines of its file."""
-    by = commit.trailers.get("Run") or commit.trailers.get("Decision")
-    last = islice(events(Snapshot(repo, commit.id).read(host.layout.events)), count)
-    return [event for event in last if event["run"] == by][::-1]
+def _lines(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+    """The events that were emitted, in order; of lines that were altered since, none."""
+    emits = list(said.says.get("emits") or ())
+    if not emits:
+        return []
+    mine = [e for e in islice(events(after.read(host.layout.events)), _MOST + len(emits)) if e["run"] == said.by]
+    known = {digest(text_of(event)): event for event in mine}
+    return [known[each] for each in emits if each in known]
 
 
-def _resolved(host: Host, repo: Repository, commit: Recent) -> list[dict[str, Any]]:
-    after = store.load(CommittedSource(Snapshot(repo, commit.id)), host.layout.queue_dir)
-    before = store.load(CommittedSource(Snapshot(repo, parent_of(repo, commit.id))), host.layout.queue_dir)
+def _resolved(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+    cards = store.load(CommittedSource(after), host.layout.queue_dir)
+    found = [(cards[name], how) for name, how in said.says["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
-        for card in after.values()
-        if card.status == "resolved" and (card.id not in before or before[card.id].status == "open")
-    ]
-
-
-def _imported(host: Host, repo: Repository, commit: Recent) -> list[dict[str, Any]]:
-    data = Snapshot(repo, commit.id).read(host.layout.imports)
-    records = parse_imports(data, host.layout.imports)
-    return [
-        {"name": r.name, "account": r.account, "sha256": r.file_sha256}
-        for r in records if r.run == commit.trailers.get("Run")
+        for card, how in found if settling(card.resolved_by or "", card.resolution or "") == how
     ]  # fmt: skip
-
-
-def number(trailers: Mapping[str, str], key: str) -> int:
-    """A trailer's number; 0 where there is none."""
-    text = trailers.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -86,6 +86,22 @@ def commit_info(root: Path, rev: str) -> CommitInfo:
         return next(_parse(said, _files(repo, [commit])))
 
 
+def merge_base(root: Path, commits: Sequence[str]) -> str | None:
+    """The commit that the histories of these have in common; None where there is none."""
+    with _repo(root) as repo:
+        try:
+            return _run(repo, ["merge-base", "--octopus", *commits]).decode().strip() or None
+        except WorkspaceError:
+            return None
+
+
+def unmerged(root: Path) -> list[str]:
+    """Paths that a merge, rebase or the like which is under way could not join."""
+    with _repo(root) as repo:
+        said = _run(repo, ["ls-files", "--unmerged", "-z"]).decode("utf-8", "surrogateescape")
+        return sorted({row.partition("\t")[2] for row in said.split("\0") if row})
+
+
 def is_pushed(root: Path, commit: str) -> bool:
     """Whether a remote is known to have the commit."""
     with _repo(root) as repo:

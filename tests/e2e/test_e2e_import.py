@@ -8,7 +8,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import CARD_HEADER, CHASE_HEADER, JANUARY, Workspace, chase, fails, refused, unchanged
+from harness import (
+    ATTESTED,
+    CARD_HEADER,
+    CHASE_HEADER,
+    JANUARY,
+    LOG,
+    QUEUE,
+    Workspace,
+    chase,
+    fails,
+    refused,
+    unchanged,
+)
 
 COUNTS = '{"imported": %d, "confirmed": %d, "review": %d}'
 PARSE = 'importer_parse(importer_scan()[0]["name"])'
@@ -292,7 +304,7 @@ def test_b10_a_file_that_changes_after_it_was_parsed(ws: Workspace, monkeypatch:
     before = ws.state()
     done = ws("agent", "run", "ingest", "--json")
     assert done.code == 1 and "import/a.csv changed since it was read" in done.err and "Run the agent again" in done.err
-    assert ws.state().changed_since(before) <= {"import/a.csv", "logs/agent-log.csv", "queue/2025-02.jsonl"}
+    assert ws.state().changed_since(before) <= {"import/a.csv", ATTESTED, LOG, QUEUE}
     assert ws.entries() == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import (
+    ATTESTED,
     CLOCK,
     LOG,
     QUEUE,
@@ -203,7 +204,7 @@ def test_a8_a_killed_worker(ws: Workspace) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1, err
     assert b"Traceback" not in err or b'File "agents/' in err
-    assert ws.state().changed_since(before) <= {LOG, QUEUE} and ws.entries() == []
+    assert ws.state().changed_since(before) <= {ATTESTED, LOG, QUEUE} and ws.entries() == []
     assert ws.script("1 + 1")["result"] == 2
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from harness import (
+    ATTESTED,
     LOG,
     QUEUE,
     Done,
@@ -398,7 +399,7 @@ def test_i2_writes_that_fail(ws: Workspace, limit: int) -> None:
     done = ws.process("agent", "run", "ingest", preexec_fn=limited(limit))
     no_traceback(done)
     assert done.code in (1, 4), done
-    assert ws.state().changed_since(before) <= {LOG, QUEUE}
+    assert ws.state().changed_since(before) <= {ATTESTED, LOG, QUEUE}
     assert ws.entries() == []
     assert ws.run("ingest")["result"]["imported"] == 100
     assert len(ws.entries()) == 100
@@ -437,7 +438,7 @@ def test_i2_a_full_disk(ws: Workspace, small_disk: Path) -> None:
             assert done.code in (1, 4) and ("full" in done.err or "space" in done.err), done
         else:
             assert done.code == 0, done
-    assert full.state().changed_since(before) <= {LOG, QUEUE} and full.state().head == before.head
+    assert full.state().changed_since(before) <= {ATTESTED, LOG, QUEUE} and full.state().head == before.head
     filler.unlink()
     assert full.run("ingest")["result"]["imported"] == 4
     full.in_order()

@@ -26,6 +26,7 @@ def test_a_proposal_is_one_commit_and_leaves_the_live_script(ws: Workspace) -> N
     folder = f"queue/proposals/{proposal(ws, 'P1')['folder']}"
     assert after.changed_since(before) == {
         f"{folder}/proposal.json", f"{folder}/files/agents/ingest.py", "queue/2025-02.jsonl", "logs/agent-log.csv",
+        "logs/attestations-2025-02.jsonl",
     }  # fmt: skip
     assert ws.git("show", "HEAD:agents/ingest.py") == committed
     assert ws.git("log", "-1", "--format=%s").strip() == "agent: P1 proposed: Change ingest"

@@ -1,0 +1,159 @@
+"""What this program says of a commit it makes, signed with the key of the machine's runs: who ran for which event, what
+it tells, which cards it opens and settles.
+
+``logs/attestations-YYYY-MM.jsonl`` has a line for each run and decision. What consumes an event, and what starts
+something, is read off these lines, never off commit messages: a rebase, a squash or an amended commit keeps them, and
+whoever can merely write to the repository can make none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cleared.approvals import trust
+from cleared.approvals.keys import run_key, run_public_key, verify
+from cleared.approvals.record import WORKSPACE
+from cleared.cards import store
+from cleared.cards.model import Card
+from cleared.clock import iso
+from cleared.errors import WorkspaceError
+from cleared.ledger.bank import ImportRecord
+from cleared.primitives.context import Context
+from cleared.runs.host import Host
+from cleared.vcs import Snapshot
+from cleared.workspace.locate import Layout
+
+_NAME: Final = "attestations-"
+_DOMAIN: Final = b"cleared attestation 1\n"
+"""No signature of another kind is one of these."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Attestation:
+    """One line, its signature the one of ``key``. Whether that key counts, ``signers`` says."""
+
+    key: str
+    workspace: str
+    by: str
+    """The id of the run or decision."""
+    at: str
+    subject: str
+    trailers: Mapping[str, str]
+    says: Mapping[str, Any]
+    """All of it; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of what stands elsewhere."""
+
+
+def shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
+    """The files of a commit that hold attestations, oldest first: path → blob."""
+    entries = snapshot.folder(layout.logs_dir).items()
+    return {
+        f"{layout.logs_dir}/{name}": entry.oid
+        for name, entry in sorted(entries)
+        if name.startswith(_NAME) and name.endswith(".jsonl") and entry.is_file
+    }
+
+
+def added(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
+    """The lines that are in ``after`` and not in ``before``."""
+    for path, oid in shards(layout, after).items():
+        old = b""
+        if before is not None:
+            if before.oid_of(path) == oid:
+                continue
+            old = before.read(path) or b""
+        new = after.read(path) or b""
+        if new.startswith(old):
+            yield from new[len(old) :].splitlines()
+        else:
+            known = set(old.splitlines())
+            yield from (line for line in new.splitlines() if line not in known)
+
+
+def parse(line: bytes) -> Attestation | None:
+    """What a line says, if it is signed with the key that it names."""
+    try:
+        data = json.loads(line)
+        says, key, signature = data["says"], data["key"], data["signature"]
+        found = Attestation(key, says["workspace"], says["by"], says["at"], says["subject"], says["trailers"], says)
+        texts = (found.workspace, found.by, found.at, found.subject, signature, key, *found.trailers.values())
+        if not all(isinstance(text, str) for text in texts) or not verify(key, signature, _payload(says)):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found
+
+
+def signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
+    """The keys whose attestations count in this workspace, on this machine."""
+    own = run_public_key(host.root)
+    return frozenset({own} if own else ()) | trust.load(workspace_of(snapshot)).runs.keys()
+
+
+def workspace_of(snapshot: Snapshot) -> str:
+    """The id of the books, as attestations name it; empty before the first approval."""
+    return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+
+
+def attest(
+    host: Host, snapshot: Snapshot, context: Context, subject: str, trailers: Sequence[tuple[str, str]],
+    events: Sequence[str], before: Sequence[Sequence[str]] | None,
+) -> dict[str, bytes]:  # fmt: skip
+    """The file with the line of a commit that is to be made. ``events``: the lines it adds to ``logs/events.jsonl``.
+    ``before``: the events that were consumed before there were attestations.
+
+    Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
+    """
+    key = run_key(host.root, create=True)
+    if key is None:
+        raise WorkspaceError("this machine has no key for its runs")
+    by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
+    says: dict[str, Any] = {
+        "workspace": workspace_of(snapshot), "by": by, "at": iso(context.now), "subject": subject,
+        "trailers": dict(trailers),
+    }  # fmt: skip
+    cards = context.cards
+    known: dict[str, Any] = {
+        "emits": [digest(line) for line in events],
+        "imports": digest(imported(context.bank.new_imports)) if context.bank.new_imports else None,
+        "opens": {card.id: digest(store.render_open(card)) for card in cards.added.values() if card.kind == AGAIN},
+        "settles": {card: settling(by, said) for card, (_, by, said) in cards.resolved.items()},
+        "before": before,
+    }
+    says |= {name: value for name, value in known.items() if value}
+    line = {"says": says, "key": key.public, "signature": key.sign(_payload(says))}
+    path = f"{host.layout.logs_dir}/{_NAME}{iso(context.now)[:7]}.jsonl"
+    text = json.dumps(line, separators=(",", ":")) + "\n"
+    return {path: (snapshot.read(path) or b"") + text.encode("ascii")}
+
+
+AGAIN: Final = "failed_run"
+"""The kind of card that says for what an agent is to be run again."""
+
+
+def vouches(attestation: Mapping[str, Any], card: Card) -> bool:
+    """Whether what an attestation says names the card, as it was opened."""
+    return attestation.get(card.id) == digest(store.render_open(card))
+
+
+def settling(by: str, resolution: str) -> str:
+    """Names who settled a card, and how."""
+    return digest(json.dumps([by, resolution]))
+
+
+def imported(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
+    """Files that were imported, as an event tells of them."""
+    return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]
+
+
+def digest(data: object) -> str:
+    """Of a text, or of plain data."""
+    text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _payload(says: Mapping[str, Any]) -> bytes:
+    return _DOMAIN + json.dumps(says, sort_keys=True, separators=(",", ":")).encode("ascii")
