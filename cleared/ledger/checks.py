@@ -17,7 +17,7 @@ from cleared.ledger.books import Books
 from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
 from cleared.ledger.journal import Month, check_accounts, known_month, parse_month
 from cleared.ledger.source import Source
-from cleared.ledger.violations import Violation
+from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.schema import money
 
 
@@ -171,7 +171,8 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
                 found.append(
                     Violation(
                         "lines_accounted", f"the bank line {line.line_id} of {account} is recorded twice",
-                        "Restore books/bank from the last good commit.", Place(field=line.line_id),
+                        f"Restore books/bank from the last good commit; where two clones were joined: {TWO_CLONES}.",
+                        Place(field=line.line_id),
                     )
                 )  # fmt: skip
             known.add(line.line_id)

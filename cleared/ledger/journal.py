@@ -16,7 +16,7 @@ from cleared.deadline import each
 from cleared.errors import Place
 from cleared.ledger.csvtext import CsvDamage, record, records
 from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, split_id
-from cleared.ledger.violations import Violation
+from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.schema import money
 
 _STATUS_COLUMN: Final = HEADER.index("status")
@@ -80,9 +80,10 @@ class _Reader:
         self.expected = 1
 
     def fault(self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None) -> None:
-        self.month.damage.append(
-            Violation(check, message, _restore(self.month.file), Place(self.month.file, line, field=column), entry)
-        )
+        remedy = _restore(self.month.file)
+        if check == "ids":
+            remedy += f" Where two clones were joined by hand: {TWO_CLONES}."
+        self.month.damage.append(Violation(check, message, remedy, Place(self.month.file, line, field=column), entry))
 
     def row(self, line: int, row: list[str]) -> None:
         if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):

@@ -24,6 +24,10 @@ CHECKS: Final = {
 }
 
 
+TWO_CLONES: Final = "docs/howto/two-clones.md"
+"""The page that says what to do where two clones have written the same thing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One thing wrong with the books."""

@@ -10,7 +10,7 @@ from typing import Final
 from cleared.cards import store
 from cleared.clock import iso
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.violations import Violation
+from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.runs.consumed import settled_by_nobody
 from cleared.runs.desk import ORIGINS
 from cleared.runs.host import Host
@@ -19,7 +19,6 @@ from cleared.runs.signatures import ACCEPTS, parents, unauthorised
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Repository, Snapshot, history
 
-PAGE: Final = "docs/howto/two-clones.md"
 _SHOWN: Final = 3
 
 
@@ -43,7 +42,7 @@ def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Vio
                 found.append(
                     Violation(
                         "provenance", f"{said} merged two clones, and {what}",
-                        f"{PAGE} says how the lost side is done again; or, where it is right as it is: {accept}",
+                        f"{TWO_CLONES} says how the lost side is done again; or, where it is right as it is: {accept}",
                         Place(path),
                     )
                 )  # fmt: skip
@@ -63,7 +62,8 @@ def collisions(host: Host) -> list[Violation]:
     return [
         Violation(
             "provenance", "two clones have both written here, and git cannot join what they wrote",
-            f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {PAGE} says.", Place(path),
+            f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES} says.",
+            Place(path),
         )
         for path in history.unmerged(host.root) if host.layout.is_managed(path)
     ]  # fmt: skip

@@ -59,6 +59,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "for-each-ref": (),
         "gc": (),
         "init": (),
+        "ls-files": (),
         "log": (*_NO_DIFF_PROGRAMS, "--no-show-signature"),
         "merge-base": (),
         "read-tree": (),
@@ -73,7 +74,8 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every git command that is used, and what it is always given. One that is not here is not started."""
 _READERS: Final = frozenset(
     {
-        "cat-file", "config", "diff-tree", "for-each-ref", "log", "merge-base", "rev-parse", "symbolic-ref", "version",
+        "cat-file", "config", "diff-tree", "for-each-ref", "log", "ls-files", "merge-base", "rev-parse", "symbolic-ref",
+        "version",
     }
 )  # fmt: skip
 """Those that write nothing and look at no file of the working tree: no hook, no filter is for them."""
