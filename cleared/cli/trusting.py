@@ -57,7 +57,7 @@ def trust(
         here, found, open_ = books(host), signatories(host), False
     if json:
         out_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
-                   "trusted": s.trusted} for s in found])  # fmt: skip
+                   "trusted": s.trusted, "runs": s.runs} for s in found])  # fmt: skip
     else:
         _show(here, found)
     if not list_ and open_:

@@ -16,8 +16,8 @@ from cleared.gate.check import Gate, Report
 from cleared.gate.proposal import FOLDER, Decision, Proposal, load, next_number, render
 from cleared.gate.surface import job
 from cleared.runs.attempt import MakeExecutor
-from cleared.runs.desk import Decided, Desk, actor, decide
-from cleared.runs.host import Host
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host, actor
 from cleared.runs.source import CommittedSource
 from cleared.workspace.files import write_atomic
 from cleared.workspace.lock import ensure_state_dir

@@ -13,6 +13,7 @@ from cleared.approvals.standing import Approvals
 from cleared.errors import PolicyError, UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.ledger.source import Source
+from cleared.runs.attestation import attested
 from cleared.runs.host import Host
 from cleared.runs.questions import Questions
 from cleared.runs.source import CommittedSource
@@ -23,7 +24,7 @@ from cleared.vcs.kinship import has_commit_of, marks
 @dataclass(slots=True)
 class Signatory:
     """One key, and what was approved with it. ``names``: what its records say of who that is. ``runs``: it is that of a
-    machine's runs, which ask and are answered with it, and approves nothing."""
+    machine's runs, which attests what they did, asks and answers, and approves nothing."""
 
     key: str
     trusted: bool
@@ -47,8 +48,8 @@ def books(host: Host) -> Books:
 
 
 def signatories(host: Host) -> list[Signatory]:
-    """Everyone who approved something in this workspace, and the machines that asked or answered what its runs wait
-    for, with genuine signatures, oldest first."""
+    """Everyone who approved something in this workspace, and the machines that ran agents and decided in it, with
+    genuine signatures, oldest first."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
@@ -67,6 +68,9 @@ def signatories(host: Host) -> list[Signatory]:
         for key, by, at in questions.signed():
             trusted = questions.approvals.trusts_run(key)
             machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "questions of runs", at)
+        for key, by, at in attested(host, snapshot):
+            trusted = questions.approvals.trusts_run(key)
+            machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "runs and decisions", at)
         return sorted([*found.values(), *machines.values()], key=lambda s: (s.first, s.key, s.runs))
 
 

@@ -18,12 +18,11 @@ CHECKS: Final = {
     "period_open": "8. Nothing new is dated inside a closed period.",
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "Nothing but a status changes after it was committed, and that one way only.",
-    "provenance": "Every commit that touches the books came through a run or a decision.",
+    "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "
+    "every settled card was settled by one.",
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }
-
-
 TWO_CLONES: Final = "docs/howto/two-clones.md"
 """The page that says what to do where two clones have written the same thing."""
 

@@ -24,8 +24,8 @@ from cleared.review.answers import ANSWERS, choices_of, questions_on, stopped_at
 from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
 from cleared.review.matters import Matter, matters
 from cleared.runs.authority import AGREES
-from cleared.runs.desk import Decided, Desk, actor, decide
-from cleared.runs.host import Host
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host, actor
 from cleared.runs.questions import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot

@@ -25,8 +25,7 @@ from cleared.registry.wire import to_json
 from cleared.runs import draft
 from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor, event_of
 from cleared.runs.consumed import AlreadyRun, consumed
-from cleared.runs.desk import actor
-from cleared.runs.host import Host
+from cleared.runs.host import Host, actor
 from cleared.runs.questions import Held, Questions, name_in, plain, shown
 from cleared.vcs import Repository, Snapshot, origin
 

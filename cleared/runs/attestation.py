@@ -11,19 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cleared.approvals import trust
 from cleared.approvals.keys import run_key, run_public_key, verify
-from cleared.approvals.record import WORKSPACE
+from cleared.approvals.standing import Approvals
 from cleared.cards import store
 from cleared.cards.model import Card
 from cleared.clock import iso
 from cleared.errors import WorkspaceError
 from cleared.ledger.bank import ImportRecord
 from cleared.primitives.context import Context
-from cleared.runs.host import Host
+from cleared.runs.host import Host, actor
+from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot
 from cleared.workspace.locate import Layout
 
@@ -89,13 +90,30 @@ def parse(line: bytes) -> Attestation | None:
 
 def signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
     """The keys whose attestations count in this workspace, on this machine."""
-    own = run_public_key(host.root)
-    return frozenset({own} if own else ()) | trust.load(workspace_of(snapshot)).runs.keys()
+    own, approvals = run_public_key(host.root), _approvals(host, snapshot)
+    trusted = {key for key in approvals.trust.runs if approvals.trusts_run(key)}
+    return frozenset({own, *trusted} - {""})
 
 
-def workspace_of(snapshot: Snapshot) -> str:
-    """The id of the books, as attestations name it; empty before the first approval."""
-    return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+def attested(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Each key with which something was attested in these books: it, as whom it signed first, and when. None before
+    they have an id: nobody can be trusted in them yet."""
+    workspace, known = workspace_of(host, snapshot), set[str]()
+    for line in added(host.layout, None, snapshot) if workspace else ():
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            key = json.loads(line)["key"]
+            if key not in known and (found := parse(line)) is not None and found.workspace in ("", workspace):
+                known.add(key)
+                yield found.key, str(found.says.get("user", "")), found.at
+
+
+def workspace_of(host: Host, snapshot: Snapshot) -> str:
+    """The id of the books, as attestations name it; empty where they have none yet."""
+    return _approvals(host, snapshot).workspace
+
+
+def _approvals(host: Host, snapshot: Snapshot) -> Approvals:
+    return Approvals(CommittedSource(snapshot), host.root, {})
 
 
 def attest(
@@ -112,8 +130,8 @@ def attest(
         raise WorkspaceError("this machine has no key for its runs")
     by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
     says: dict[str, Any] = {
-        "workspace": workspace_of(snapshot), "by": by, "at": iso(context.now), "subject": subject,
-        "trailers": dict(trailers),
+        "workspace": workspace_of(host, snapshot), "by": by, "at": iso(context.now), "subject": subject,
+        "trailers": dict(trailers), "user": actor(),
     }  # fmt: skip
     cards = context.cards
     known: dict[str, Any] = {

@@ -141,7 +141,7 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlit
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""
-        signers, workspace = attestation.signers(host, snapshot), attestation.workspace_of(snapshot)
+        signers, workspace = attestation.signers(host, snapshot), attestation.workspace_of(host, snapshot)
         if head != commit:
             with db:
                 before = Snapshot(repo, head) if head and repo.contains(head) else None

@@ -3,7 +3,6 @@ a run."""
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
@@ -13,7 +12,7 @@ from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.runs import draft
 from cleared.runs.authority import ASKS, Authority, SecondNeeded, authority
-from cleared.runs.host import Host
+from cleared.runs.host import Host, actor
 from cleared.runs.lost import refuse_lost
 from cleared.runs.session import make_context, new_run_id, refuse_dirty
 from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
@@ -64,15 +63,6 @@ class Decided:
     edited: tuple[str, ...] = ()
     merges: str | None = None
     """Another commit that the decision brings into the history; it is a parent of this one then."""
-
-
-def actor() -> str:
-    """Who sits at the keyboard, as the system names them."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        name = ""
-    return "".join(c for c in name if c.isprintable())[:60] or "unknown"
 
 
 def decide(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -196,3 +197,12 @@ class Host:
                     self.say(report)
         except (BusyError, WorkspaceError):
             return
+
+
+def actor() -> str:
+    """Who sits at the keyboard, as the system names them."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        name = ""
+    return "".join(c for c in name if c.isprintable())[:60] or "unknown"

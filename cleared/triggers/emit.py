@@ -7,8 +7,8 @@ from typing import Any
 from cleared.errors import PrimitiveError, UsageError
 from cleared.gate.surface import refuse_in_job
 from cleared.primitives.ctx import emit_checked
-from cleared.runs.desk import Decided, Desk, actor, decide
-from cleared.runs.host import Host
+from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.host import Host, actor
 
 
 def emit(host: Host, name: str, payload: Any) -> str:

@@ -45,23 +45,37 @@ def told_since(
     """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
 
     They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
-    before is told already, whatever became of its commit. Without a cursor: those of the last seven days.
+    before is told already, whatever became of its commit. Not older than seven days: before the last that was seen, or
+    before now, where there is no cursor.
     """
     mine, key = origin(repo), run_public_key(host.root)
     if mine is None or not key:
         return []
     start = Snapshot(repo, cursor) if cursor and repo.contains(cursor) else None
-    oldest = None if start else iso(now - LOOK_BACK)
+    last = _last_seen(host, start, mine, key) if start else now
+    oldest = iso(min(last, now) - LOOK_BACK) if last is not None else ""
     past = Past(host, start)
     found: list[Told] = []
     for after in _commits(host, repo, head, cursor if start else None):
         for line in past.add(after):
             said = parse(line)
-            if said is None or said.key != key or said.trailers.get(ORIGIN) != mine:
-                continue
-            if oldest is None or said.at >= oldest:
+            if said is not None and _is_own(said, mine, key) and said.at >= oldest:
                 found += _told(host, after, said, wanted)
     return found
+
+
+def _is_own(said: Attestation, mine: str, key: str) -> bool:
+    return said.key == key and said.trailers.get(ORIGIN) == mine
+
+
+def _last_seen(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
+    """When the last that was seen was attested. A line that was taken out of the history and is put back long after
+    tells nothing again."""
+    for line in reversed(list(added(host.layout, None, start))):
+        said = parse(line)
+        if said is not None and _is_own(said, mine, key):
+            return datetime.fromisoformat(said.at)
+    return None
 
 
 class Past:

@@ -120,6 +120,8 @@ def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
     ws.git("reset", "-q", "--soft", f"{before}~1")
     ws.git("commit", "-q", "-m", "January")
     write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
+    ws.git("rm", "-q", "-f", "logs/attestations-2025-02.jsonl")
+    ws.git("commit", "-q", "-m", "nor does an attestation")
     assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
     assert len(posted(ws)) == 2
 
@@ -159,7 +161,7 @@ def test_another_clone_answers_once_it_is_trusted(
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "other-home"))
     answers(other, card)
     found = other.json("trust", "--yes")
-    assert any(s["paths"] == ["questions of runs"] for s in found)
+    assert any("questions of runs" in s["paths"] for s in found)
     assert other.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
     monkeypatch.delenv("CLEARED_HOME")
     ws.git("pull", "-q", "--ff-only", str(other.root), "HEAD")

@@ -292,6 +292,41 @@ def test_it_would_if_signatures_of_marks_were_not_looked_at(world: World, monkey
     assert forge_consumption(world) == ["2025-02-11T06:00:00Z"]
 
 
+def put_back(world: World) -> list[object]:
+    """What a run has attested is taken out of the history, and put back when the service has forgotten it."""
+    for name, said in (("says", "go"), ("other", "else")):
+        listen(world, name, "trigger: on_demand\n", f'ctx_emit("{said}", 1)')
+    listen(world, "hears", HEARS, SAYS)
+    world.ws.run("other")
+    world.ws.run("says")
+    with world:
+        world.settle()
+        path = next((world.ws.root / "logs").glob("attestations-*"))
+        *first, told, _ = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(first))
+        world.ws.git("commit", "-q", "-a", "-m", "tidied up")
+        world.settle()
+        world.forward(days=15)
+        os.environ["CLEARED_CLOCK"] = "2025-02-25T07:00:00Z"
+        world.ws.run("other")
+        world.settle()
+        path.write_text(path.read_text() + told)
+        world.ws.git("commit", "-q", "-a", "-m", "put back")
+        world.settle()
+    return heard(world.ws)
+
+
+def test_what_is_taken_out_and_put_back_is_not_told_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T06:00:00Z")
+    assert put_back(world) == [1]
+
+
+def test_it_would_be_if_age_was_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T06:00:00Z")
+    monkeypatch.setattr("cleared.triggers.stream._last_seen", lambda *_: None)
+    assert put_back(world) == [1, 1]
+
+
 def test_what_was_consumed_before_there_were_attestations_stays_so(world: World) -> None:
     """An upgrade: commits of the version before say it by their messages alone."""
     listen(world, "says", "trigger: on_demand\n", 'ctx_emit("go", 1)')

@@ -76,7 +76,8 @@ def test_a_clone_runs_starters_at_once_and_others_after_a_yes(copied: Workspace)
     assert "agents/probe.py" in done.out and " no " in done.out
     shown = copied("trust", "--json")
     assert shown.code == 3
-    (who,) = json.loads(shown.out.splitlines()[0])
+    who, machine = sorted(json.loads(shown.out.splitlines()[0]), key=lambda s: s["runs"])
+    assert machine["runs"] and machine["paths"] == ["runs and decisions"]
     assert who["trusted"] is False and "agents/probe.py" in who["paths"] and who["names"] and who["first"]
     assert copied("trust", "--list").code == 0
     refused(copied("agent", "run", "probe"), 3, "cleared trust")
@@ -95,7 +96,7 @@ def test_where_nobody_approved_anything_there_is_nobody_to_trust(ws: Workspace) 
 
 def test_ones_own_approvals_need_no_trust(ws: Workspace) -> None:
     go_live(ws, "1")
-    assert [s["trusted"] for s in ws.json("trust")] == [True]
+    assert {(s["runs"], s["trusted"]) for s in ws.json("trust")} == {(False, True), (True, True)}
 
 
 def test_a_job_trusts_nobody(copied: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
