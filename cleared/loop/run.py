@@ -118,7 +118,6 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
     with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
         run_key(host.root, create=True)  # a job can make none
         publish(host.root)
-        run_key(host.root, create=True)
         found = machine(host, knobs, host.say)
         loop = _Loop(found, bell, kept)
         try:
