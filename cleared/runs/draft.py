@@ -101,8 +101,8 @@ def commit(
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted.trailers(repo, context)
-    before = from_messages(host, repo, snapshot)
-    draft.changes.update(attest(host, snapshot, context, message, marks, draft.events, before))
+    earlier = from_messages(host, repo, snapshot)
+    draft.changes.update(attest(host, snapshot, context, message, marks, draft.events, earlier))
     marks += sign(draft.changes, message, marks) if sign is not None else []
     try:
         done = seal(

@@ -23,8 +23,8 @@ _SHOWN: Final = 3
 
 
 def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere merge of such; and what was
-    decided by those who may not."""
+    """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
+    merge of such; and what was decided by those who may not."""
     lost = find_lost(host.layout, repo, snapshot)
     found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
     roots = _roots(host)
