@@ -224,12 +224,16 @@ class Attempt:
         return explained
 
     def _more_time(self) -> str:
-        header = self.script.header
-        if header is not None and header.timeout:
-            return "Do less at a time, or raise `timeout:` in the script's header, and have the change approved."
+        asked = self.script.header.timeout if self.script.header is not None else None
+        if asked and asked <= self.limits.seconds:
+            return (
+                "Do less at a time, or raise `timeout:` in the script's header and have the change approved; it comes "
+                "before sandbox.timeout in config.yaml, which cleared config approve puts in force."
+            )
+        key = "sandbox.timeout_cap" if asked else "sandbox.timeout"
         return (
-            "Do less at a time, or raise sandbox.timeout: cleared config set sandbox.timeout "
-            f"{2 * self.limits.seconds:g} (or edit config.yaml, and then: cleared config approve)."
+            f"Do less at a time, or raise {key}: cleared config set {key} {min(2 * self.limits.seconds, 86_400):g} "
+            "(or edit config.yaml, and then: cleared config approve)."
         )
 
     def _explain(self, error: ClearedError) -> RunError:

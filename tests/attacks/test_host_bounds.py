@@ -57,7 +57,7 @@ def time_is_up_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
         def watched(self: Dispatcher, called: str, *args: Any) -> Any:
             if called == name:
-                later[0] = 1e6
+                later[0] += 1e6
             return call(self, called, *args)
 
         monkeypatch.setattr(Dispatcher, "call", watched)
@@ -86,6 +86,16 @@ def test_without_the_deadline_the_hosts_loops_go_on(
     monkeypatch.setattr(deadline._Deadline, "ask", lambda self: None)
     ws.agent("probe", SLOW[name])
     assert ws("agent", "run", "probe", "--dry-run").code == 0
+
+
+def test_a6_the_remedy_names_the_limit_that_holds(ws: Workspace, time_is_up_in: Callable[[str], None]) -> None:
+    """MEND 25: the settings', the header's, or the cap of headers."""
+    time_is_up_in("money_allocate")
+    ws.config("sandbox.timeout_cap=40")
+    body = "money_allocate(1, [1])"
+    fails(ws, body, "raise sandbox.timeout: cleared config set sandbox.timeout 60", "config approve")
+    fails(ws, body, "raise `timeout:`", "sandbox.timeout", "config approve", header="timeout: 40\n")
+    fails(ws, body, "cleared config set sandbox.timeout_cap 80", header="timeout: 50\n")
 
 
 def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
