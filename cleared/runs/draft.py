@@ -102,7 +102,9 @@ def commit(
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted.trailers(repo, context)
     earlier = from_messages(host, repo, snapshot)
-    draft.changes.update(attest(host, snapshot, context, message, marks, draft.events, earlier))
+    for path, data in attest(host, snapshot, context, message, marks, draft.events, earlier).items():
+        line = data.removeprefix(snapshot.read(path) or b"")
+        draft.changes[path] = (draft.changes.get(path) or snapshot.read(path) or b"") + line
     marks += sign(draft.changes, message, marks) if sign is not None else []
     try:
         done = seal(

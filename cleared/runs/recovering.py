@@ -121,7 +121,7 @@ def _step_back(host: Host, desk: Desk, lost: Lost, files: Mapping[str, bytes | N
     for path in (*files, host.layout.log):
         file = host.root / path
         before, after = desk.snapshot.read(path), then.read(path)
-        stays = path != host.layout.log and files[path] == after
+        stays = not path.startswith(f"{host.layout.logs_dir}/") and files[path] == after  # to logs this commit adds
         if file.is_file() and not file.is_symlink() and not stays and file.read_bytes() == after != before:
             if before is None:
                 file.unlink()

@@ -17,6 +17,7 @@ from typing import IO, cast
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, WorkspaceError
 from cleared.vcs.command import first_line
+from cleared.vcs.objects import sync_files
 from cleared.vcs.remembered import drop_damaged, remembering_ref
 from cleared.vcs.repository import Repository
 
@@ -100,6 +101,14 @@ class RefMove:
             if refused is GitBusy
             else "Put that right and try again.",
         )
+
+
+def sync_branch(repo: Repository) -> None:
+    """Make durable where the branch is, and what git logs of it: what is reported as done survives a power cut, with a
+    git, too, that does not do so itself. Raises ``OSError``."""
+    refs = [repo.common_dir / repo.branch, repo.git_dir / remembering_ref(repo.branch)]
+    logs = [repo.common_dir / "logs" / repo.branch, repo.git_dir / "logs/HEAD"]
+    sync_files([path for each in (*refs, *logs) for path in (each, each.parent) if path.exists()])
 
 
 def moved(why: str) -> HeadMoved:

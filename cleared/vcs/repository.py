@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import IO, Literal, Self, cast
 
 from cleared.errors import WorkspaceError
-from cleared.vcs.command import Git, GitFailed, first_line
+from cleared.vcs.command import Git, GitFailed
+from cleared.vcs.opening import not_openable
 
 HashName = Literal["sha1", "sha256"]
 
@@ -133,7 +134,7 @@ class Repository:
         out, err = process.communicate()
         said = out.decode("utf-8", "surrogateescape").splitlines()
         if process.returncode != 0 or len(said) != 5:
-            raise _not_openable(root, said, err)
+            raise not_openable(root, said, err)
         hash_name, _, git_dir, common_dir, top = said
         if not root.samefile(top):
             raise WorkspaceError(
@@ -208,11 +209,19 @@ class Repository:
         return found
 
     def find_head(self) -> str | None:
-        """As ``head``, but ``None`` where the branch has no commit yet."""
+        """As ``head``, but ``None`` where the branch has no commit yet.
+
+        Raises ``WorkspaceError`` where the branch's file is there and empty: what packed refs say of it is old.
+        """
         # A loose ref outranks packed refs, so reading the files is what git would do; anything else is asked.
-        text = _text((self.git_dir if self.branch == "HEAD" else self.common_dir) / self.branch)
+        file = (self.git_dir if self.branch == "HEAD" else self.common_dir) / self.branch
+        text = _text(file)
         if _OID.fullmatch(text):
             return text
+        if not text.strip("\0") and file.is_file() and not _text(file).strip("\0"):
+            from cleared.vcs.broken import broken_branch
+
+            raise broken_branch(self, file)
         if not text and self.branch != "HEAD":
             line = rf"^({_OID.pattern}) {re.escape(self.branch)}$"
             packed = re.search(line, _text(self.common_dir / "packed-refs"), re.MULTILINE)
@@ -370,28 +379,6 @@ class Repository:
     def __del__(self) -> None:
         if getattr(self, "_reader", None) is not None:
             self._stop_reader()
-
-
-def _not_openable(root: Path, said: list[str], err: bytes) -> WorkspaceError:
-    text = err.decode("utf-8", "replace")
-    if not root.is_dir():
-        return WorkspaceError(f"{root} is not a directory")
-    if "dubious ownership" in text:
-        command = next((line.strip() for line in text.splitlines() if "safe.directory" in line), "")
-        return WorkspaceError(
-            f"git does not trust {root}: it belongs to another user",
-            remedy=f"If you do: {command}" if command else "See git's setting safe.directory.",
-        )
-    if len(said) >= 2 and said[1] == "true":
-        return WorkspaceError(f"{root} is a bare repository, without files", remedy="Clone it and use the clone.")
-    if "not a git repository" in text:
-        return WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
-    if "must be run in a work tree" in text:
-        return WorkspaceError(
-            f"{root} is the inside of a git repository, not its working tree",
-            remedy="Use the directory that holds the files.",
-        )
-    return WorkspaceError(f"git cannot open {root}: {first_line(err) or 'its path is not one line'}")
 
 
 def _parse_tree(content: bytes, oid_length: int) -> dict[str, TreeEntry]:

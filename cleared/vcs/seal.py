@@ -24,7 +24,7 @@ from cleared.vcs.index import Damaged, IndexLock
 from cleared.vcs.intent import Intent, PathChange, PathMove, encode, save
 from cleared.vcs.objects import Author, LooseObjects, blob_id, build_tree, commit_text, sync_files
 from cleared.vcs.recovery import recover
-from cleared.vcs.refs import GitBusy, RefMove, moved
+from cleared.vcs.refs import GitBusy, RefMove, moved, sync_branch
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
 
@@ -142,6 +142,7 @@ def seal(
             raise
         step("ref")
         try:
+            sync_branch(repo)
             objects.flush()  # from here on a git gc that begins knows of them; one that had begun before does not
             bring_up(repo, intent, staged=staged, step=step)
             step("worktree")
