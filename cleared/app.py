@@ -71,8 +71,29 @@ def open_workspace(
 
 
 def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
-    """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``)."""
+    """Run an agent of the workspace over the transport its configuration names (see ``runs.run_agent``).
+
+    A dry run checks a working copy that is not approved as the gate does, before any of it is run.
+    """
+    if dry_run:
+        from cleared.gate.static import check_tried
+
+        check_tried(host, name)
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
+
+
+def run_command(
+    host: Host, name: str, *, dry_run: bool = False, data: Any = None, again: str | None = None, believed: bool = False
+) -> RunResult:
+    """What ``agent run`` does, wherever it is asked for: ``data`` is the event's payload; ``again``: see ``run_again``.
+
+    Raises as ``run`` and ``run_again`` do, and ``UsageError`` for what does not go together.
+    """
+    if again is None:
+        return run(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
+    if dry_run or data is not None:
+        raise UsageError("again goes without dry-run and data", remedy="Leave them out, or leave out the card.")
+    return run_again(host, name, again, believed=believed)
 
 
 def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> RunResult:

@@ -15,8 +15,10 @@ traceback reaches a user for anything they can cause.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from cleared.bounds import clip
 
@@ -83,8 +85,32 @@ class PrimitiveError(CheckFailed):
     """A primitive refused a call: a bad argument, an unknown account, a missing file.
 
     ``field`` of the place names the argument. The sandbox shows it to the script as a ``ValueError``; the
-    host remembers it whatever the script does with it (failure latches).
+    host remembers it whatever the script does with it (failure latches). ``faults``: all of them, where it has several.
     """
+
+    faults: tuple[PrimitiveError, ...] = ()
+
+
+MOST_FAULTS: Final = 20
+"""Faults that one refusal names."""
+
+
+def together(faults: Iterable[PrimitiveError]) -> PrimitiveError:
+    """One refusal for all faults of a call; its place is that of the first."""
+    every = (one for f in faults for one in (f.faults or (f,)))
+    found = list({f.message: f for f in every}.values())
+    if len(found) == 1:
+        return found[0]
+    texts = [
+        f"{f.place.field}: {f.message}" if f.place and f.place.field and f.place.field not in f.message else f.message
+        for f in found[:MOST_FAULTS]
+    ]
+    more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
+    remedies = dict.fromkeys(f.remedy for f in found[:MOST_FAULTS] if f.remedy)
+    told = "; ".join(text.rstrip(".") for text in texts) + more
+    error = PrimitiveError(told, place=found[0].place, remedy=" ".join(remedies) or None)
+    error.faults = tuple(found)
+    return error
 
 
 class UsageError(ClearedError):

@@ -46,17 +46,13 @@ def run(
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
     status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error, edited, warnings.
     """
-    from cleared.app import run as run_agent
-    from cleared.app import run_again
-    from cleared.runs.attempt import Event
+    from cleared.app import run_command
 
-    if again is not None:
-        if dry_run or data is not None:
-            raise typer.BadParameter("--again goes without --dry-run and --data")
-        show_run(run_again(host_of(workspace), name, again, believed=yes), json=json)
-        return
-    event = Event(payload=payload_of(data)) if data is not None else None
-    show_run(run_agent(host_of(workspace), name, dry_run=dry_run, event=event), json=json)
+    if again is not None and (dry_run or data is not None):
+        raise typer.BadParameter("--again goes without --dry-run and --data")
+    payload = payload_of(data) if data is not None else None
+    found = run_command(host_of(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    show_run(found, json=json)
 
 
 def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:

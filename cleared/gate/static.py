@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
+from typing import Literal
 
+from cleared.gate.rehearse import World
 from cleared.gate.stage import StageResult, Subject, result_of
 from cleared.gate.traps import traps
 from cleared.jobs.kinds import kinds
 from cleared.registry import describe
 from cleared.registry.primitive import Registry
+from cleared.runs.host import Host
+from cleared.runs.scripts import Scripts, refused
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
 from cleared.sandbox.allowance import beyond
+from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.lint import lint
-from cleared.sandbox.named import granted, kinds_in
+from cleared.sandbox.named import granted, grants_of, kinds_in
 from cleared.sandbox.typecheck import TypeChecker
+from cleared.vcs import Snapshot
 
 
 class Static:
@@ -62,3 +68,24 @@ class Static:
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
         found = checker.check(subject.source, subject.file, inputs)
         return result_of("types", found, host.config.gate.rules, approved=subject.approved)
+
+
+def check_tried(host: Host, name: str) -> None:
+    """The traps and types of an agent's working copy and of the shared scripts it runs, where these are not approved.
+
+    Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
+    """
+    with host.reading() as repo, contextlib.ExitStack() as stack:
+        scripts = Scripts(host, Snapshot(repo, repo.head()), working_copy=True)
+        world, static = World(host, scripts), Static(stack)
+        agent = scripts.agent(name)
+        names = grants_of(agent.source, agent.file, host.registry, scripts.source_of)[1]
+        found: list[Finding] = []
+        for script in (agent, *(scripts.shared(each) for each in sorted(names) if scripts.source_of(each))):
+            if not scripts.approvals.standing(script.file, script.source.encode()).may_run:
+                kind: Literal["agent", "script"] = "agent" if script is agent else "script"
+                subject = Subject(kind, script.name, script.file, script.source, world, world, script.grants)
+                subject.header = script.header
+                found += [*static.traps(subject).findings, *static.types(subject).findings]
+        if found:
+            raise refused(agent.file, found)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.deadline import each
-from cleared.errors import Place, PrimitiveError
+from cleared.errors import Place, PrimitiveError, together
 from cleared.ledger.chart import Chart, parse_chart
 from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_suffix, make_id, split_id
 from cleared.ledger.journal import Month, append, known_month, set_statuses
@@ -168,15 +168,9 @@ class Books:
         Raises ``PrimitiveError`` naming the argument: unknown, closed or heading accounts, fewer than two legs,
         unbalanced, non-positive or oversized amounts, a date out of bounds or inside a closed period.
         """
-        self._check_date(day)
-        if len(legs) < 2:
-            raise _refuse(field, "an entry needs at least two lines", "Give a debit and a credit.")
-        for leg in legs:
-            self._check_leg(leg, day, field)
-        if money.total([leg.amount for leg in legs]) != 0:
-            debits = money.total([leg.debit for leg in legs])
-            credits = money.total([leg.credit for leg in legs])
-            raise _refuse(field, f"debits {debits} and credits {credits} do not balance", "Make the two sides equal.")
+        faults = list(self.faults(day, legs, field))
+        if faults:
+            raise together(faults)
         key = (day.year, day.month)
         number = self._next.get(key) or self.base(*key).last + 1
         entry = Entry(make_id(*key, number), day, description, tuple(legs), **rest)
@@ -184,24 +178,36 @@ class Books:
         self.staged.setdefault(key, []).append(entry)
         return entry
 
-    def _check_date(self, day: date) -> None:
+    def faults(self, day: date, legs: Sequence[Leg], field: str) -> Iterator[PrimitiveError]:
+        """All that is wrong with an entry of these legs."""
+        yield from self._of_date(day)
+        if len(legs) < 2:
+            yield _refuse(field, "an entry needs at least two lines", "Give a debit and a credit.")
+        for leg in legs:
+            yield from self._of_leg(leg, day, field)
+        if money.total([leg.amount for leg in legs]) != 0:
+            debits = money.total([leg.debit for leg in legs])
+            credits = money.total([leg.credit for leg in legs])
+            yield _refuse(field, f"debits {debits} and credits {credits} do not balance", "Make the two sides equal.")
+
+    def _of_date(self, day: date) -> Iterator[PrimitiveError]:
         bounds = self.bounds
         if not bounds.min_date <= day <= bounds.max_date:
-            raise _refuse(
+            yield _refuse(
                 "date", f"{day} lies outside {bounds.min_date} … {bounds.max_date}",
                 "Correct the date, or widen limits.min_date / limits.max_date in config.yaml.",
             )  # fmt: skip
         if self.periods.is_closed(day):
-            raise _refuse(
+            yield _refuse(
                 "date", f"{day} lies in a period closed through {self.periods.closed_through}",
                 f"Date it {self.periods.first_open(day)} or later, or reopen the period (cleared period reopen).",
             )  # fmt: skip
 
-    def _check_leg(self, leg: Leg, day: date, field: str) -> None:
+    def _of_leg(self, leg: Leg, day: date, field: str) -> Iterator[PrimitiveError]:
         if (leg.debit > 0) == (leg.credit > 0) or leg.debit < 0 or leg.credit < 0:
-            raise _refuse(field, "each line has exactly one of debit and credit, and it is positive", "Correct it.")
+            yield _refuse(field, "each line has exactly one of debit and credit, and it is positive", "Correct it.")
         if max(leg.debit, leg.credit) > self.bounds.max_amount:
-            raise _refuse(
+            yield _refuse(
                 "amount", f"{max(leg.debit, leg.credit)} is larger than {self.bounds.max_amount}",
                 "If it is meant, raise limits.max_amount in config.yaml.",
             )  # fmt: skip
@@ -210,7 +216,7 @@ class Books:
             self._postable[key] = self.chart.why_not_postable(leg.account_id, day)
         why = self._postable[key]
         if why:
-            raise _refuse(field if field != "amount" else "account", *why)
+            yield _refuse(field if field != "amount" else "account", *why)
 
     def existing(self, entry_id: str, field: str = "entry_id") -> Entry:
         """The entry with this id; ``PrimitiveError`` where there is none."""

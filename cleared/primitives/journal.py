@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date as Day
 from decimal import Decimal
 from functools import lru_cache
@@ -12,7 +12,7 @@ from cleared.approvals.effects import weight
 from cleared.cards.model import Card, card_id
 from cleared.clock import iso
 from cleared.deadline import each
-from cleared.errors import Place, PrimitiveError
+from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
 from cleared.ledger.bank import BankLine
 from cleared.ledger.books import Books
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
@@ -60,7 +60,6 @@ def journal_add_double(
     with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
     amounts finer than the currency.
     """
-    _two_accounts(debit_account, credit_account)
     return _post(
         ctx, date, description, _pair(debit_account, credit_account, amount), counterparty, reference, confidence,
         status, evidence, field="amount",
@@ -95,15 +94,20 @@ def journal_add(
 def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     """Post many entries in one call: all of them or, where one is refused, none.
 
-    Each is a dict with the arguments of ``journal_add`` or of ``journal_add_double``. The refusal names the index.
+    Each is a dict with the arguments of ``journal_add`` or of ``journal_add_double``. The refusal names the indexes.
     """
     refs: list[EntryRef] = []
+    faults: list[PrimitiveError] = []
     for i, spec in enumerate(each(entries)):
         try:
             refs.append(_post_spec(ctx, spec))
         except PrimitiveError as e:
             field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
-            raise PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy) from None
+            faults.append(PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy))
+            if len(faults) >= MOST_FAULTS:
+                break
+    if faults:
+        raise together(faults)
     fresh = [r["entry_id"] for r in refs if not r["duplicate"]]
     span = f"{fresh[0]} … {fresh[-1]}" if len(fresh) > 1 else "".join(fresh)
     ctx.note("journal_add_many", f"{len(fresh)} entries {span}".strip())
@@ -121,7 +125,6 @@ def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
     if "lines" in spec:
         legs, field = _legs(spec["lines"]), "lines"
     else:
-        _two_accounts(spec["debit_account"], spec["credit_account"])
         legs, field = _pair(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
     return _post(
         ctx, spec["date"], spec["description"], legs, spec.get("counterparty"), spec.get("reference"),
@@ -146,15 +149,19 @@ def _post(
     field: str = "lines",
     log: bool = True,
 ) -> EntryRef:
-    _script_status(status)
-    both = status == "auto-confirmed" and two.takes_two(ctx, two.amount(ctx, legs, reference or ""))
-    if both:
-        status = "pending-review"
-    entry, duplicate = post(
-        ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
-        reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
-        status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
-    )  # fmt: skip
+    try:
+        _two_accounts(legs, field)
+        _script_status(status)
+        both = status == "auto-confirmed" and two.takes_two(ctx, two.amount(ctx, legs, reference or ""))
+        if both:
+            status = "pending-review"
+        entry, duplicate = post(
+            ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
+            reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
+            status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
+        )  # fmt: skip
+    except PrimitiveError as first:
+        raise together([first, *_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
         ctx.budget.charge(entry)
     if both and not duplicate:
@@ -166,10 +173,22 @@ def _post(
     return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}
 
 
-def _two_accounts(debit: int, credit: int) -> None:
-    if debit == credit:
+def _faults(
+    ctx: Context, day: Day, legs: Sequence[Leg], status: str, tags: Sequence[str] | None, field: str
+) -> Iterator[PrimitiveError]:
+    """All that is wrong with an entry."""
+    for check in (lambda: _two_accounts(legs, field), lambda: _script_status(status), lambda: _tags(tags)):
+        try:
+            check()
+        except PrimitiveError as fault:
+            yield fault
+    yield from ctx.books.faults(day, legs, field)
+
+
+def _two_accounts(legs: Sequence[Leg], field: str) -> None:
+    if field == "amount" and legs[0].account_id == legs[1].account_id:
         raise PrimitiveError(
-            f"debit_account and credit_account are both {debit}",
+            f"debit_account and credit_account are both {legs[0].account_id}",
             place=Place(field="credit_account"),
             remedy="An entry moves an amount from one account to another.",
         )

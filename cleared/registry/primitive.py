@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from cleared.deadline import each
-from cleared.errors import Place, PrimitiveError
+from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
 from cleared.registry.vocabulary import Env, Kind
 
 _NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)
@@ -86,47 +86,46 @@ class Primitive:
         return self.name.split("_", 1)[0]
 
     def decode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: Env) -> dict[str, Any]:
-        """The call's arguments by name, decoded. Raises ``PrimitiveError`` whose place names the argument."""
-        params = self.params
-        if len(args) > len(params):
-            raise PrimitiveError(
-                f"{self.name} takes at most {len(params)} arguments, not {len(args)}",
-                remedy=f"Its signature is {self.signature()}.",
-            )
+        """The call's arguments by name, decoded. Raises ``PrimitiveError`` with every fault of the call; its place
+        names the first argument that has one."""
+        params, known = self.params, self.by_name
         values: dict[str, Any] = {}
+        faults: list[PrimitiveError] = []
+        if len(args) > len(params):
+            what = f"{self.name} takes at most {len(params)} arguments, not {len(args)}"
+            faults.append(PrimitiveError(what, remedy=f"Its signature is {self.signature()}."))
         # By hand and not with zip: this runs for every call of every script.
-        for i, value in enumerate(args):
-            param = params[i]
-            values[param.name] = self._decode(param.name, param.shape, value, env)
+        for i, value in enumerate(args[: len(params)]):
+            self._take(params[i].name, params[i].shape, value, env, values, faults)
         for name, value in kwargs.items():
-            found = self.by_name.get(name)
-            if found is None:
-                if self.variadic is None:
-                    raise self._unknown(name)
-                values[name] = self._decode(name, self.variadic, value, env)
+            shape = known[name].shape if name in known else self.variadic
+            if shape is None:
+                faults.append(self._unknown(name))
             elif name in values:
-                raise PrimitiveError(f"{self.name} got {name} twice", place=Place(field=name), remedy="Pass it once.")
+                what = f"{self.name} got {name} twice"
+                faults.append(PrimitiveError(what, place=Place(field=name), remedy="Pass it once."))
             else:
-                values[name] = self._decode(name, found.shape, value, env)
+                self._take(name, shape, value, env, values, faults)
         if len(values) < len(params):
-            for param in params:
-                if param.default is MISSING and param.name not in values:
-                    raise PrimitiveError(
-                        f"{self.name} needs {param.name}",
-                        place=Place(field=param.name),
-                        remedy=f"Its signature is {self.signature()}.",
-                    )
+            missing = [param.name for param in params if param.default is MISSING and param.name not in values]
+            if missing:
+                what, remedy = f"{self.name} needs {', '.join(missing)}", f"Its signature is {self.signature()}."
+                faults.append(PrimitiveError(what, place=Place(field=missing[0]), remedy=remedy))
+        if faults:
+            raise together(faults)
         return values
 
-    def _decode(self, name: str, shape: Shape, value: Any, env: Env) -> Any:
+    def _take(
+        self, name: str, shape: Shape, value: Any, env: Env, values: dict[str, Any], faults: list[PrimitiveError]
+    ) -> None:  # fmt: skip
         try:
-            return shape.decode(value, env)
+            values[name] = shape.decode(value, env)
         except ValueError as e:
-            raise PrimitiveError(
-                f"{self.name}: {_inside(name, e)}",
-                place=Place(field=name),
-                remedy=f"{name} takes {shape.stub}.",
-            ) from None
+            values[name] = None
+            told = "; ".join(_texts(name, e))
+            prefix = "" if faults else f"{self.name}: "
+            remedy = f"{name} takes {shape.stub}."
+            faults.append(PrimitiveError(f"{prefix}{told}", place=Place(field=name), remedy=remedy))
 
     def _unknown(self, name: str) -> PrimitiveError:
         near = get_close_matches(name[:60], self.by_name, n=1)
@@ -144,10 +143,18 @@ class Primitive:
         return f"{self.name}({', '.join(parts)}) -> {self.returns.stub}"
 
 
-def _inside(name: str, error: ValueError) -> str:
-    """The reason with the way to it: ``entries[2]: amount: …``."""
-    text = str(error)
-    return f"{name}{text}" if text.startswith("[") else f"{name}: {text}"
+class _Faults(ValueError):
+    """Several things wrong with one value; ``texts`` has the way to each."""
+
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__("; ".join(texts))
+        self.texts = texts
+
+
+def _texts(name: str, error: ValueError) -> list[str]:
+    """The reasons with the way to each: ``entries[2]: amount: …``."""
+    texts = error.texts if isinstance(error, _Faults) else [str(error)]
+    return [f"{name}{text}" if text.startswith("[") else f"{name}: {text}" for text in texts]
 
 
 def _literal(value: Any) -> str:
@@ -219,12 +226,17 @@ def _list_of(inner: Shape) -> Shape:
             raise ValueError(f"a {type(value).__name__} is not a list")
         if len(value) > env.max_items:
             raise ValueError(f"the list has {len(value)} items; {env.max_items} are allowed: pass it in parts")
-        out = []
+        out: list[Any] = []
+        faults: list[str] = []
         for i, v in enumerate(each(value)):
             try:
                 out.append(item(v, env))
             except ValueError as e:
-                raise ValueError(_inside(f"[{i}]", e)) from None
+                faults += _texts(f"[{i}]", e)
+                if len(faults) >= MOST_FAULTS:
+                    break
+        if faults:
+            raise _Faults(faults[:MOST_FAULTS])
         return out
 
     return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, decode, inner.records)
@@ -251,18 +263,22 @@ def _record(hint: Any, where: str) -> Shape:
     def decode(value: Any, env: Env) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise ValueError(f"a {type(value).__name__} is not a dict with {', '.join(fields)}")
-        out = {}
+        out: dict[str, Any] = {}
+        faults: list[str] = []
         for key, v in value.items():
             field = fields.get(key)
-            if field is None:
-                raise ValueError(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
             try:
-                out[key] = field(v, env)
+                if field is None:
+                    faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
+                else:
+                    out[key] = field(v, env)
             except ValueError as e:
-                raise ValueError(_inside(key, e)) from None
-        for key in required:
-            if key not in out:
-                raise ValueError(f"the key {key!r} is missing")
+                faults += _texts(key, e)
+            if len(faults) >= MOST_FAULTS:
+                break
+        faults += [f"the key {key!r} is missing" for key in required if key not in value]
+        if faults:
+            raise _Faults(faults[:MOST_FAULTS])
         return out
 
     wire = {"type": "object", "properties": schema, "required": required, "additionalProperties": False}

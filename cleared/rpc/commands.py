@@ -19,7 +19,7 @@ _TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """A parameter: its JSON type; null stands for its default, where it has one."""
+    """A parameter: its JSON type, or ``any``; null stands for its default, where it has one."""
 
     name: str
     type: str
@@ -29,6 +29,8 @@ class Arg:
 
     @property
     def schema(self) -> dict[str, Any]:
+        if self.type == "any":
+            return {}
         schema: dict[str, Any] = {"type": [self.type, "null"] if self.default is None else self.type}
         if self.choices:
             schema["enum"] = [*self.choices, None] if self.default is None else list(self.choices)
@@ -37,6 +39,8 @@ class Arg:
     def read(self, method: str, value: Any) -> Any:
         if value is None and self.default is not REQUIRED:
             return self.default
+        if self.type == "any":
+            return value
         wanted = _TYPES[self.type]
         if type(value) is not wanted:
             raise bad(method, self.name, f"{self.name} must be of type {self.type}")
@@ -89,8 +93,8 @@ def _agents(host: Host) -> Any:
     return [{k: v for k, v in agent.items() if k != "source"} for agent in queries.agents(host)]
 
 
-def _run(host: Host, name: str, dry_run: bool) -> Any:
-    return app.run(host, name, dry_run=dry_run).data()
+def _run(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> Any:
+    return app.run_command(host, name, dry_run=dry_run, data=data, again=again).data()
 
 
 COMMANDS: Final = {
@@ -102,7 +106,12 @@ COMMANDS: Final = {
             "agent.run",
             "Run an agent once: one commit or nothing. The result tells how it ended, failures too.",
             _run,
-            (Arg("name", "string"), Arg("dry_run", "boolean", False)),
+            (
+                Arg("name", "string"),
+                Arg("dry_run", "boolean", False),
+                Arg("data", "any", None),
+                Arg("again", "string", None),
+            ),
         ),
         Command(
             "run.list",

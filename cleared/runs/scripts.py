@@ -10,10 +10,12 @@ from cleared.approvals.standing import Approvals, Standing, refuse
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.runs.host import Host
 from cleared.runs.source import CommittedSource
-from cleared.sandbox import allowance, lint
+from cleared.sandbox import allowance
 from cleared.sandbox.finding import Finding, blocking, parted
 from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.lint import RULES as LINT_RULES
+from cleared.sandbox.lint import lint
 from cleared.sandbox.named import ENQUEUE, grants_of, kinds_in
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.files import content_id
@@ -21,7 +23,7 @@ from cleared.workspace import starters
 from cleared.workspace.files import read_stable
 
 MAX_SCRIPT = 256 * 1024
-_RULES: Final = {**HEADER_RULES, **lint.RULES, **allowance.RULES}
+_RULES: Final = {**HEADER_RULES, **LINT_RULES, **allowance.RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[
         ) from None
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
-    findings += [*lint.lint(source, file), *allowance.beyond(header, host.config.sandbox, file)]
+    findings += [*lint(source, file), *allowance.beyond(header, host.config.sandbox, file)]
     findings, later = parted(dict.fromkeys(findings), _RULES, switched)
     findings = blocking(findings, switched)
     if findings:

@@ -545,3 +545,39 @@ def test_nothing_of_a_refusal_reaches_the_books(ws: Workspace) -> None:
     with nothing_posted(ws):
         assert ws("agent", "run", "probe").code == 1
     assert ws.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            'journal_add_double("2025-13-01", 7, "a", 1010, "-4", colour=1)',
+            ["date: ", "description: ", "debit_account: ", "amount: ", "no argument 'colour'"],
+        ),
+        ('journal_add_double(description="x", amount=1)', ["needs date, debit_account, credit_account"]),
+        (
+            'journal_add_many([{"date": "x", "description": 1}, {"date": "2025-01-03"}, 7])',
+            ["entries[0]: date: ", "entries[0]: description: ", "entries[1]: the key 'description' is missing",
+             "entries[2]: "],
+        ),
+        (
+            'journal_add_double("1900-01-01", "x", 9998, 9998, 1, status="user-confirmed")',
+            ["1900-01-01 lies outside", "account 9998 does not exist", "both 9998", "the status user-confirmed"],
+        ),
+        (
+            'journal_add("2025-01-03", "x", [{"account_id": 9998, "debit": 2}, {"account_id": 9999, "credit": 1}],\n'
+            '  tags=["@x"])',
+            ["account 9998", "account 9999", "do not balance", "'@x' cannot be a tag"],
+        ),
+        (
+            'journal_add_many([{"date": "2025-01-03", "description": "x", "debit_account": 5020, "credit_account": a,\n'
+            '  "amount": 1} for a in (9998, 1010, 9999)])',
+            ["entries[0].account: account 9998", "entries[2].account: account 9999"],
+        ),
+    ],
+)  # fmt: skip
+def test_b2_a_refusal_names_every_fault_of_the_call(ws: Workspace, call: str, said: list[str]) -> None:
+    """B2, MEND 18: of arguments that cannot be read, and of an entry that cannot be posted."""
+    message = fails(ws, call)["error"]["message"]
+    for text in said:
+        assert text in message, message

@@ -399,6 +399,27 @@ def test_a14_the_script_as_committed(ws: Workspace) -> None:
         refused(ws("agent", "run", "link", "--dry-run"), 4, "symbolic link")
 
 
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ('accounts_get("x")', "type:invalid-argument-type"), ("accounts_get()", "type:missing-argument"),
+        ("accounts_get(accont_id=1010)", "type:unknown-argument"), ("acounts_get(1010)", "type:unresolved-reference"),
+        ("accounts_get(4711)", "unknown-account"), ('journal_query(status="done")', "unknown-status"),
+    ],
+)  # fmt: skip
+def test_a4_a_dry_run_checks_the_types_before_the_first_primitive(ws: Workspace, body: str, rule: str) -> None:
+    """A4, MEND 18: of the working copy and of the shared scripts it runs; nothing of it has been run."""
+    ws.agent("probe", f'ctx_log("it ran")\n{body}', commit=False)
+    done = ws("agent", "run", "probe", "--dry-run")
+    refused(done, 3, f"[{rule}]", "agents/probe.py:", "it was not run")
+    assert "it ran" not in done.err
+    ws.put("scripts/inner.py", f'"""\nname: inner\n"""\n{body}\n')
+    ws.agent("probe", 'ctx_log("it ran")\nscript_run("inner")', commit=False)
+    done = ws("agent", "run", "probe", "--dry-run")
+    refused(done, 3, f"[{rule}]", "scripts/inner.py:4")
+    assert "it ran" not in done.err
+
+
 @pytest.mark.parametrize(("data", "code"), [(b"\xff\xfe\x00", 3), (b"", 3), (b"#" * 300_000, 3), (b"x = '\0'", 3)])
 def test_a14_scripts_that_are_no_text(ws: Workspace, data: bytes, code: int) -> None:
     """Bad input: binary, empty and huge scripts."""

@@ -216,8 +216,28 @@ def test_agent_run_is_the_one_path(ws: Workspace) -> None:
     ws.agent("probe", "accounts_get(4)")
     failed = ask(service, "agent.run", ["probe"])
     assert failed["status"] == "failed" and failed["error"]["primitive"] == "accounts_get"
-    for params in (["nope"], ["../x"], ["ingest", False, 3], ["ingest", 1], {"name": 3}, {}):
+    for params in (["nope"], ["../x"], ["ingest", 1], {"name": 3}, {}, ["ingest", False, None, 3], ["ingest"] * 5):
         refusal(service, "agent.run", params)
+
+
+def test_agent_run_takes_what_the_command_takes(ws: Workspace) -> None:
+    """MEND 18: a payload, and the card of what failed; with the command's refusals."""
+    ws.agent("probe", 'ctx_log("ran")\nctx_event()["payload"]')
+    service = Service(open_workspace(ws.root, clock=clock_from(CLOCK)))
+    assert ask(service, "agent.run", {"name": "probe", "data": {"a": [1, None]}})["result"] == {"a": [1, None]}
+    assert ask(service, "agent.run", {"name": "probe"})["result"] is None
+    assert ask(service, "agent.run", {"name": "probe", "dry_run": True, "data": "x"})["result"] == "x"
+    ws.agent("fails", 'accounts_get(ctx_event()["payload"])')
+    assert ask(service, "agent.run", {"name": "fails", "data": 4})["status"] == "failed"
+    card = next(c["id"] for c in ws.cards() if c["agent"] == "fails")
+    for more in ({"dry_run": True}, {"data": 1}):
+        said = refusal(service, "agent.run", {"name": "fails", "again": card, **more})
+        assert said.data["exit_code"] == 2 and "goes without" in said.message
+    assert refusal(service, "agent.run", {"name": "probe", "again": card}).data["exit_code"] == 2
+    ran = ask(service, "agent.run", {"name": "fails", "again": card})
+    by_command = ws("agent", "run", "fails", "--again", card, "--json")
+    assert ran["status"] == "failed" and ran["error"] == by_command.json["error"]
+    assert ws("agent", "run", "fails", "--again", card, "--data", "1").code == 2
 
 
 def test_every_request_sees_the_books_of_that_moment(ws: Workspace) -> None:
@@ -240,7 +260,8 @@ def test_discover_describes_what_can_be_called(service: Service) -> None:
     methods = {m["name"]: m for m in found["methods"]}
     assert {"agent.run", "journal.list", "journal_query", "money_allocate"} <= set(methods)
     assert not {"journal_add_double", "git_commit", *ONLY_IN_A_RUN} & set(methods)
-    assert [(p["name"], p["required"]) for p in methods["agent.run"]["params"]] == [("name", True), ("dry_run", False)]
+    taken = [(p["name"], p["required"]) for p in methods["agent.run"]["params"]]
+    assert taken == [("name", True), ("dry_run", False), ("data", False), ("again", False)]
     assert methods["accounts_get"]["params"] == [
         {"name": "account_id", "required": True, "schema": {"type": "integer", "minimum": 1}}
     ]
