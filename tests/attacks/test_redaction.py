@@ -33,8 +33,11 @@ def keyed(ws: Workspace) -> Workspace:
 
 
 def kept(ws: Workspace) -> str:
-    """All that the program keeps of runs: traces, log, cards, events, commits' messages, proposals, notifications."""
-    files = [p for p in (ws.root / ".cleared").rglob("*") if p.is_file()]
+    """All that the program keeps of runs: traces, log, cards, events, commits' messages, proposals, notifications.
+
+    Not the books, nor the bank's files, which are kept for a while under ``.cleared/taken``.
+    """
+    files = [p for p in (ws.root / ".cleared").rglob("*") if p.is_file() and p.parent.name != "taken"]
     files += [
         p for folder in ("logs", "queue", "agents/proposals") for p in (ws.root / folder).rglob("*") if p.is_file()
     ]
