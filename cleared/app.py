@@ -114,19 +114,21 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
         refuse_in_job()
     with committed(host) as (repo, snapshot, _books, _bank):
         found = find_card(store.load(CommittedSource(snapshot), host.layout.queue_dir), card)
-        if found.kind not in ("question", "failed_run") or (found.kind == "failed_run" and found.agent != name):
+        asked = found.kind == "question"
+        if not asked and (found.kind != "failed_run" or found.agent != name):
             raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
-        event = event_of_card(host, repo, snapshot, found, believed=believed) if found.kind == "failed_run" else None
-    if found.kind == "question":
+        event = None if asked else event_of_card(host, repo, snapshot, found, believed=believed)
+    try:
+        if not asked:
+            return run(host, name, event=event)
         return run_agent(
             host, lambda: executor(host), name,
             again=lambda questions: ask_again(questions, found.id, name, believed=believed),
         )  # fmt: skip
-    try:
-        return run(host, name, event=event)
     except AlreadyRun:
+        settle = f"queue reject {found.id} --reason …" if asked else f"queue answer {found.id} seen"
         raise UsageError(
-            f"{name} has had its run for that since", remedy=f"Settle the card: cleared queue answer {found.id} seen."
+            f"{name} has had its run for that since", remedy=f"Settle the card: cleared {settle}."
         ) from None
 
 

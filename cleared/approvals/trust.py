@@ -94,6 +94,13 @@ def take_back(workspace: str, cards: Iterable[str]) -> None:
     trust.save()
 
 
+def remember_questions(workspace: str, tickets: Mapping[str, Any]) -> None:
+    """These are the tickets of questions from before there were any; no others get one."""
+    trust = load(workspace)
+    trust.questions = dict(tickets)
+    trust.save()
+
+
 def allow(workspace: str, version: str, at: str) -> None:
     """Let what is approved at ``at`` count though the clock has gone back since the version was rolled back."""
     trust = load(workspace)

@@ -10,7 +10,7 @@ from typing import Any
 from cleared.approvals.tickets import Ticket
 from cleared.cards.model import Card
 from cleared.clock import iso
-from cleared.errors import ClearedError, PolicyError
+from cleared.errors import ClearedError
 from cleared.runs import asking
 from cleared.runs.asking import Ended
 from cleared.runs.attempt import MakeExecutor
@@ -113,7 +113,7 @@ def _to_go_on(host: Host, counts: Callable[[Ticket], bool], say: Say) -> list[Ca
         for card in questions.cards.values():
             try:
                 ticket = questions.unfinished(card)
-            except PolicyError as error:
+            except ClearedError as error:
                 say(card, error)
                 continue
             if ticket is not None and counts(ticket):
@@ -134,7 +134,7 @@ def _open(questions: Questions, say: Say) -> list[tuple[Card, Ticket]]:
                 ticket = questions.ticket(card)
                 questions.must_be_live(ticket)
                 questions.must_stand(card)
-            except PolicyError as error:
+            except ClearedError as error:
                 say(card, error)
                 continue
             found.append((card, ticket))

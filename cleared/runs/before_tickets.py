@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from cleared.approvals.keys import Key
+from cleared.approvals.keys import run_key
 from cleared.approvals.record import digest_of
 from cleared.approvals.tickets import Ticket, signed
 from cleared.cards.model import Card
@@ -19,9 +19,12 @@ from cleared.runs.questions import Questions, plain, shown
 from cleared.runs.trace import Traces
 
 
-def tickets_of_trace(questions: Questions, key: Key) -> dict[str, Any]:
+def tickets_of_trace(questions: Questions) -> dict[str, Any]:
     """Card → ticket, of the open questions that have none. None at all where the trace is part of the commit: then
-    whoever wrote the cards may have written it, too."""
+    whoever wrote the cards may have written it, too.
+
+    Raises ``WorkspaceError`` where there is one to sign, and no key to do it with.
+    """
     if questions.snapshot.entry(questions.host.layout.state_dir.name) is not None:
         return {}
     traces = Traces(questions.host.layout.state_dir)
@@ -31,6 +34,8 @@ def tickets_of_trace(questions: Questions, key: Key) -> dict[str, Any]:
             trace = traces.run(str(card.details.get("run")))
             ticket = _ticket(questions, card, trace) if trace is not None else None
             if ticket is not None:
+                key = run_key(questions.host.root, create=True)
+                assert key is not None
                 found[card.id] = signed(key, ticket).data()
     return found
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from cleared.approvals import trust
 from cleared.approvals.authority import OPEN, Rules, rules_in
-from cleared.approvals.keys import run_key
 from cleared.approvals.record import CONFIG, canonical_digest, digest_of, parsed
 from cleared.approvals.tickets import Ticket, is_answer, parse
 from cleared.cards import store
@@ -47,6 +46,18 @@ class Questions:
         self.approvals = self.scripts.approvals
         self.cards = store.load(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
         self._rules: Rules | None = None
+        self._old = self._asked_before()
+
+    def _asked_before(self) -> Mapping[str, Any]:
+        """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
+        known = self.approvals.trust
+        if known.questions is None and self.approvals.books.pinned:
+            from cleared.runs.before_tickets import tickets_of_trace
+
+            with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
+                trust.remember_questions(known.workspace, found := tickets_of_trace(self))
+                known.questions = found
+        return known.questions or {}
 
     # -- what was asked -------------------------------------------------------------------------------------------
 
@@ -93,15 +104,18 @@ class Questions:
         """What these questions were answered is taken back: they are not gone on with on this machine any more,
         whatever becomes of the commit that says so."""
         found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == "question"]
-        if found and self.approvals.workspace:
-            trust.take_back(self.approvals.workspace, found)
+        try:
+            if found and self.approvals.workspace:
+                trust.take_back(self.approvals.workspace, found)
+        except WorkspaceError as error:  # it is decided, and stands in the commit
+            self.host.say(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
 
-    def why_held(self, card: Card) -> PolicyError | None:
+    def why_held(self, card: Card) -> ClearedError | None:
         """Why an open question cannot be answered as things are."""
         try:
             self.must_be_live(self.ticket(card))
             self.must_stand(card)
-        except PolicyError as error:
+        except ClearedError as error:
             return error
         return None
 
@@ -132,22 +146,7 @@ class Questions:
         )
 
     def _data(self, card: Card) -> Any:
-        return card.details.get("ticket") or self._old().get(card.id)
-
-    def _old(self) -> Mapping[str, Any]:
-        """Tickets of questions that were asked before there were any: looked for once, in this machine's own trace."""
-        known = self.approvals.trust
-        if known.questions is None and self.approvals.books.pinned:
-            from cleared.runs.before_tickets import tickets_of_trace
-
-            try:
-                key = run_key(self.host.root, create=True)
-                assert key is not None
-                known.questions = tickets_of_trace(self, key)
-                known.save()
-            except WorkspaceError:  # inside a job nothing can be kept; it will be looked for outside
-                known.questions = None
-        return known.questions or {}
+        return card.details.get("ticket") or self._old.get(card.id)
 
     def signed(self) -> Iterator[tuple[str, str, str]]:
         """Key, whose it is said to be, and when, of the questions and answers that count where the key is trusted."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import TIMED, answers, asks, lines, mallory, opened, posted, write
+from asking import ASKS, TIMED, answers, asks, lines, mallory, opened, write
+from asking import posted as posted_rows
 from harness import Workspace, refused, unchanged
+from reviewers import People
 
 from cleared.approvals import tickets
+from cleared.approvals.authority import OPEN
 from cleared.approvals.keys import Key
 from cleared.approvals.record import digest_of
 from cleared.runs import questions
@@ -28,7 +31,7 @@ def test_an_answer_that_nobody_signed_settles_nothing(ws: Workspace) -> None:
         assert ws.json("queue", "expire")["runs"] == []
     assert [c["id"] for c in ws.cards()] == [card], "it waits still, for an answer of its own"
     assert ws.json("queue", "answer", card, "no")["run"]["status"] == "succeeded"
-    assert posted(ws) == [("2025-02-10", "for no")]
+    assert posted_rows(ws) == [("2025-02-10", "for no")]
 
 
 def forge_answer(ws: Workspace, card: str, key: Key, by: str = "ana", choice: str = "yes") -> None:
@@ -45,12 +48,12 @@ def test_an_answer_with_another_key(ws: Workspace, monkeypatch: pytest.MonkeyPat
         with unchanged(ws):
             found = ws.json("queue", "expire")
         assert found["runs"] == [] and "not signed by anybody who may" in found["said"][0]
-        assert posted(ws) == []
+        assert posted_rows(ws) == []
         assert ws.run("asker", "--again", card)["status"] == "waiting"
     else:
         monkeypatch.setattr(Questions, "_may_settle", lambda *_: True)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
-        assert posted(ws) == [("2025-02-10", "for yes")]
+        assert posted_rows(ws) == [("2025-02-10", "for yes")]
 
 
 @pytest.mark.parametrize("walled", [True, False])
@@ -64,11 +67,11 @@ def test_a_replayed_answer(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
     if walled:
         with unchanged(ws):
             assert ws.json("queue", "expire")["runs"] == []
-        assert len(posted(ws)) == 1
+        assert len(posted_rows(ws)) == 1
     else:
         monkeypatch.setattr(questions, "is_answer", lambda *_: True)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
-        assert len(posted(ws)) == 2
+        assert len(posted_rows(ws)) == 2
 
 
 @pytest.mark.parametrize("walled", [True, False])
@@ -109,7 +112,7 @@ def test_a_run_goes_on_once(ws: Workspace, how: str) -> None:
     with unchanged(ws):
         assert ws.json("queue", "expire")["runs"] == []
         assert ws("queue", "answer", card, "yes").code == 3
-    assert len(posted(ws)) == 1
+    assert len(posted_rows(ws)) == 1
 
 
 def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
@@ -123,7 +126,7 @@ def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
     ws.git("rm", "-q", "-f", "logs/attestations-2025-02.jsonl")
     ws.git("commit", "-q", "-m", "nor does an attestation")
     assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
-    assert len(posted(ws)) == 2
+    assert len(posted_rows(ws)) == 2
 
 
 @pytest.mark.parametrize("walled", [True, False])
@@ -142,7 +145,7 @@ def test_a_decision_that_was_taken_back_is_replayed(
     if walled:
         with unchanged(ws):
             assert "is not in this history any more" in ws.json("queue", "expire")["said"][0]
-        assert posted(ws) == []
+        assert posted_rows(ws) == []
     else:
         monkeypatch.setattr(Questions, "must_stand", lambda *_: None)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
@@ -167,7 +170,7 @@ def test_another_clone_answers_once_it_is_trusted(
     ws.git("pull", "-q", "--ff-only", str(other.root), "HEAD")
     with unchanged(ws):
         assert ws.json("queue", "expire")["runs"] == []
-    assert len(posted(ws)) == 1
+    assert len(posted_rows(ws)) == 1
 
 
 def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +202,7 @@ def test_a_run_whose_commit_is_lost_is_asked_again(ws: Workspace) -> None:
         assert "its run went on here" in ws.json("queue", "expire")["said"][0]
     found = ws.run("asker", "--again", card)
     assert ws.json("queue", "answer", found["cards"][0]["id"], "no")["run"]["status"] == "succeeded"
-    assert posted(ws) == [("2025-02-10", "for no")]
+    assert posted_rows(ws) == [("2025-02-10", "for no")]
     with unchanged(ws):
         refused(ws("agent", "run", "asker", "--again", card), 2, "is settled")
 
@@ -212,3 +215,60 @@ def test_only_what_is_held_is_asked_again(ws: Workspace) -> None:
     ws.ok("queue", "reject", first, "--reason", "no")
     with unchanged(ws):
         refused(ws("agent", "run", "asker", "--again", first), 2, "is settled: rejected")
+
+
+def test_a_question_that_is_rebased_or_squashed_is_answered(ws: Workspace) -> None:
+    """Its ticket is in the tree: no commit's id, message or trailer is in it."""
+    ws.agent("asker", ASKS.format(more=""))
+    before = ws.head()
+    card = ws.run("asker")["cards"][0]["id"]
+    ws.git("reset", "-q", "--soft", f"{before}~1")
+    ws.git("commit", "-q", "-m", "January")
+    assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
+
+
+def test_two_clones_answer(ws: Workspace, tmp_path: Path) -> None:
+    """Each before it has seen the other's: joined, nothing goes on a third time."""
+    (card,) = ws.script('queue_ask("Which?", ["no", "yes"])', name="asker")["cards"]
+    other = Workspace(tmp_path / "other")
+    ws.git("clone", "-q", str(ws.root), str(other.root))
+    other.ok("trust", "--yes")
+    for each, choice in ((ws, "no"), (other, "yes")):
+        assert each.json("queue", "answer", card["id"], choice)["run"]["result"] == choice
+    write(ws, [*lines(ws), *lines(other)[1:]])
+    with unchanged(ws):
+        assert ws.json("queue", "expire")["runs"] == []
+        assert ws("queue", "answer", card["id"], "yes").code == 3
+
+
+@pytest.mark.parametrize("walled", [True, False])
+def test_a_trusted_machine_answers_for_no_reviewer(
+    posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walled: bool
+) -> None:  # fmt: skip
+    """Where reviewers are named, an answer is theirs: one who may run things here writes one by hand."""
+    from cleared.approvals.keys import run_key
+
+    people = People(posted, tmp_path)
+    with people.at_the_keyboard("ana"):
+        card = asks(posted)["id"]
+        key = run_key(posted.root)
+        assert key is not None
+        forge_answer(posted, card, key, by="cleo")
+        if not walled:
+            monkeypatch.setattr(Questions, "rules", property(lambda self: OPEN))
+        found = posted.json("queue", "expire")
+    assert bool(found["runs"]) is not walled, found
+
+
+def test_a_key_that_others_can_read_is_named(ws: Workspace) -> None:
+    """Nothing is signed or believed with it, and the way out is said."""
+    from cleared.approvals.keys import home
+
+    card = asks(ws)["id"]
+    (home() / "run-key").chmod(0o644)
+    assert "others can read the run key" in ws.json("queue", "show", card)["held"]
+    with unchanged(ws):
+        refused(ws("queue", "answer", card, "yes"), 4, "others can read the run key", "chmod 600")
+        assert "chmod 600" in ws.json("queue", "expire")["said"][0]
+    (home() / "run-key").chmod(0o600)
+    assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
