@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from asking import ASKS, NEVER_ASKS, POST, TIMED, answers, asks, edit, lines, mallory, opened, posted, signed, write
 from harness import QUEUE, Workspace, refused, unchanged
+from world import World
 
 from cleared.approvals.keys import Key
 from cleared.approvals.record import digest_of
@@ -56,6 +57,28 @@ def test_without_trust_in_keys_it_would(ws: Workspace, monkeypatch: pytest.Monke
     monkeypatch.setattr(Approvals, "trusts_run", lambda self, key: True)
     done = ws("queue", "expire", "--json")
     assert "does not ask again" in done.json["runs"][0]["error"]["message"], "it ran, which is all a forger needs"
+
+
+def test_a_service_runs_nothing_and_says_so_once(ws: Workspace) -> None:
+    """Unattended: the forged time is over, and stays so."""
+    with World(ws) as world:
+        card = forge(ws, mallory())
+        world.settle()
+        ws.ok("queue", "skip", card)  # the queue has changed: it is looked at again
+        world.forward(hours=2)
+        said = [row["text"] for row in world.log("question.trouble") if card in row["text"]]
+    assert len(said) == 1 and "is held" in said[0] and posted(ws) == []
+
+
+def test_a_held_question_offers_nothing_but_to_ask_again(ws: Workspace) -> None:
+    """On the screen, too."""
+    from cleared.app import open_workspace
+    from cleared.review import view
+
+    card = forge(ws, mallory())
+    shown = view.show(view.look(open_workspace(ws.root)), card)
+    assert [c.verb for c in shown.choices] == ["retry"]
+    assert any("not trusted" in line for s in shown.sections for line in s.lines)
 
 
 def test_a_card_without_a_ticket_runs_nothing(ws: Workspace) -> None:
