@@ -223,7 +223,7 @@ class CardDraft:
         for card in self.added.values():
             lines.setdefault(shard(self.queue, card.created_at), []).append(render_open(card))
         for card_id, (at, by, resolution) in self.resolved.items():
-            card = self.known[card_id]
+            card, resolution = self.known[card_id], self.clean(resolution)
             proof = self.prove(card, at, by, resolution) if card.kind == "question" else {}
             lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
         for card_id, (at, by, run) in self.went_on.items():

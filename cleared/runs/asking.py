@@ -62,9 +62,10 @@ def record(
     if instead := _instead(earlier, question):
         details["instead_of"] = instead
         fresh.note("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
-    card = Card(_identity(fresh.cards.known, attempt, question),
-                "question", f"{attempt.script.name} asks: {question.text}"[:300], iso(attempt.now),
-                attempt.run_id, None, attempt.script.name, plain(details))  # fmt: skip
+    clean = host.redactor  # what is signed is what is kept
+    card = Card(_identity(fresh.cards.known, attempt, question), "question",
+                clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), iso(attempt.now),
+                attempt.run_id, None, attempt.script.name, clean.data(plain(details)))  # fmt: skip
     try:
         card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).data()})
     except WorkspaceError as error:

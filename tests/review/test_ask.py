@@ -241,6 +241,17 @@ def test_the_headers_budget_still_holds(ws: Workspace) -> None:
     assert ws.entries() == []
 
 
+def test_a_secret_in_a_question_is_not_kept_and_holds_nothing(ws: Workspace) -> None:
+    """I1: what is signed is what is kept, so the card is as it was made."""
+    secret = "sk-" + "a1B2c3D4" * 4
+    waiting(ws, f'choice = queue_ask("Use {secret}?", ["yes", "no"])\nchoice')
+    assert secret not in ws.read("queue/2025-02.jsonl") and question(ws)["held"] is None
+    ws.ok("queue", "reject", question(ws)["id"], "--reason", f"not {secret}")
+    assert secret not in ws.read("queue/2025-02.jsonl") and ws.json("queue", "expire")["said"] == []
+    ws.ok("queue", "undo")
+    assert answer(ws, "yes")["result"] == "yes"
+
+
 # -- nobody answers ---------------------------------------------------------------------------------------------------
 
 TIMED = 'queue_ask("Which account?", ["5010", "5060"], default="5060", on_timeout="{}", timeout="12h")'
