@@ -109,6 +109,8 @@ def test_a_run_goes_on_once(ws: Workspace, how: str) -> None:
         write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
     else:
         ws.git("commit", "-q", "--amend", "-m", "agent: asked")
+    if how == "line":  # another clone misses nothing
+        ws.ok("recover", "--forget")
     with unchanged(ws):
         assert ws.json("queue", "expire")["runs"] == []
         assert ws("queue", "answer", card, "yes").code == 3
@@ -125,6 +127,7 @@ def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
     write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
     ws.git("rm", "-q", "-f", "logs/attestations-2025-02.jsonl")
     ws.git("commit", "-q", "-m", "nor does an attestation")
+    ws.ok("recover", "--forget")
     assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
     assert len(posted_rows(ws)) == 2
 
@@ -142,6 +145,7 @@ def test_a_decision_that_was_taken_back_is_replayed(
     kept = lines(ws)
     ws.ok("queue", "undo")
     write(ws, kept)
+    ws.ok("recover", "--forget")
     if walled:
         with unchanged(ws):
             assert "is not in this history any more" in ws.json("queue", "expire")["said"][0]
@@ -198,6 +202,7 @@ def test_a_run_whose_commit_is_lost_is_asked_again(ws: Workspace) -> None:
     card = asks(ws)["id"]
     ws.ok("queue", "answer", card, "yes")
     ws.git("reset", "-q", "--hard", "HEAD~1")
+    ws.ok("recover", "--forget")
     with unchanged(ws):
         assert "its run went on here" in ws.json("queue", "expire")["said"][0]
     found = ws.run("asker", "--again", card)
