@@ -52,7 +52,7 @@ def _find(state_dir: Path, note: bytes | None, told: list[str]) -> Intent | None
         intent_file(state_dir).replace(aside)
         told.append(f"a damaged note about an unfinished commit was set aside as {aside}; see git status")
         intent = None
-    if intent is None and note:
+    if intent is None and note is not None:
         try:
             intent = decode(note)
         except ValueError:

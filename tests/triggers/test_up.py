@@ -348,3 +348,18 @@ def test_ten_writers_at_once_lose_nothing(up: Up) -> None:
     assert up.stop()[0] == 0
     assert len(up.ws.entries()) == 50
     up.ws.in_order()
+
+
+def test_deliveries_wait_while_a_person_commits(up: Up) -> None:
+    """MEND 19: git commit holds the index while its editor is open; status says so, and nothing is lost."""
+    up.ws.config("import.settle_seconds=0.2", "lock.wait_seconds=0")
+    up.start()
+    lock = up.ws.put(".git/index.lock", "")
+    up.ws.drop("bank.csv", IN)
+    eventually(lambda: up.log("delivery.busy"))
+    assert any("deliveries wait" in line for line in up.ws.json("status")["trouble"])
+    assert up.ws.entries() == [] and lock.exists()
+    lock.unlink()
+    eventually(lambda: up.log("run.succeeded"))
+    assert len(up.ws.entries()) == 4
+    assert up.stop()[0] == 0

@@ -26,6 +26,11 @@ DEEDS = {
 
 @pytest.fixture
 def ready(work: Work) -> Work:
+    return prepare(work)
+
+
+def prepare(work: Work) -> Work:
+    """Other branches, and a file that waits to be taken in."""
     work.git("branch", "side")
     work.git("checkout", "-q", "-b", "other")
     put(work.root, "theirs.txt", b"theirs\n")
