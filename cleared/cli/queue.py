@@ -226,11 +226,22 @@ def reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> No
 
 
 @app.command("undo")
-def undo(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Take back the last decision that was not pushed yet. Can be repeated."""
+def undo(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take back.")] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take back the last decision about the books, whichever command made it (queue …, journal void).
+
+    Can be repeated. Refused where it was pushed already, and where a period was closed since.
+    """
     from cleared.review.undo import undo as do
 
-    _tell(do(host_of(workspace)), json, "Taken back")
+    done = do(host_of(workspace), dry_run=dry_run)
+    if dry_run and not json:
+        say(done.said[0])
+    else:
+        _tell(done, json, "Taken back")
 
 
 @app.command("expire")
@@ -262,7 +273,7 @@ def expire(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
 
 def _data(done: Done) -> dict[str, Any]:
     return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
-            "siblings": done.siblings, "case": done.case, "agreed": done.agreed}  # fmt: skip
+            "siblings": done.siblings, "case": done.case, "agreed": done.agreed, "said": done.said}  # fmt: skip
 
 
 def _tell(done: Done, json: bool, what: str) -> None:

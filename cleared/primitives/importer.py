@@ -38,7 +38,8 @@ def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> 
 
     Rows that are in the books already are left out and recorded with the line they repeat; pending rows are
     recorded and left out. ``amount`` is negative for money out. Each dict's ``reference`` identifies the line: pass
-    it on when posting. Every row given must be posted, held or ignored before the file can be marked processed.
+    it on when posting; ``bank_id`` is the bank's own id, empty where the file has none. Every row given must be posted,
+    held or ignored before the file can be marked processed.
     """
     file = ctx.imports.take(filename, format)
     ctx.note("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
@@ -53,6 +54,7 @@ def _transaction(file: OpenFile, line: BankLine) -> Transaction:
         "description": line.description,
         "amount": line.amount,
         "reference": line.line_id,
+        "bank_id": line.bank_id,
         "type": line.type,
         "currency": line.currency,
         "balance": line.balance_after,

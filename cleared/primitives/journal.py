@@ -15,6 +15,7 @@ from cleared.deadline import each
 from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
 from cleared.ledger.bank import BankLine
 from cleared.ledger.books import Books
+from cleared.ledger.corrections import corrections_of
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.posting import post
 from cleared.primitives import two
@@ -238,7 +239,7 @@ def _script_status(status: str) -> None:
 
 @primitive(effect=Effect.STAGE, grant="journal.void")
 def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
-    """Void an entry: a reversing entry is posted and the original marked ``voided``; both stay.
+    """Void an entry, with its corrections: reversing entries are posted, the originals marked ``voided``; all stay.
 
     The reversal is dated as the original, or on the first open day where that period is closed. A bank line the
     entry posted is open again: it is held and gets a card. Gives the reversal. Refused: an amount that takes two
@@ -258,6 +259,9 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
     reason = ctx.env.redactor.text(reason)  # a person's, too
+    for correction in reversed(corrections_of(ctx.books, ctx.books.existing(entry_id))):  # it amends nothing any more
+        _, taken_back = ctx.books.void(correction.entry_id, reason)
+        ctx.budget.charge(taken_back)
     original, reversal = ctx.books.void(entry_id, reason)
     ctx.budget.charge(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)

@@ -100,12 +100,14 @@ class BankFile(TypedDict):
 
 
 class Transaction(TypedDict):
-    """One row of a bank file. ``amount``: negative = money out. ``reference`` identifies the line; pass it on."""
+    """One row of a bank file. ``amount``: negative = money out. ``reference`` identifies the line; pass it on.
+    ``bank_id`` is the bank's own id, empty where the file has none."""
 
     date: str
     description: str
     amount: Decimal
     reference: str
+    bank_id: str
     type: str
     currency: str
     balance: Decimal | None

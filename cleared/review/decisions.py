@@ -24,7 +24,7 @@ from cleared.review.answers import ANSWERS, choices_of, questions_on, stopped_at
 from cleared.review.entries import Correction, correct, line_of, lines_of, others, read, standing, withdraw, written
 from cleared.review.matters import Matter, matters
 from cleared.runs.authority import AGREES
-from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.desk import UNDOABLE, Decided, Desk, decide
 from cleared.runs.host import Host, actor
 from cleared.runs.questions import Questions
 from cleared.schema import money
@@ -32,8 +32,6 @@ from cleared.vcs import Snapshot
 
 DRAWS: Final = 3200
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
-UNDOABLE: Final = "Cards"
-"""The trailer of a decision that ``undo`` can take back: the cards it settled."""
 
 
 @dataclass(slots=True)

@@ -19,12 +19,12 @@ from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
 from cleared.review.answers import questions_on
-from cleared.review.decisions import UNDOABLE, Done
+from cleared.review.decisions import Done
 from cleared.review.entries import withdraw
 from cleared.runs.asking import ask_once_more
 from cleared.runs.authority import AGREES, SecondNeeded
 from cleared.runs.consumed import ended
-from cleared.runs.desk import Decided, Desk, decide
+from cleared.runs.desk import UNDOABLE, Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.runs.session import open_books
 from cleared.runs.source import CommittedSource
@@ -36,16 +36,20 @@ ABOUT = "About"
 RESTORES = "@restores="
 
 
-def undo(host: Host) -> Done:
-    """Take back the newest decision that was not taken back yet.
+def undo(host: Host, *, dry_run: bool = False) -> Done:
+    """Take back the newest decision about the books that was not taken back yet, whichever command made it;
+    ``dry_run``: only say which.
 
-    Raises ``PolicyError`` where there is none, or where a remote has it already, and inside a job.
+    Raises ``PolicyError`` where there is none, where a remote has it already, where it is none that can be taken
+    back, or where an entry would come to lie in another period than it did, and inside a job.
     """
     refuse_in_job()
     done, taken_back = Done(), list[Callable[[], None]]()
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: Desk) -> Decided | None:
         commit = _last(host, desk)
+        by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
+        done.said[:] = [f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"]
         parent = parent_of(desk.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
@@ -61,6 +65,8 @@ def undo(host: Host) -> Done:
         _reopen(desk, names, decision, done)
         questions = questions_on(desk)
         taken_back.append(lambda: questions.take_back(names))
+        if dry_run:
+            return None
         files = _forget(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
@@ -70,6 +76,8 @@ def undo(host: Host) -> Done:
         commit = decide(host, "queue undo", act, gathers=[done])
     except SecondNeeded as first:  # what was staged has come to nothing
         return Done(first.commit, agreed=[first.card], said=[f"I{first.message[1:]}. {first.remedy}"])
+    if dry_run:
+        return done
     assert commit is not None
     done.commit = commit
     taken_back[-1]()
@@ -96,7 +104,8 @@ def _forget(
 
 
 def _last(host: Host, desk: Desk) -> history.CommitInfo:
-    """The newest decision that can be taken back. Raises ``PolicyError``."""
+    """The newest decision about the books. Raises ``PolicyError`` where it is none that can be taken back: an older
+    one must not be taken back instead."""
     waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
     undone: set[str] = set()
     for commit in history.log(host.root, 2_000, grep="Decision: ", files=True):
@@ -110,7 +119,38 @@ def _last(host: Host, desk: Desk) -> history.CommitInfo:
                     remedy="Others may build on it: correct it with a new decision.",
                 )
             return commit
+        if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
+            _refuse_other(host, desk, commit)
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
+
+
+def _refuse_other(host: Host, desk: Desk, commit: history.CommitInfo) -> None:
+    """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
+    files, periods = commit.files or (), host.layout.periods
+    remedy = ""
+    if periods in files:
+        closed = desk.context.books.periods.closed_through
+        then, _ = open_books(host, CommittedSource(desk.snapshot.at(commit.id)))
+        through = then.periods.closed_through
+        if closed is not None and through is not None and through <= closed:
+            remedy = "Reopen it first: cleared period reopen DATE --reason …"
+    elif any(host.layout.journal_month(path) for path in files):
+        remedy = "Void what it posted: cleared journal list, cleared journal void ID --reason …"
+    if remedy:
+        raise PolicyError(
+            f"the last decision was {commit.short} ({commit.subject}), which is not taken back here", remedy=remedy
+        )
+
+
+def _refuse_closed(books: Books, entries: list[Entry]) -> None:
+    """What is taken back of a closed period would be dated after it. Raises ``PolicyError``."""
+    for entry in entries:
+        if books.periods.is_closed(entry.date):
+            raise PolicyError(
+                f"{entry.entry_id} of {entry.date} lies in a period that is closed; taken back, it would be dated "
+                f"{books.periods.first_open(entry.date)}",
+                remedy="Decide anew (cleared queue correct), or reopen it: cleared period reopen DATE --reason …",
+            )
 
 
 def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
@@ -135,6 +175,7 @@ def _restore(desk: Desk, before: Books, after: Books, months: list[tuple[int, in
     heirs = _heirs(context.books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
+    _refuse_closed(context.books, [*changed, *(e for i, e in new.items() if i not in old)])
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
     kept = [_standing(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
     for now in [*kept, *(_standing(context.books, heirs, e.entry_id) for e in added)]:

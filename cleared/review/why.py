@@ -20,9 +20,9 @@ from cleared.gate.rehearse import drop_folder
 from cleared.ledger.entry import Entry
 from cleared.primitives.journal import show_json
 from cleared.registry.wire import to_json
-from cleared.review.decisions import UNDOABLE
 from cleared.review.undo import ABOUT
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.desk import UNDOABLE
 from cleared.runs.host import Host
 from cleared.runs.scripts import Scripts
 from cleared.runs.session import open_books

@@ -5,10 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
+from cleared.cards.model import card_id
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.journal import void
-from cleared.runs.desk import ORIGINS, Decided, Desk, decide
+from cleared.runs.desk import ORIGINS, UNDOABLE, Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.schema import money
 
@@ -24,7 +25,10 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         original = context.books.existing(entry_id)
         reversal = void(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
-        return Decided(f"void: {original.entry_id}: {' '.join(reason.split())}"[:200])
+        card = context.cards.known.get(card_id("entry", original.entry_id))
+        about = [card.id, original.entry_id] if card is not None and card.status == "open" else [original.entry_id]
+        said = f"void: {original.entry_id}: {' '.join(reason.split())}"[:200]
+        return Decided(said, trailers=((UNDOABLE, " ".join(about)),))
 
     commit = made(decide(host, f"journal void {entry_id}", act, gathers=[ids]))
     return ids[0], ids[1], commit

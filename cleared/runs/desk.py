@@ -20,6 +20,9 @@ from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
 ORIGINS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
 
+UNDOABLE: Final = "Cards"
+"""The trailer of a decision that ``queue undo`` can take back: the cards it settled, the entries it was about."""
+
 SETTINGS: Final = "config"
 """The one decision of which it depends on what is decided whether it takes a reviewer."""
 

@@ -48,6 +48,7 @@ def test_b6_what_a_transaction_is(ws: Workspace) -> None:
     reference = first.pop("reference")
     assert first == {
         "date": "2025-01-03", "description": "GITHUB *PRO", "amount": {"$decimal": "-4.00"}, "type": "ACH_DEBIT",
+        "bank_id": "",
         "currency": "USD", "balance": {"$decimal": "996.00"}, "state": "posted", "account": "checking",
         "ledger_account": 1010,
     } or first["amount"] == "-4.00"  # fmt: skip
@@ -474,6 +475,24 @@ def test_b19_a_profile_in_the_config(ws: Workspace) -> None:
     ingest(ws)
     [card] = [c for c in ws.cards() if c["kind"] == "bad_file"]
     assert "EUR" in card["title"] and "line 3" in card["title"]
+
+
+def test_b6_the_banks_own_id_reaches_scripts(ws: Workspace) -> None:
+    """B6, MEND 18: beside ``reference``, which stays as it is; the type checker knows it."""
+    config = ws.read("config.yaml").replace("format: chase_checking", "format: plain")
+    columns = "columns: { date: Day, description: Text, amount: Amount, id: Id }"
+    ws.put("config.yaml", config.replace("  # profiles:\n", f"  profiles:\n    plain:\n      {columns}\n", 1))
+    ws.commit("config.yaml")
+    ws.drop("plain.csv", "Day,Text,Amount,Id\n2025-01-03,GITHUB,-4.00,FT-77\n2025-01-04,SHOES,-5.00,\n")
+    body = f"[t['bank_id'] + '|' + t['reference'][:3] for t in {PARSE}]"
+    assert ws.script(body, "--dry-run")["result"] == ["FT-77|f1:", "|f1:"]
+    ws.run("ingest")
+    lines = ws.read("books/bank/checking/2025-01.csv")
+    ws.drop("again.csv", "Day,Text,Amount,Id\n2025-01-03,GITHUB INC,-4.00,FT-77\n")
+    ws.run("ingest")
+    assert ws.read("books/bank/checking/2025-01.csv") == lines, "what is imported is known as before"
+    ws.agent("typed", PARSE + "[0]['bank_i']", commit=False)
+    assert "bank_i" in ws("agent", "check", "typed").out
 
 
 def test_an_account_that_nobody_declared(ws: Workspace) -> None:

@@ -74,9 +74,9 @@ def test_refused_when_pushed(posted: Workspace, tmp_path: Path) -> None:
 
 
 def test_voided_in_between(posted: Workspace) -> None:
-    """What somebody voided since is not brought back by taking back an older decision."""
+    """What a script voided since is not brought back by taking back an older decision."""
     posted.ok("queue", "approve", FOUR)
-    posted.ok("journal", "void", FOUR, "--reason", "wrong")
+    posted.script(f'journal_void("{FOUR}", "wrong")')
     with unchanged(posted):
         refused(posted("queue", "undo"), 3, "was voided since")
 
@@ -89,4 +89,61 @@ def test_an_ignored_line_waits_again(posted: Workspace) -> None:
     assert [c["kind"] for c in posted.cards()] == ["entry", "line"]
     posted.ok("queue", "undo")
     assert [c["kind"] for c in posted.cards()] == ["entry", "entry"], "the line is posted again: nothing is held"
+    posted.in_order()
+
+
+def test_the_last_act_whichever_command_did_it(posted: Workspace) -> None:
+    """MEND 14: after correct X and journal void Y it is Y that comes back, and it is named, before and after."""
+    posted.ok("queue", "correct", FOUR, "--account", "5060")
+    posted.ok("journal", "void", TWO, "--reason", "wrong")
+    with unchanged(posted):
+        assert f"would take back: void: {TWO}: wrong" in posted.ok("queue", "undo", "--dry-run").err
+    done = posted.ok("queue", "undo")
+    assert TWO in done.out and f"took back: void: {TWO}: wrong" in done.err
+    standing = {e["description"]: e["status"] for e in posted.entries() if e["status"] != "voided"}
+    assert standing["ACME INVOICE 12"] == "pending-review" and standing["COFFEE"] == "user-corrected"
+    assert [c["kind"] for c in posted.cards()] == ["entry"], "it is asked about again, and its line is not held"
+    posted.ok("queue", "undo")
+    assert {e["status"] for e in posted.entries("--text", "COFFEE")} == {"voided", "pending-review"}
+    posted.in_order()
+
+
+def test_not_across_a_close(posted: Workspace) -> None:
+    """MEND 14: what lies in a closed period is not moved into another one."""
+    posted.ok("queue", "correct", FOUR, "--account", "5060")
+    posted.ok("period", "close", "2025-01")
+    with unchanged(posted):
+        refused(posted("queue", "undo"), 3, "close: through 2025-01-31", "cleared period reopen")
+    posted.ok("queue", "approve", TWO)
+    with unchanged(posted):
+        refused(posted("queue", "undo"), 3, TWO, "lies in a period that is closed", "2025-02-01")
+    posted.ok("period", "reopen", "2025-01", "--reason", "again")
+    posted.ok("queue", "undo")
+    posted.ok("queue", "undo")
+    assert {e["date"][:7] for e in posted.entries()} == {"2025-01"}
+    posted.in_order()
+
+
+def test_an_act_that_cannot_be_taken_back_is_named(posted: Workspace) -> None:
+    """MEND 14: it does not take back an older one instead."""
+    posted.ok("queue", "approve", TWO)
+    config = posted.read("config.yaml")
+    opening = "    # opening: { date: 2024-12-31, balance: 1250.00 }"
+    assert opening in config
+    posted.put("config.yaml", config.replace(opening, opening.replace("# ", "")))
+    posted.commit("config.yaml")
+    posted.ok("journal", "open")
+    with unchanged(posted):
+        refused(posted("queue", "undo"), 3, "bootstrap: opening balances", "cleared journal void")
+
+
+def test_voiding_a_corrected_entry_takes_its_corrections_along(posted: Workspace) -> None:
+    """And taking that back brings both."""
+    posted.ok("queue", "correct", FOUR, "--account", "5060")
+    posted.ok("journal", "void", FOUR, "--reason", "wrong")
+    assert {r["account_id"]: r["balance"] for r in posted.json("journal", "balance")}.get(5060, "0.00") == "0.00"
+    assert posted.json("journal", "balance", "5030")[0]["balance"] == "0.00"
+    posted.ok("queue", "undo")
+    assert posted.json("journal", "balance", "5060")[0]["balance"] == "4.50"
+    assert posted.json("journal", "balance", "5030")[0]["balance"] == "0.00"
     posted.in_order()
