@@ -20,8 +20,11 @@ def main() -> NoReturn:
     _leave_current_folder_out()
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
-    from cleared.cli.run import run
-
+    try:
+        from cleared.cli.run import run
+    except MemoryError:
+        print("cleared: there is not enough memory to start", file=sys.stderr)  # noqa: T201
+        sys.exit(4)
     code = run(sys.argv[1:])
     gc.freeze()
     sys.exit(code)

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from cleared.cli.doctor_objects import history
+from cleared.cli.net import as_refusal
 from cleared.errors import ClearedError, ExitCode, WorkspaceError
 
 if TYPE_CHECKING:
@@ -70,14 +72,12 @@ def doctor(workspace: Path | None, as_json: bool, rebuild: bool = False) -> None
 def _row(name: str, look: Callable[[], Row]) -> Row:
     try:
         return look()
-    except ClearedError as e:
-        return Row(
-            name, "fail", f"{e.place}: {e.message}" if e.place and e.place.file else e.message, e.remedy or _FIRST
-        )
-    except OSError as e:
-        from cleared.workspace.files import reason
-
-        return Row(name, "fail", f"{e.filename}: {reason(e)}" if e.filename else reason(e), _FIRST)
+    except Exception as error:
+        e = as_refusal(error)
+        if e is None:
+            raise
+        said = f"{e.place}: {e.message}" if e.place and e.place.file else e.message
+        return Row(name, "fail", said, e.remedy or _FIRST)
 
 
 # --- the machine --------------------------------------------------------------------------------------------
@@ -219,6 +219,7 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     yield _row("writer lock", lambda: _lock(host))
     yield _row("service", lambda: _service(host))
     yield _row("repository", lambda: _repository(host))
+    yield _row("history", lambda: history(host))
     yield _row("interrupted commit", lambda: _interrupted(host, said))
     yield _row("managed files", lambda: _managed(host))
     yield _row("approvals", lambda: _approvals(host))

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import cast
 
+from cleared.cli.net import DEBUG, as_refusal
 from cleared.errors import ClearedError, ExitCode
 
 
@@ -23,6 +25,14 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:  # while modules load, too
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
+    except BaseException as error:
+        refusal = as_refusal(error)
+        if refusal is None:
+            raise
+        if DEBUG in os.environ:
+            traceback.print_exc()
+        del error  # and with it what its frames hold of the memory
+        return _refuse(refusal, "--json" in argv)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -38,8 +48,6 @@ def _run(argv: Sequence[str]) -> int:
         code = command(argv)(list(argv), prog_name="cleared", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
-    except ClearedError as e:
-        return _refuse(e, "--json" in argv)
     except typer.Exit as e:
         return int(e.exit_code)
     except wrong as e:
@@ -55,15 +63,6 @@ def _run(argv: Sequence[str]) -> int:
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             return _unread()
         return e.code if isinstance(e.code, int) else ExitCode.DONE
-    except OSError as e:
-        from cleared.workspace.files import reason
-
-        where = f"{e.filename}: " if e.filename else ""
-        print(f"cleared: {where}{reason(e)}; nothing was changed", file=sys.stderr)  # noqa: T201
-        return ExitCode.UNUSABLE
-    except RecursionError:
-        print("cleared: the input is nested too deeply", file=sys.stderr)  # noqa: T201
-        return ExitCode.FAILED
 
 
 def _unread() -> int:
@@ -74,7 +73,12 @@ def _unread() -> int:
 
 
 def _refuse(error: ClearedError, as_json: bool) -> int:
-    from cleared.cli.output import safe_lines
+    try:
+        from cleared.cli.output import safe_lines
+    except (ImportError, MemoryError, SystemError):  # the refusal is that there is no memory
+
+        def safe_lines(text: str) -> str:
+            return ascii(text)[1:-1]
 
     if as_json:
         data = {

@@ -92,8 +92,8 @@ def accept(host: Host, keys: list[str], *, same_books: bool = False) -> None:
         if workspace and (not found.pinned or found.problem is not None):
             pin(host.root, workspace, marks(repo))
     known = [s for s in signatories(host) if s.key in keys]
-    for key in keys:
-        if key not in {s.key for s in known}:
+    for key in keys:  # under another id, others signed; whoever did there was not shown yet
+        if key not in {s.key for s in known} and found.problem is None:
             raise UsageError(f"{key} signed nothing here", remedy="cleared trust shows who did.")
     strangers = [s for s in known if not s.trusted]
     if strangers:

@@ -18,7 +18,7 @@ from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
 from cleared.config.secrets import Redactor
 from cleared.dispatch import Call
 from cleared.registry.wire import to_json
-from cleared.workspace.database import connect, set_aside
+from cleared.workspace.database import can_write, connect, connect_to_read, set_aside
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -56,7 +56,7 @@ class Traces:
         if not create and not self.path.exists():
             yield None
             return
-        db = self._ready()
+        db = self._ready() if create or can_write(self.path) else connect_to_read(self.path)
         try:
             with db:
                 yield db
@@ -69,7 +69,7 @@ class Traces:
     def damage(self) -> str | None:
         """What SQLite finds wrong with the file; None where it is sound."""
         try:
-            db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+            db = connect_to_read(self.path)
             try:
                 said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
                 db.execute("SELECT id, status FROM runs LIMIT 1")

@@ -128,7 +128,7 @@ class Sandbox:
         self, file: str, limits: Limits, seconds: float, now: datetime, timezone: str, seed: str
     ) -> tuple[Worker, Any]:
         prepare_client()
-        from pydantic_monty import MontyCrashedError
+        from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
         bounds: ResourceLimits = {
             "max_feed_duration_secs": seconds,
@@ -158,6 +158,10 @@ class Sandbox:
             except MontyCrashedError:  # it died while idle
                 self._workers.give(worker, reusable=False)
                 continue
+            except MontyRuntimeError as error:  # nothing of the script has run yet
+                self._workers.give(worker, reusable=False)
+                remedy = "Close other programs, or raise the limit that holds here (ulimit -v, or the container's)."
+                raise WorkspaceError(f"the sandbox cannot be started: {error}", remedy=remedy) from None
             except BaseException:
                 self._workers.give(worker, reusable=False)
                 raise

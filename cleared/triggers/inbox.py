@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from cleared.errors import ClearedError
 from cleared.runs.attempt import Event, event_of
-from cleared.workspace.database import connect
+from cleared.workspace.database import connect, connect_to_read
 
 State = Literal["waiting", "held"]
 _VERSION: Final = 1
@@ -230,13 +231,13 @@ def peek(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
     """How many deliveries wait and are held, and the first of them, for whoever asks beside the service."""
     path = state_dir / "inbox.db"
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+        db = connect_to_read(path)
         try:
             counts = dict(db.execute("SELECT state, count(*) FROM deliveries GROUP BY state").fetchall())
             rows = db.execute("SELECT * FROM deliveries ORDER BY id LIMIT 1000").fetchall()
         finally:
             db.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, ClearedError):
         return {}, []
     return counts, [_delivery(row) for row in rows]
 

@@ -57,6 +57,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "config": (),
         "diff-tree": _NO_DIFF_PROGRAMS,
         "for-each-ref": (),
+        "fsck": (),
         "gc": (),
         "init": (),
         "ls-files": (),
@@ -74,8 +75,8 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every git command that is used, and what it is always given. One that is not here is not started."""
 _READERS: Final = frozenset(
     {
-        "cat-file", "config", "diff-tree", "for-each-ref", "log", "ls-files", "merge-base", "rev-parse", "symbolic-ref",
-        "version",
+        "cat-file", "config", "diff-tree", "for-each-ref", "fsck", "log", "ls-files", "merge-base", "rev-parse",
+        "symbolic-ref", "version",
     }
 )  # fmt: skip
 """Those that write nothing and look at no file of the working tree: no hook, no filter is for them."""

@@ -2,32 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.errors import BusyError, ClearedError, Place, WorkspaceError
 from cleared.workspace.lock import ensure_state_dir
 
 SUFFIXES: Final = ("", "-wal", "-shm")
 _PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
+_MOST_PATH: Final = 500
+"""Bytes; SQLite takes 512, with what it appends."""
 
 
 def connect(path: Path, schema: str, version: int, **options: Any) -> sqlite3.Connection:
     """The database at ``path``, made if need be; ``options`` are those of ``sqlite3.connect``.
 
-    One that is damaged, or of another ``version``, is set aside as ``….damaged``. Raises ``sqlite3.OperationalError``
-    where it is another's turn, or the disk refuses.
+    One that is damaged, or of another ``version``, is set aside as ``….damaged``. Raises ``BusyError`` where it is
+    another's turn, ``WorkspaceError`` where the disk refuses.
     """
     ensure_state_dir(path.parent)
     try:
         return _connect(path, schema, version, options)
-    except sqlite3.OperationalError:
-        raise
+    except sqlite3.OperationalError as error:
+        raise _refused(path, error) from None
     except sqlite3.DatabaseError:
         set_aside(path, Path(f"{path}.damaged"))
         return _connect(path, schema, version, options)
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """The database at ``path``, which exists and is not written to; on a disk that takes nothing, too.
+
+    Raises ``WorkspaceError`` where it cannot be opened.
+    """
+    # SQLite writes beside a file that it reads; only where nobody can it need not.
+    fixed = "" if can_write(path) else "&immutable=1"
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{fixed}", uri=True, timeout=_PATIENCE)
+        db.execute("PRAGMA user_version")
+    except sqlite3.OperationalError as error:
+        raise _refused(path, error) from None
+    return db
+
+
+def can_write(path: Path) -> bool:
+    """Whether a database at ``path`` can be written."""
+    return os.access(path.parent, os.W_OK)
+
+
+def _refused(path: Path, error: sqlite3.OperationalError) -> ClearedError:
+    """In words what SQLite does not say."""
+    place = Place(f"{path.parent.name}/{path.name}")
+    if "locked" in str(error) or "busy" in str(error):
+        return BusyError("another process is writing to this database", place=place, remedy="Try again in a moment.")
+    if len(os.fsencode(path.absolute())) > _MOST_PATH:
+        return WorkspaceError(
+            f"its path is longer than the {_MOST_PATH} bytes that a database's may have", place=place,
+            remedy="Move the workspace to a folder with a shorter path.",
+        )  # fmt: skip
+    return WorkspaceError(
+        f"the database cannot be opened: {error}", place=place,
+        remedy="See that the disk is writable and not full: cleared doctor.",
+    )  # fmt: skip
 
 
 def set_aside(path: Path, target: Path) -> None:

@@ -1,0 +1,36 @@
+"""A row of ``cleared doctor``: whether git has the whole history, undamaged."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cleared.cli.doctor import Row
+    from cleared.runs.host import Host
+
+NAME = "history"
+
+
+def history(host: Host) -> Row:
+    """Every object that git has, read; those of the last commit named by their path."""
+    from cleared.cli.doctor import Row
+    from cleared.vcs import Repository
+    from cleared.vcs.soundness import find_damage
+
+    with Repository.open(host.root, for_writing=False) as repo:
+        found = find_damage(repo)
+    if found is None:
+        return Row(NAME, "ok", "every object is there and whole")
+    named = [path or f"object {oid[:10]}" for oid, path in found.objects.items()]
+    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else found.said[0]
+    detail = f"damaged or missing: {shown}"
+    if named and len(found.mendable) == len(named):
+        commands = [
+            f"rm -f {shlex.quote(os.fspath(file))} && git hash-object -w --no-filters {shlex.quote(path)}"
+            for path, file in found.mendable.items()
+        ]
+        return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
+    return Row(NAME, "fail", detail, "Keep a copy of the directory, then take the objects from another clone "
+               "(docs/howto/recover.md, \"git's own files are damaged\"). See all of it: git fsck --full.")  # fmt: skip
