@@ -137,8 +137,12 @@ def attest(
     known: dict[str, Any] = {
         "emits": [digest(line) for line in events],
         "imports": digest(imported(context.bank.new_imports)) if context.bank.new_imports else None,
-        "opens": {card.id: digest(store.render_open(card)) for card in cards.added.values() if card.kind == AGAIN},
-        "settles": {card: settling(by, said) for card, (_, by, said) in cards.resolved.items()},
+        "opens": {
+            card.id: digest(cards.clean(store.render_open(card))) for card in cards.added.values() if card.kind == AGAIN
+        },
+        "settles": {
+            card: _settled(cards.clean(store.render_resolve(card, *how))) for card, how in cards.resolved.items()
+        },
         "before": before,
     }
     says |= {name: value for name, value in known.items() if value}
@@ -160,6 +164,11 @@ def vouches(attestation: Mapping[str, Any], card: Card) -> bool:
 def settling(by: str, resolution: str) -> str:
     """Names who settled a card, and how."""
     return digest(json.dumps([by, resolution]))
+
+
+def _settled(line: str) -> str:
+    data = json.loads(line)
+    return settling(data["by"], data["resolution"])
 
 
 def imported(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
