@@ -49,7 +49,7 @@ def books(host: Host) -> Books:
 
 def signatories(host: Host) -> list[Signatory]:
     """Everyone who approved something in this workspace, and the machines that ran agents and decided in it, with
-    genuine signatures, oldest first."""
+    genuine signatures; people before machines, oldest first."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
@@ -71,7 +71,7 @@ def signatories(host: Host) -> list[Signatory]:
         for key, by, at in attested(host, snapshot):
             trusted = questions.approvals.trusts_run(key)
             machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "runs and decisions", at)
-        return sorted([*found.values(), *machines.values()], key=lambda s: (s.first, s.key, s.runs))
+        return sorted([*found.values(), *machines.values()], key=lambda s: (s.runs, s.first, s.key))
 
 
 def accept(host: Host, keys: list[str], *, same_books: bool = False) -> None:

@@ -354,16 +354,36 @@ def test_what_was_consumed_before_there_were_attestations_stays_so(world: World)
     [key] = [e.partition(" ")[2] for e in world.commits("Event") if e.startswith("event ")]
     shutil.rmtree(world.state_dir)
 
-    def is_consumed() -> bool:
-        from cleared.runs.consumed import consumed
-        from cleared.vcs import Snapshot
-
-        host = open_workspace(world.ws.root)
-        with host.reading() as repo:
-            return consumed(host, repo, Snapshot(repo, repo.head()), "hears", key)
-
-    assert is_consumed()
+    assert is_consumed(world.ws, key)
     world.ws.run("says")
     world.ws.git("reset", "-q", "--soft", "HEAD~5")
     world.ws.git("commit", "-q", "-m", "no message says it any more")
-    assert is_consumed()
+    assert is_consumed(world.ws, key)
+
+
+def test_what_another_machine_consumed_counts_once_it_is_trusted(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listen(world, "says", "trigger: on_demand\n", 'ctx_emit("go", 1)')
+    listen(world, "hears", HEARS, SAYS)
+    other = Workspace(tmp_path / "other")
+    world.ws.git("clone", "-q", str(world.ws.root), str(other.root))
+    world.ws.run("says")
+    with world:
+        world.settle()
+    [key] = [e.partition(" ")[2] for e in world.commits("Event") if e.startswith("event ")]
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "other-home"))
+    other.ok("event", "emit", "something")
+    other.git("pull", "-q", "--no-rebase", "--no-edit", str(world.ws.root), "HEAD")
+    assert not is_consumed(other, key)
+    other.ok("trust", "--yes")
+    assert is_consumed(other, key)
+
+
+def is_consumed(ws: Workspace, key: str) -> bool:
+    from cleared.runs.consumed import consumed
+    from cleared.vcs import Snapshot
+
+    host = open_workspace(ws.root)
+    with host.reading() as repo:
+        return consumed(host, repo, Snapshot(repo, repo.head()), "hears", key)
