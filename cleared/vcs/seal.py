@@ -125,7 +125,13 @@ def seal(
             owed = _prepare_index(index, intent, entries)
             step("locked")
             objects.flush()
-            move.prepare(commit)
+            try:
+                move.prepare(commit)
+            except WorkspaceError:  # a git gc may have taken the commit away in between
+                objects.flush()
+                move = RefMove(repo, base, log, author.environment(when))
+                stack.callback(move.close)
+                move.prepare(commit)
             step("prepared")
             if verify is not None:
                 verify()
