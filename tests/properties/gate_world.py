@@ -52,9 +52,9 @@ class GateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="gate-"))
-        copy_books(self.template, self.folder / "w")
-        self.ws = Workspace(self.folder / "w")
         self.now = BEGAN
+        self._switch()
+        self.ws = Workspace(copy_books(self.template, self.folder / "w"))
         self.good: dict[str, bytes] = {}
         """Record id → its bytes, of every approval that was made here by the command."""
         self.withdrawn: set[str] = set()

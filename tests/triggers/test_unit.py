@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Done, Workspace, here, refused
+from harness import Done, Workspace, here, refused, trust_books
 
 from cleared.cli import commands
 from cleared.errors import WorkspaceError
@@ -149,9 +149,10 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_environment: None) -> Manager:
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ws: Workspace) -> Manager:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "key"))
+    trust_books(ws.root)
     found = Manager(tmp_path / "manager", "systemctl")
     monkeypatch.setenv("PATH", f"{found.program.parent}:{os.environ['PATH']}")
     return found
