@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from forked import Forks
 from gate_world import GateMachine
-from harness import Workspace
+from harness import Workspace, trust_books
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -140,6 +140,7 @@ def test_what_went_wrong_or_might(machine: type[GateMachine], story: Callable[[G
 def test_a_starter_taken_back_stays_so(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though it is the installed package's: not by a revert by hand, only by an approval."""
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "cleared-home"))
+    trust_books(ws.root)
     ws.put("agents/other.py", '"""\nname: Other\ntrigger: on_demand\n"""\n1\n')
     ws.ok("agent", "propose", "other")
     ws.ok("agent", "approve", "P1")
