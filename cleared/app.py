@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from cleared.approvals.access import restore_access
 from cleared.approvals.pin import follow
 from cleared.approvals.policy import InForce, in_force, stamp
 from cleared.clock import Clock, SystemClock
@@ -44,6 +45,11 @@ def open_workspace(
 
     Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
     """
+    for path in restore_access():
+        if say is not None:
+            say(
+                f"you could no longer read {path}: something, a job perhaps, had taken the right away; it is given back"
+            )
     root = find(start)
     moved = follow(root)
     if moved and say is not None:

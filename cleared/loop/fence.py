@@ -7,6 +7,7 @@ but what the job's own code asks (``JobContext.read``).
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -49,7 +50,8 @@ def fence(
     the key of this machine's runs, which approves nothing.
     """
     abi = landlock_abi()
-    filter = seccomp.job_program(platform.machine()) if sys.platform == "linux" else None
+    scoped, guarded = abi >= landlock.SCOPES, (os.getpid(), os.getppid())
+    filter = seccomp.job_program(platform.machine(), own=trust, scoped=scoped, guarded=guarded) if abi else None
     if not abi or filter is None:
         return None
     rules = [*_system(abi, trust)]

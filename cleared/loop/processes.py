@@ -41,6 +41,20 @@ def of_job(scratch: Path, session: int) -> list[int]:
     return [pid for pid in found if pid not in (os.getpid(), session)]
 
 
+def end_children() -> None:
+    """End every child of this process, and what becomes its child by that; ten seconds at the most."""
+    for _ in range(2000):
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for pid in orphans():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+
+
 def orphans() -> list[int]:
     """The live processes that have become children of this one."""
     mine = str(os.getpid())

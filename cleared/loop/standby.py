@@ -1,7 +1,8 @@
 """The process that watches over jobs: a fork of the loop, alone in a session of its own, with one job at a time.
 
 It stays from job to job, and outlives a loop that is killed by the job that is on: that one's result is found when the
-loop is started again. A job is begun by what is written to its pipe; when the pipe is closed it ends.
+loop is started again. A job is begun by what is written to its pipe; when the pipe is closed it ends. Its parent, the
+keeper, does nothing but end what a watcher that was killed has left behind: whoever it was, it becomes its child.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
 
+from cleared.errors import WorkspaceError
 from cleared.loop import processes
 from cleared.loop.supervisor import Watch, Work
 from cleared.workspace.processes import alive, started
@@ -28,15 +30,19 @@ class Standby:
     """Such a process, for the loop."""
 
     def __init__(self) -> None:
-        """Fork it. This process must have no other threads."""
+        """Fork it. This process must have no other threads. Raises ``WorkspaceError`` where it cannot be had."""
         self._busy = False
         waits, self._go = os.pipe()
         self._ended, says = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _be(waits, says)
+        self._keeper = os.fork()
+        if self._keeper == 0:
+            _keep(waits, says)
         os.close(waits)
         os.close(says)
+        told = _exactly(self._ended, _LENGTH.size)
+        if not told:
+            raise WorkspaceError("the process that watches over jobs ended at once", remedy="See: cleared doctor.")
+        self.pid = _LENGTH.unpack(told)[0]
         self.since = started(self.pid) or ""
 
     def fileno(self) -> int:
@@ -64,7 +70,7 @@ class Standby:
         """Wait until the job has ended, or the process has."""
         if not os.read(self._ended, 1):
             with suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+                os.waitpid(self._keeper, 0)
         self._busy = False
 
     def close(self) -> None:
@@ -72,13 +78,32 @@ class Standby:
         os.close(self._go)
         os.close(self._ended)
         with suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG if self._busy else 0)
+            os.waitpid(self._keeper, os.WNOHANG if self._busy else 0)
+
+
+def _keep(waits: int, says: int) -> NoReturn:
+    """In the new process, the keeper: nothing above may go on, it would be the loop twice."""
+    try:
+        waits, says = _detach(waits, says)
+        watcher = os.fork()
+        if watcher == 0:
+            _be(waits, says)
+        os.close(waits)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.write(says, _LENGTH.pack(watcher))
+        while os.waitpid(-1, 0)[0] != watcher:
+            pass
+        processes.end_children()  # before its pipe is closed: for the loop, the job is on until then
+    except BaseException:  # noqa: BLE001
+        os._exit(_FAILED)
+    os._exit(0)
 
 
 def _be(waits: int, says: int) -> NoReturn:
-    """In the new process: nothing above may go on, it would be the loop twice."""
+    """In its child, the process that watches."""
     try:
-        waits, says = _detach(waits, says)
+        os.setsid()
+        processes.adopt_orphans()
         watch = Watch()
 
         def told(number: int, frame: FrameType | None) -> None:

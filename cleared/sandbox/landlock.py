@@ -13,6 +13,8 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 # Rights of the file system known to each ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+SCOPES = 6
+"""The ABI from which on signals, and sockets without a file, are kept inside."""
 ZONES = Path("/usr/share/zoneinfo")
 _LIBRARIES = ("/lib64", "/lib", "/usr/lib64", "/usr/lib")
 _LIBRARY_DIRS = (
@@ -29,7 +31,7 @@ def attributes(abi: int) -> bytes:
     attr = struct.pack("<Q", rights)
     if abi >= 4:
         attr += struct.pack("<Q", 0b11)  # TCP bind and connect
-    if abi >= 6:
+    if abi >= SCOPES:
         attr += struct.pack("<Q", 0b11)  # abstract Unix sockets and signals to the outside
     return attr
 

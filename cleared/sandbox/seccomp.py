@@ -1,76 +1,19 @@
 """System calls as seccomp filters: those that an interpreter's worker needs and nothing else; those a job must not.
 
-Source of the numbers: the kernel's ``syscall_64.tbl`` and ``asm-generic/unistd.h``.
+Which they are: ``syscalls``.
 """
 
 from __future__ import annotations
 
 import errno
 import struct
+from collections.abc import Sequence
 
-# machine → (AUDIT_ARCH, column in the tables below)
+from cleared.sandbox.syscalls import JOB_MAY_NOT, NEWEST_FOR_JOBS, NUMBERS, WORKER_MAY
+
+# machine → (AUDIT_ARCH, column of NUMBERS)
 _ARCHES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 PR_SET_NAME = 15
-
-# What always may happen: its own memory, its open pipes, its threads, its end, the clock.
-_PLAIN: dict[str, tuple[int, int]] = {
-    "read": (0, 63),
-    "write": (1, 64),
-    "futex": (202, 98),
-    "poll": (7, -1),
-    "ppoll": (271, 73),
-    "madvise": (28, 233),
-    "munmap": (11, 215),
-    "brk": (12, 214),
-    "mremap": (25, 216),
-    "readv": (19, 65),
-    "writev": (20, 66),
-    "close": (3, 57),
-    "fstat": (5, 80),
-    "newfstatat": (262, 79),
-    "statx": (332, 291),
-    "lseek": (8, 62),
-    "pread64": (17, 67),
-    "getdents64": (217, 61),
-    "rt_sigaction": (13, 134),
-    "rt_sigprocmask": (14, 135),
-    "rt_sigreturn": (15, 139),
-    "sigaltstack": (131, 132),
-    "restart_syscall": (219, 128),
-    "dup": (32, 23),
-    "dup2": (33, -1),
-    "dup3": (292, 24),
-    "fcntl": (72, 25),
-    "pipe2": (293, 59),
-    "sched_yield": (24, 124),
-    "sched_getaffinity": (204, 123),
-    "membarrier": (324, 283),
-    "getrandom": (318, 278),
-    "gettid": (186, 178),
-    "getpid": (39, 172),
-    "set_tid_address": (218, 96),
-    "set_robust_list": (273, 99),
-    "rseq": (334, 293),
-    "arch_prctl": (158, -1),
-    "clock_gettime": (228, 113),
-    "clock_getres": (229, 114),
-    "clock_nanosleep": (230, 115),
-    "nanosleep": (35, 101),
-    "gettimeofday": (96, 169),
-    "getrlimit": (97, 163),
-    "uname": (63, 160),
-    "getcwd": (79, 17),
-    "exit": (60, 93),
-    "exit_group": (231, 94),
-    # for the host's thread, which starts the worker under the same filter
-    "epoll_create1": (291, 20),
-    "epoll_ctl": (233, 21),
-    "eventfd2": (290, 19),
-    "pidfd_open": (434, 434),
-    "wait4": (61, 260),
-    "waitid": (247, 95),
-    "execve": (59, 221),  # only of the worker's own program: Landlock
-}
 
 _LD, _AND, _JEQ, _JGE, _JSET, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW = 0x7FFF0000
@@ -80,6 +23,10 @@ _NR, _ARCH, _ARGS = 0, 4, 16
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000  # O_WRONLY O_RDWR O_CREAT O_TRUNC __O_TMPFILE
 _PROT_EXEC, _MAP_ANONYMOUS = 0x4, 0x20
 _CLONE_VFORK, _CLONE_THREAD = 0x4000, 0x10000
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET
+_PRIO_USER, _IOPRIO_USER = 2, 3
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
+_MINUS_ONE = 0xFFFFFFFF
 # A call newer than this filter does not exist, so that the C library falls back to an older one.
 _NEWEST = 434
 
@@ -104,65 +51,78 @@ def _packed(code: _Code) -> bytes:
     return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
 
 
-_JOB_REFUSED: dict[str, tuple[int, int]] = {
-    "socket": (41, 198),  # those of files too: what listens there (tmux, docker) is not held by anything
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "pidfd_getfd": (438, 438),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "mount": (165, 40),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "io_uring_setup": (425, 425),
-}
+def _arg(index: int, high: bool = False) -> tuple[int, int, int, int]:
+    return _LD, 0, 0, _ARGS + 8 * index + (4 if high else 0)
 
 
-def job_program(machine: str) -> bytes | None:
-    """A filter for whole programs: no sockets, and no reaching into other processes; all else may happen."""
+_ALLOWED = (_RET, 0, 0, _ALLOW)
+_NO = _refuse(errno.EPERM)
+
+
+class _Rules:
+    """A filter's rules for one machine, one after the other."""
+
+    def __init__(self, machine: str) -> None:
+        arch, self._column = _ARCHES[machine]
+        self.code = _prologue(arch, self._column)
+
+    def add(self, name: str, *body: tuple[int, int, int, int]) -> None:
+        """What is done with a call; ``body`` ends in a return, and ends it for this call."""
+        number = NUMBERS[name][self._column]
+        if number >= 0:
+            self.code += [(_JEQ, 0, len(body), number), *body]
+
+
+def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int] = ()) -> bytes | None:
+    """A filter for whole programs; ``None`` on a machine it is not written for.
+
+    No sockets, no reaching into other processes, the machine or what processes share outside of files; all else may
+    happen. ``own``: for code of this package, which sets the limits of its workers and ends them. ``scoped``: Landlock
+    keeps signals inside; where it does not, the processes in ``guarded`` get none.
+    """
     if machine not in _ARCHES:
         return None
-    arch, column = _ARCHES[machine]
-    code = _prologue(arch, column)
-    for numbers in _JOB_REFUSED.values():
-        code += [(_JEQ, 0, 1, numbers[column]), _refuse(errno.EPERM)]
-    return _packed([*code, (_RET, 0, 0, _ALLOW)])
+    rules = _Rules(machine)
+    for name in JOB_MAY_NOT:
+        rules.add(name, _NO)
+    rules.add("clone3", _refuse(errno.ENOSYS))  # it hides its flags in memory; the C library falls back to clone
+    rules.add("clone", _arg(0), (_JSET, 0, 1, _NEW_NAMESPACES), _NO, _ALLOWED)
+    # Of itself only, which is 0; of its own number it is not known here.
+    for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
+        rules.add(name, _arg(0), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
+    rules.add("setpriority", _arg(1), (_JEQ, 0, 3, 0), _arg(0), (_JGE, 1, 0, _PRIO_USER), _ALLOWED, _NO)
+    rules.add("ioprio_set", _arg(1), (_JEQ, 0, 3, 0), _arg(0), (_JGE, 1, 0, _IOPRIO_USER), _ALLOWED, _NO)
+    if not own:
+        rules.add("prlimit64", _arg(0), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
+        # Signals by way of a file's owner, of a number that the process chooses.
+        owner = (_JEQ, 3, 0, _F_SETOWN), (_JEQ, 2, 0, _F_SETSIG), (_JEQ, 1, 0, _F_SETOWN_EX)
+        rules.add("fcntl", _arg(1), *owner, _ALLOWED, _NO)
+        rules.add("ioctl", _arg(1), (_JEQ, 2, 0, _FIOSETOWN), (_JEQ, 1, 0, _SIOCSPGRP), _ALLOWED, _NO)
+        if not scoped:
+            rules.add("pidfd_send_signal", _NO)
+    numbers = [_MINUS_ONE] if scoped else [_MINUS_ONE, *(n & _MINUS_ONE for pid in guarded for n in (pid, -pid))]
+    same = [(_JEQ, len(numbers) - at, 0, number) for at, number in enumerate(numbers)]
+    for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+        rules.add(name, _arg(0), *same, _ALLOWED, _NO)
+    return _packed([*rules.code, (_JGE, 0, 1, NEWEST_FOR_JOBS), _refuse(errno.ENOSYS), _ALLOWED])
 
 
 def program(machine: str) -> bytes | None:
-    """The filter as an array of ``struct sock_filter``; ``None`` on a machine it is not written for."""
+    """The filter for a worker as an array of ``struct sock_filter``; ``None`` on a machine it is not written for."""
     if machine not in _ARCHES:
         return None
-    arch, column = _ARCHES[machine]
-
-    def arg(index: int, high: bool = False) -> tuple[int, int, int, int]:
-        return _LD, 0, 0, _ARGS + 8 * index + (4 if high else 0)
-
-    allow, no = (_RET, 0, 0, _ALLOW), _refuse(errno.EPERM)
-    code = _prologue(arch, column)
-    for number in (numbers[column] for numbers in _PLAIN.values()):
-        if number >= 0:
-            code += [(_JEQ, 0, 1, number), allow]
-
-    def rule(numbers: tuple[int, int], body: list[tuple[int, int, int, int]]) -> None:
-        if numbers[column] >= 0:
-            code.extend([(_JEQ, 0, len(body), numbers[column]), *body])
-
+    rules = _Rules(machine)
+    for name in WORKER_MAY:
+        rules.add(name, _ALLOWED)
     # No new executable memory but from a file, and Landlock says which files.
-    rule((9, 222), [arg(2), (_JSET, 0, 2, _PROT_EXEC), arg(3), (_JSET, 1, 0, _MAP_ANONYMOUS), allow, no])
-    rule((10, 226), [arg(2), (_JSET, 1, 0, _PROT_EXEC), allow, no])
-    rule((257, 56), [arg(2), (_JSET, 1, 0, _WRITE_FLAGS), allow, no])  # openat: only to read
-    rule((2, -1), [arg(1), (_JSET, 1, 0, _WRITE_FLAGS), allow, no])
+    rules.add("mmap", _arg(2), (_JSET, 0, 2, _PROT_EXEC), _arg(3), (_JSET, 1, 0, _MAP_ANONYMOUS), _ALLOWED, _NO)
+    rules.add("mprotect", _arg(2), (_JSET, 1, 0, _PROT_EXEC), _ALLOWED, _NO)
+    rules.add("openat", _arg(2), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _NO)  # only to read
+    rules.add("open", _arg(1), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _NO)
     # Threads, and the vfork that starts a worker; no plain fork.
-    rule((56, 220), [arg(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), allow, no])
-    rule((435, 435), [_refuse(errno.ENOSYS)])  # clone3 hides its flags in memory
+    rules.add("clone", _arg(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), _ALLOWED, _NO)
+    rules.add("clone3", _refuse(errno.ENOSYS))  # it hides its flags in memory
     # Limits may be read, not set.
-    rule((302, 261), [arg(2), (_JEQ, 0, 3, 0), arg(2, True), (_JEQ, 0, 1, 0), allow, no])
-    rule((157, 167), [arg(0), (_JEQ, 0, 1, PR_SET_NAME), allow, no])
-    code += [(_JGE, 0, 1, _NEWEST), _refuse(errno.ENOSYS), no]
-    return _packed(code)
+    rules.add("prlimit64", _arg(2), (_JEQ, 0, 3, 0), _arg(2, True), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
+    rules.add("prctl", _arg(0), (_JEQ, 0, 1, PR_SET_NAME), _ALLOWED, _NO)
+    return _packed([*rules.code, (_JGE, 0, 1, _NEWEST), _refuse(errno.ENOSYS), _NO])
