@@ -348,7 +348,8 @@ def test_e21_no_env_file_is_read_and_nothing_is_inherited(probed: Loop) -> None:
     assert MARKER not in everything(probed)
     names = {line.split("=")[0] for line in text.splitlines()}
     assert names <= {
-        "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "CLEARED_JOB",
+        "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED",
+        "PYTHONSAFEPATH", "CLEARED_JOB",
         "CLEARED_JOB_FOLDER", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT",
     }, names  # fmt: skip
     assert "/evil" not in text
@@ -393,7 +394,7 @@ def test_e20_a_report_of_git_is_whole_beside_forbidden_files(loop: Loop) -> None
     loop.ws.commit("README.md")
     loop.ws.put("README.md", "changed again")
     result = loop.once("git_status_summary")
-    found = {line[3:] for line in loop.output(result["job_id"]).splitlines()}
+    found = {line[3:] for line in loop.output(result["job_id"]).partition("\n\n")[0].splitlines()}
     told = {line[3:] for line in loop.ws.git("status", "--short").splitlines()}
     assert found == told and {"README.md", "docs/"} <= found
     assert result["summary"] == f"1 changed, {len(told) - 1} untracked" and MARKER not in everything(loop)
