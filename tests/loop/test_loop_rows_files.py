@@ -82,7 +82,7 @@ def test_e2_a_job_leaves_three_files_with_every_field(loop: Loop) -> None:
     assert (result["job_id"], result["kind"], result["target"]) == (job, "git_status_summary", "git status")
     assert (result["status"], result["exit_code"], result["wakeup_written"]) == ("succeeded", 0, True)
     assert result["summary"] == "0 changed, 1 untracked" and 0 <= result["duration_sec"] < 60
-    assert loop.ws.read(result["output_path"]) == "?? new.txt\n"
+    assert loop.ws.read(result["output_path"]) == "?? new.txt\n\n0 changed, 1 untracked\n"
     manifest = json.loads(loop.ws.read(result["manifest_path"]))
     assert manifest["command"][0] == "git" and manifest["command"][-2:] == ["status", "--short"]
     assert manifest["status"] == "started" and manifest["pid"] > 1
