@@ -26,6 +26,7 @@ from cleared.primitives.context import Context
 from cleared.runs.host import Host, actor
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Snapshot
+from cleared.vcs.origin import origin
 from cleared.workspace.locate import Layout
 
 _NAME: Final = "attestations-"
@@ -102,14 +103,27 @@ def attested(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     for line in added(host.layout, None, snapshot) if workspace else ():
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             key = json.loads(line)["key"]
-            if key not in known and (found := parse(line)) is not None and found.workspace in ("", workspace):
+            if key not in known and (found := parse(line)) is not None and found.workspace == workspace:
                 known.add(key)
                 yield found.key, str(found.says.get("user", "")), found.at
 
 
 def workspace_of(host: Host, snapshot: Snapshot) -> str:
-    """The id of the books, as attestations name it; empty where they have none yet."""
+    """The id of the books; empty where they have none yet."""
     return _approvals(host, snapshot).workspace
+
+
+def named_here(host: Host, snapshot: Snapshot) -> frozenset[str]:
+    """What attestations that count here name as their books: the id, and this clone."""
+    mark = origin(snapshot.repo)
+    return frozenset({workspace_of(host, snapshot), f"clone {mark}" if mark else ""} - {""})
+
+
+def _books_to_name(host: Host, snapshot: Snapshot) -> str:
+    """The id of the books where it is pinned. A tracked file alone could claim that of others, so that what is signed
+    here would count there; without a pin it is this clone that is named."""
+    books = _approvals(host, snapshot).books
+    return books.id if books.pinned and books.id else f"clone {origin(snapshot.repo, make=True)}"
 
 
 def _approvals(host: Host, snapshot: Snapshot) -> Approvals:
@@ -130,7 +144,7 @@ def attest(
         raise WorkspaceError("this machine has no key for its runs")
     by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
     says: dict[str, Any] = {
-        "workspace": workspace_of(host, snapshot), "by": by, "at": iso(context.now), "subject": subject,
+        "workspace": _books_to_name(host, snapshot), "by": by, "at": iso(context.now), "subject": subject,
         "trailers": dict(trailers), "user": actor(),
     }  # fmt: skip
     cards = context.cards

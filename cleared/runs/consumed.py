@@ -141,7 +141,7 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlit
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""
-        signers, workspace = attestation.signers(host, snapshot), attestation.workspace_of(host, snapshot)
+        signers, books = attestation.signers(host, snapshot), attestation.named_here(host, snapshot)
         if head != commit:
             with db:
                 before = Snapshot(repo, head) if head and repo.contains(head) else None
@@ -150,12 +150,12 @@ def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlit
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
                 _add(db, host, before, snapshot)
-                if not _count(db, signers, workspace):
+                if not _count(db, signers, books):
                     _add_messages(db, host, commit)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?)", (commit,))
         else:
-            _count(db, signers, workspace)
+            _count(db, signers, books)
         yield db
     finally:
         db.close()
@@ -190,7 +190,7 @@ def _add_messages(db: sqlite3.Connection, host: Host, commit: str) -> None:
     from cleared.vcs import history
 
     for each in history.log(host.root, None, grep="Agent: ", rev=commit) if commit else ():
-        _act(db, _MESSAGES, "", each.trailers, "")
+        _act(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
 
 def _act(db: sqlite3.Connection, signer: str, workspace: str, said: Mapping[str, str], at: str) -> None:
@@ -207,17 +207,18 @@ def _act(db: sqlite3.Connection, signer: str, workspace: str, said: Mapping[str,
                    ((signer, workspace, card) for card in said.get(WENT_ON, "").split()))  # fmt: skip
 
 
-def _count(db: sqlite3.Connection, signers: frozenset[str], workspace: str) -> bool:
-    """Make the views of what counts: attested by those who may, for these books or for books without an id yet; else
-    what commit messages say. Whether anything is attested."""
+def _count(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:
+    """Make the views of what counts: attested by those who may, for these books or by this clone; else what commit
+    messages say. Whether anything is attested."""
     db.execute("CREATE TEMP TABLE counts (signer TEXT PRIMARY KEY)")
     db.execute("INSERT INTO counts SELECT value FROM json_each(?)", (json.dumps(sorted(signers)),))
     db.execute("CREATE TEMP TABLE here (workspace TEXT PRIMARY KEY)")
-    db.execute("INSERT OR IGNORE INTO here VALUES (''), (?)", (workspace,))
+    db.execute("INSERT INTO here SELECT value FROM json_each(?)", (json.dumps(sorted(books)),))
     counts = "signer IN (SELECT signer FROM counts) AND workspace IN (SELECT workspace FROM here)"
     attested = db.execute(f"SELECT 1 FROM acts WHERE {counts} LIMIT 1").fetchone() is not None
     if not attested:
         db.execute("INSERT INTO counts VALUES (?)", (_MESSAGES,))
+        db.execute("INSERT INTO here VALUES (?)", (_MESSAGES,))
     db.execute(f"CREATE TEMP VIEW counted AS SELECT * FROM acts WHERE {counts}")
     db.execute(f"CREATE TEMP VIEW counted_cards AS SELECT * FROM cards WHERE {counts}")
     return attested

@@ -19,6 +19,11 @@ class Snapshot:
         self.hash_name = repo.hash_name
         self.tree: str | None = None if commit is None else repo.tree_of(commit)
 
+    @property
+    def repo(self) -> Repository:
+        """The repository it is of."""
+        return self._repo
+
     def at(self, commit: str) -> Snapshot:
         """The files of another commit of the same repository."""
         return Snapshot(self._repo, commit)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import IDENTITY, Workspace
+from harness import IDENTITY, JANUARY, Workspace
 from world import World
 
 from cleared.app import open_workspace
@@ -387,3 +387,15 @@ def is_consumed(ws: Workspace, key: str) -> bool:
     host = open_workspace(ws.root)
     with host.reading() as repo:
         return consumed(host, repo, Snapshot(repo, repo.head()), "hears", key)
+
+
+def test_a_clone_that_only_claims_these_books_attests_nothing_for_them(posted: Workspace, tmp_path: Path) -> None:
+    """Who is handed such a clone and runs a starter in it signs for that clone, not for the books it claims."""
+    claimed = (posted.root / "agents/approvals/workspace").read_text().strip()
+    assert json.loads(lines(posted)[-1])["says"]["workspace"] == claimed
+    posted.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = Workspace(tmp_path / "clone")
+    clone.drop("february.csv", JANUARY.replace("01/", "02/"))
+    clone.run("ingest")
+    mark = (clone.root / ".git/cleared-origin").read_text().strip()
+    assert json.loads(lines(clone)[-1])["says"]["workspace"] == f"clone {mark}"
