@@ -84,7 +84,7 @@ def test_e2_a_job_leaves_three_files_with_every_field(loop: Loop) -> None:
     assert result["summary"] == "0 changed, 1 untracked" and 0 <= result["duration_sec"] < 60
     assert loop.ws.read(result["output_path"]) == "?? new.txt\n\n0 changed, 1 untracked\n"
     manifest = json.loads(loop.ws.read(result["manifest_path"]))
-    assert manifest["command"][0] == "git" and manifest["command"][-2:] == ["status", "--short"]
+    assert manifest["command"] == [] and manifest["function"] == "cleared.loop.reports:git_status_summary"
     assert manifest["status"] == "started" and manifest["pid"] > 1
     started, ended = (datetime.fromisoformat(result[k]) for k in ("started_at", "ended_at"))
     assert started <= ended
