@@ -18,6 +18,7 @@ from cleared.loop import control as loop_control
 from cleared.loop import supervisor
 from cleared.triggers import control
 from cleared.triggers.notify import Notifier
+from cleared.workspace import programs
 
 NIGHT = datetime(2025, 2, 10, 2, tzinfo=UTC)
 NAMES = ("json", "typing", "dataclasses", "subprocess", "typer", "yaml", "sqlite3", "git", "croniter", "watchdog")
@@ -114,3 +115,18 @@ def test_a_plug_ins_job(trapped: Workspace, monkeypatch: pytest.MonkeyPatch, tmp
     environment = supervisor.environment("job", tmp_path, own=False)
     done = subprocess.run([sys.executable, "-c", "import json"], cwd=trapped.root, env=environment)
     assert (done.returncode == 0) is wall and marked(tmp_path) is not wall
+
+
+@pytest.mark.parametrize("path", [".", ":/nowhere", "tools"])
+@pytest.mark.parametrize("wall", [True, False])
+def test_programs_are_found_in_absolute_folders_only(
+    trapped: Workspace, monkeypatch: pytest.MonkeyPatch, path: str, wall: bool
+) -> None:
+    """A ``PATH`` with a relative or an empty part has programs looked for in the current folder."""
+    for name in ("git-trap", "tools/git-trap"):
+        trapped.put(name, "#!/bin/sh\n").chmod(0o755)
+    monkeypatch.chdir(trapped.root)
+    monkeypatch.setenv("PATH", path)
+    if not wall:
+        monkeypatch.setattr(programs, "search_path", lambda given: given or path)
+    assert (programs.find_program("git-trap") is None) is wall

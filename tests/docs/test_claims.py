@@ -13,7 +13,7 @@ NAMED = re.compile(r"`(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)`")
 
 
 @cache
-def tests_in(file: str) -> set[str]:
+def names_in(file: str) -> set[str]:
     """Names of its test functions, methods as ``Class::name``."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -39,4 +39,4 @@ def test_each_claim_names_tests_that_exist() -> None:
         assert named, f"no test is named beside {claim!r}"
         for file, name in named:
             assert (ROOT / file).is_file(), f"{claim!r} names {file}, which is not there"
-            assert name in tests_in(file), f"{claim!r} names {name}, which {file} has not"
+            assert name in names_in(file), f"{claim!r} names {name}, which {file} has not"

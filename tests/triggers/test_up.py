@@ -300,6 +300,8 @@ def test_i4_the_service_listens_on_no_port(up: Up) -> None:
     for table in ("tcp", "tcp6", "udp", "udp6"):
         rows = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         assert not [row for row in rows if row.split()[9] in inodes], table
+    rows = Path("/proc/net/unix").read_text().splitlines()[1:]
+    assert not [row for row in rows if row.split()[3] == "00010000" and row.split()[6] in inodes], "nor listens here"
     assert up.stop()[0] == 0
 
 
