@@ -14,7 +14,7 @@ from cleared.runs import attestation
 from cleared.runs.emitted import DEPTH
 from cleared.runs.host import Host
 from cleared.vcs import Repository, Snapshot
-from cleared.workspace.database import connect
+from cleared.workspace.database import can_write, connect, connect_in_memory
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
@@ -137,7 +137,8 @@ def from_messages(host: Host, repo: Repository, snapshot: Snapshot) -> list[list
 @contextmanager
 def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
     """The index, up to the snapshot's commit. ``counted`` has what counts here."""
-    db = connect(host.layout.state_dir / INDEX, _SCHEMA, _VERSION)
+    path = host.layout.state_dir / INDEX
+    db = connect(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""

@@ -83,14 +83,24 @@ def find_lost(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost | No
         wanted -= _reverted(layout, repo, tip, head, paths)
     if not wanted:
         return None
+    # What was edited in a commit on top is still there; who edited it is for `journal check` to ask.
+    edited = {_identity(each) for each in _rows(layout, snapshot, paths)} if repo.contains(tip) else set()
     names: dict[str, list[str]] = {"entry": [], "line": [], "card": [], "period": []}
     for row, name in had:
-        if wanted[row] > 0:
+        if wanted[row] > 0 and _identity((row, name)) not in edited:
             wanted[row] -= 1
             if name not in names[row[0]]:
                 names[row[0]].append(name)
+    if not any(names.values()):
+        return None
     subject = repo.object(tip)[1].partition(b"\n\n")[2].partition(b"\n")[0].decode("utf-8", "replace")
     return Lost(tip, head, subject, *(tuple(names[kind]) for kind in ("entry", "line", "card", "period")))
+
+
+def _identity(named: tuple[Row, str]) -> tuple[str, ...]:
+    """What stays of a row when somebody edits it: its id; of a card's also whether it was opened or settled."""
+    row, name = named
+    return (row[0], name, row[1]) if row[0] == "card" else (row[0], name)
 
 
 def _some(ids: tuple[str, ...]) -> str:

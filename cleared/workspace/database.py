@@ -49,9 +49,17 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return db
 
 
+def connect_in_memory(schema: str) -> sqlite3.Connection:
+    """An empty database that nobody else sees: for an index that is to be made anew where the disk takes nothing."""
+    db = sqlite3.connect(":memory:")
+    db.executescript(schema)
+    return db
+
+
 def can_write(path: Path) -> bool:
-    """Whether a database at ``path`` can be written."""
-    return os.access(path.parent, os.W_OK)
+    """Whether a database at ``path`` can be written, or made with its folder."""
+    folder = path.parent if path.parent.exists() else path.parent.parent
+    return os.access(folder, os.W_OK)
 
 
 def _refused(path: Path, error: sqlite3.OperationalError) -> ClearedError:

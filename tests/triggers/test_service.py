@@ -164,7 +164,8 @@ def test_c6_a_second_trigger_of_a_running_agent_is_skipped_or_queued(
 
 
 def test_c7_a_hand_edited_agent_is_not_triggered_until_approved(world: World) -> None:
-    """Row C7: edited in the working tree, then committed by hand, then approved, with the service up all the time."""
+    """Rows C7, D17: edited in the working tree (the approved version goes on), then committed by hand (nothing runs),
+    then approved, with the service up all the time."""
     agent(world, "beat", "trigger: schedule\nschedule: 0 * * * *\n", BEAT)
     path = "agents/beat.py"
     with world:
@@ -173,11 +174,11 @@ def test_c7_a_hand_edited_agent_is_not_triggered_until_approved(world: World) ->
         world.until("2025-02-10T08:00:00Z")
         world.ws.commit(path)
         world.until("2025-02-10T09:00:00Z")
-        assert world.keys("beat") == instants("2025-02-10T07:00")
-        assert [row["key"] for row in world.log("run.refused")] == instants("2025-02-10T08:00", "2025-02-10T09:00")
+        assert world.keys("beat") == instants("2025-02-10T07:00", "2025-02-10T08:00")
+        assert [row["key"] for row in world.log("run.refused")] == instants("2025-02-10T09:00")
         world.ws.commit(*world.ws.approve(path))
         world.until("2025-02-10T10:00:00Z")
-    assert world.keys("beat") == instants("2025-02-10T07:00", "2025-02-10T10:00")
+    assert world.keys("beat") == instants("2025-02-10T07:00", "2025-02-10T08:00", "2025-02-10T10:00")
 
 
 def test_an_event_for_an_agent_that_may_not_run_is_kept_until_it_may(world: World) -> None:
@@ -186,10 +187,12 @@ def test_an_event_for_an_agent_that_may_not_run_is_kept_until_it_may(world: Worl
     with world:
         text = world.ws.read(path)
         world.ws.put(path, text + "# edited\n")
+        world.ws.commit(path)
         world.ws.ok("event", "emit", "ping")
         world.settle()
         assert world.waiting() == [("hears", "event", "held")]
         world.ws.put(path, text)
+        world.ws.commit(path)
         world.forward(seconds=61)
         assert len(world.ran("hears")) == 1 and world.waiting() == []
 
