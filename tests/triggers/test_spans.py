@@ -66,3 +66,11 @@ def test_a_collector_without_the_packages_is_refused_with_the_remedy(
 
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     refused(ws("up"), 2, "cleared[otel]", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+def test_without_a_collector_in_the_environment_there_are_no_spans() -> None:
+    from cleared.triggers.spans import Spans
+
+    for environment in ({}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, {"OTEL_SERVICE_NAME": "x"}):
+        assert Spans.wanted(environment) is None
+    assert Spans.wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}) is None
