@@ -283,7 +283,8 @@ def _tell(done: Done, json: bool, what: str) -> None:
     about = done.entries or done.cards
     posted = f", posted {', '.join(done.posted)}" if done.posted else ""
     if about or not done.agreed:
-        out(f"{what}: {', '.join(about)}{posted} ({done.commit[:10]})")
+        where = f" ({done.commit[:10]})" if done.commit else ", as it was before; nothing is committed"
+        out(f"{what}: {', '.join(about)}{posted}{where}")
     if done.agreed:
         out(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
     for line in done.said:

@@ -119,6 +119,7 @@ def test_an_agent_that_fails_fails_its_job_and_one_that_is_none_too(loop: Loop) 
     assert result["status"] == "failed" and "broken failed" in result["summary"] and "zero" in result["summary"]
     loop.ws.agent("unapproved", "1")
     loop.ws.put("agents/unapproved.py", loop.ws.read("agents/unapproved.py") + "2\n")
+    loop.ws.commit("agents/unapproved.py")
     for name in ("nobody", "unapproved"):
         result = loop.once("agent_run", name)
         assert result["status"] == "failed" and name in result["summary"], result
