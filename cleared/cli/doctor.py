@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from cleared.cli.doctor_objects import history
+from cleared.cli import doctor_history
 from cleared.cli.net import as_refusal
 from cleared.errors import ClearedError, ExitCode, WorkspaceError
 
@@ -216,18 +216,16 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     host.say = said.append
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
               f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
-    yield _row("writer lock", lambda: _lock(host))
-    yield _row("service", lambda: _service(host))
-    yield _row("repository", lambda: _repository(host))
-    yield _row("history", lambda: history(host))
-    yield _row("interrupted commit", lambda: _interrupted(host, said))
-    yield _row("managed files", lambda: _managed(host))
-    yield _row("approvals", lambda: _approvals(host))
-    yield _row("stale files", lambda: _stale(host))
-    yield _row("trace database", lambda: _traces(host))
-    yield _row("import folder", lambda: _imports(host))
-    yield _row("disk", lambda: _space("disk", host.root))
-    yield _row("writable", lambda: _writable(host))
+    rows: dict[str, Callable[[], Row]] = {
+        "writer lock": lambda: _lock(host), "service": lambda: _service(host), "repository": lambda: _repository(host),
+        "history": lambda: doctor_history.history(host), "branch": lambda: doctor_history.lost(host),
+        "interrupted commit": lambda: _interrupted(host, said), "managed files": lambda: _managed(host),
+        "approvals": lambda: _approvals(host), "stale files": lambda: _stale(host),
+        "trace database": lambda: _traces(host), "import folder": lambda: _imports(host),
+        "disk": lambda: _space("disk", host.root), "writable": lambda: _writable(host),
+    }  # fmt: skip
+    for name, look in rows.items():
+        yield _row(name, look)
 
 
 def _lock(host: Host) -> Row:

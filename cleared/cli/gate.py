@@ -270,6 +270,9 @@ def rollback(
     else:
         out(f"{done.path} is gone: there was no version before {short}, which is quarantined ({done.commit[:10]})")
     say(f"Its text is kept as {done.kept}.")
+    if not done.to:
+        say(f"To have it back: git show {done.commit[:10]}~1:{done.path} > {done.path}, then cleared agent propose and "
+            "approve.")  # fmt: skip
     if done.edited:
         _say_edited(done.path)
     if done.entries:

@@ -60,6 +60,8 @@ def test_what_the_branch_lost_is_brought_back(books: Workspace, take) -> None:  
     assert told.code == 0
     assert "lost" in [v["check"] for v in ws("journal", "check", "--json").json["violations"]]
     assert any("the branch has lost" in line for line in ws("status", "--json").json["trouble"])
+    found = ws("doctor")
+    assert found.code != 0 and "the branch has lost" in found.out and "cleared recover" in found.out
     with unchanged(ws):
         refused(ws("agent", "run", "ingest"), 4, "the branch has lost", "cleared recover --forget")
         refused(ws("journal", "void", "2025-01-001", "--reason", "x"), 4, "the branch has lost")

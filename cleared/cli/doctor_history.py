@@ -1,4 +1,4 @@
-"""A row of ``cleared doctor``: whether git has the whole history, undamaged."""
+"""Rows of ``cleared doctor``: whether git has the whole history, undamaged, and the branch all that was committed."""
 
 from __future__ import annotations
 
@@ -34,3 +34,16 @@ def history(host: Host) -> Row:
         return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
     return Row(NAME, "fail", detail, "Keep a copy of the directory, then take the objects from another clone "
                "(docs/howto/recover.md, \"git's own files are damaged\"). See all of it: git fsck --full.")  # fmt: skip
+
+
+def lost(host: Host) -> Row:
+    """Whether git took something out of the branch that runs and decisions had committed here."""
+    from cleared.cli.doctor import Row
+    from cleared.runs.lost import REMEDY, find_lost
+    from cleared.vcs import Repository, Snapshot
+
+    with Repository.open(host.root, for_writing=False) as repo:
+        found = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+    if found is None:
+        return Row("branch", "ok", "it has all that was committed here")
+    return Row("branch", "fail", str(found), REMEDY)
