@@ -92,7 +92,7 @@ def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     elif result.commits:
         say(f"{result.commits[0][:10]} {result.message}")
         if result.cards:
-            say(f"{_count(len(result.cards), 'card waits', 'cards wait')} for review: cleared queue list")
+            say(f"{_count(len(result.cards), 'new card', 'new cards')} for review: cleared queue list")
     if result.exit_code:
         sys.stdout.flush()
         raise typer.Exit(int(result.exit_code))
