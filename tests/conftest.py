@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from harness import Workspace, copy_books, environment, here
 from running import Up
@@ -16,6 +17,9 @@ def pytest_configure() -> None:
     """A shell starts what is in its background with Ctrl-C ignored, and every process of a test would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # How long an example takes says how busy the machine is.
+    hypothesis.settings.register_profile("cleared", deadline=None)
+    hypothesis.settings.load_profile("cleared")
 
 
 SLOW = ("tests/triggers/test_simulation.py", "tests/soak/", "tests/crash/", "tests/docs/", "tests/properties/")
