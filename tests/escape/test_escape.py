@@ -114,6 +114,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
             patch.delenv(key)
         for key, value in {**environment(top), ENV: secret}.items():
             patch.setenv(key, value)
+        others = children()  # what other tests have not ended yet
         listener = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
         listener.setblocking(False)
         host = app.open_workspace(top / "books")
@@ -123,7 +124,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
         sandbox = stack.enter_context(Sandbox())
         yield World(Workspace(top / "books"), host, repo, sandbox, secret, canary, listener)
         sandbox.close()
-        left = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()}
+        left = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children() - others}
         assert not left, "nothing outlives the sandbox"
         for folder, _, names in os.walk(top / "books"):
             for name in names:
@@ -166,7 +167,7 @@ def stopped(world: World) -> Iterator[None]:
     with pytest.raises(BlockingIOError):
         world.listener.accept()
     new = children() - held
-    assert len(new) <= 2 and not any(children(pid) for pid in children()), "only the sandbox's own workers"
+    assert len(new) <= 2 and not any(children(pid) for pid in new), "only the sandbox's own workers"
 
 
 def gives_nothing_away(world: World, case: Case, told: str) -> None:
