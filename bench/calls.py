@@ -23,6 +23,7 @@ from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.workers import start
 
 CALLS = 5_000
+ROWS = 1_000
 REF: EntryRef = {"entry_id": "2025-01-001", "date": "2025-01-31", "status": "auto-confirmed", "duplicate": False}
 LIMITS = Limits(seconds=120.0)
 
@@ -77,7 +78,7 @@ def host_call(quick: bool) -> Result:
                 SCRIPT, file="bench.py", call=answer, names=dispatcher.registry, limits=LIMITS, now=NOW, seed="bench"
             )
             outcome = dict.fromkeys(("status", "duration_ms", "result", "error", "message", "commits", "entries"))
-            traces.end("r", {**outcome, "status": "succeeded", "cards": None, "log": None}, calls, 0.0)
+            traces.end("r", {**outcome, "status": "succeeded", "cards": None, "log": []}, calls, 0.0)
             assert len(calls) == CALLS
 
         return act
@@ -117,20 +118,19 @@ bench_post_stub.__name__ = "bench_post"
 
 def ingest_rows(quick: bool) -> Result:
     """A whole run of document 003's script over 1,000 rows of one month, against the same with empty primitives."""
-    rows = 1_000
-    template = workspace(files={"bank.csv": chase(rows)})
+    template = workspace(files={"bank.csv": chase(ROWS)})
     return compare(
-        "ingest 1,000 rows of a month / the same script, primitives that return at once",
-        whole_run(template, rows), _empty_primitives(rows), 3.0, 2 if quick else 7,
+        f"ingest {ROWS:,} rows of a month / the same script, primitives that return at once",
+        whole_run(template, ROWS), _empty_primitives(ROWS), 3.0, 2 if quick else 7,
     )  # fmt: skip
 
 
 def linear(quick: bool) -> Result:
     """Ten times the rows."""
-    large, small = workspace(files={"bank.csv": chase(10_000)}), workspace(files={"bank.csv": chase(1_000)})
+    large, small = (workspace(files={"bank.csv": chase(rows)}) for rows in (10 * ROWS, ROWS))
     return compare(
-        "ingest 10,000 rows of a month / 1,000 rows",
-        whole_run(large, 10_000), whole_run(small, 1_000), 11.0, 1 if quick else 3,
+        f"ingest {10 * ROWS:,} rows of a month / {ROWS:,} rows",
+        whole_run(large, 10 * ROWS), whole_run(small, ROWS), 11.0, 1 if quick else 3,
     )  # fmt: skip
 
 
@@ -160,18 +160,23 @@ def _empty_primitives(rows: int) -> Side:
         for n in range(rows)
     ]  # fmt: skip
     answers: dict[str, Any] = {
-        "importer_scan": [{"name": "bank.csv"}], "importer_parse": txns, "config_get": 0.95,
+        "importer_scan": [{"name": "bank.csv", "ledger_account": 1010}], "importer_parse": txns,
+        "accounts_get": {"account_type": "asset"},
         "journal_add_double": REF, "queue_add_review": {"id": "x"}, "importer_mark_processed": {"name": "bank.csv"},
         "git_commit": {"success": True, "commit_hash": "run:x"}, "ctx_log": None,
     }  # fmt: skip
+    settings = {"thresholds.auto_confirm": 0.95, "bank_accounts": []}
     script = ingest_script()
+
+    def answer(name: str, args: tuple[object, ...], *_: object) -> object:
+        return settings[str(args[0])] if name == "config_get" else answers[name]
 
     def side() -> Callable[[], object]:
         def act() -> None:
             with Sandbox() as sandbox:
                 found = sandbox.run(
-                    script, file="agents/ingest.py", call=lambda name, *_: answers[name], names=answers, limits=LIMITS,
-                    now=NOW, seed="bench",
+                    script, file="agents/ingest.py", call=answer, names={*answers, "config_get"},
+                    limits=LIMITS, now=NOW, seed="bench",
                 )  # fmt: skip
             assert isinstance(found, dict) and found["imported"] == rows
 

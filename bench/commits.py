@@ -15,6 +15,7 @@ from cleared.runs.scripts import Scripts
 from cleared.vcs import Author, Repository, Snapshot, seal
 
 CALLS = 1_000
+FILES = 5_000
 _TEXT = b"a,b\n" * 50
 SCRIPT = f'''"""
 name: Thousand
@@ -65,20 +66,20 @@ def write_and_commit(root: Path, files: dict[str, bytes]) -> None:
 
 
 def seal_small(quick: bool) -> Result:
-    """Three files of 5,000, opening the repository included on both sides."""
+    """Three files of many, opening the repository included on both sides."""
     ours, theirs = place(), place()
     for root in (ours, theirs):
         root.mkdir()
         git(root, "init", "-q", "-b", "main")
         write_and_commit(
-            root, {f"books/{n // 50:03d}/{n % 50:02d}.csv": b"a,b\n" * 50 + b"%d\n" % n for n in range(5_000)}
+            root, {f"books/{n // 50:03d}/{n % 50:02d}.csv": b"a,b\n" * 50 + b"%d\n" % n for n in range(FILES)}
         )
         git(root, "gc", "-q")
     author, count = Author("Bench", "bench@localhost"), iter(range(10_000))
 
     def files() -> dict[str, bytes]:
         n = next(count)
-        return {f"books/{(7 * k + n) % 100:03d}/{k:02d}.csv": _TEXT + b"new %d\n" % n for k in (1, 2, 3)}
+        return {f"books/{(7 * k + n) % (FILES // 50):03d}/{k:02d}.csv": _TEXT + b"new %d\n" % n for k in (1, 2, 3)}
 
     def sealed() -> Callable[[], object]:
         new = files()
@@ -93,4 +94,4 @@ def seal_small(quick: bool) -> Result:
         new = files()
         return lambda: write_and_commit(theirs, new)
 
-    return compare("seal of 3 files among 5,000 / git add + git commit", sealed, plain, 1.2, 5 if quick else 25)
+    return compare(f"seal of 3 files among {FILES:,} / git add + git commit", sealed, plain, 1.2, 5 if quick else 25)

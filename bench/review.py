@@ -60,7 +60,7 @@ def decision(quick: bool) -> Result:
     root, plain = _booked(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
-    session = Kept(root, lambda: host(root))
+    session = Kept(lambda: host(root))
     opened = session()
     waiting = iter([c["id"] for c in cards(opened)])
     paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]

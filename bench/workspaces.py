@@ -65,16 +65,16 @@ def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] |
 
 
 def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
-    """The scripts, and records for them: the gate would take longer than what is measured."""
+    """The scripts, records for them, and the books that these are bound to: the gate would take longer than what is
+    measured."""
     os.environ["CLEARED_HOME"] = str(Path(_folder.name) / "home")
     key = own_key(Path(_folder.name) / "nowhere", create=True)
     assert key is not None
-    found = dict(scripts)
+    found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}
     for path, data in scripts.items():
         digest = digest_of(data)
         record = Record("script", path, digest, "bench", iso(NOW), BOOKS, grants=tuple(registry()))
         found[record_path(path, digest)] = signed(record, key).render()
-        found[WORKSPACE] = f"{BOOKS}\n".encode()
     return found
 
 

@@ -1,0 +1,46 @@
+"""``python -m bench`` goes on working as the program changes: each figure is taken once, with the smallest sizes.
+
+Those that start a service or a loop, and then wait, are not: what they set up is what ``throughput`` and ``tree`` do.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from bench import __main__ as bench
+from bench import bulk, calls, commits, gate, loop, measure, review
+
+SIZES = (
+    (bulk, "ROWS", 30), (calls, "ROWS", 3), (commits, "FILES", 300), (gate, "RUNS", 2), (gate, "ROWS", 3),
+    (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
+)  # fmt: skip
+WAITING = {
+    "help", "cold", "agents", "files", "cron", "load", "idle", "job", "enqueued", "idle_loop", "memory",
+    "memory_commits",
+}  # fmt: skip
+
+
+def once(measured: measure.Side, baseline: measure.Side, repeat: int) -> tuple[float, float]:
+    """As ``interleave``, without repetitions."""
+    for side in (measured, baseline):
+        side()()
+    return 1.0, 1.0
+
+
+@pytest.fixture
+def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, size in SIZES:
+        monkeypatch.setattr(module, name, size)
+    for module in (measure, loop):
+        monkeypatch.setattr(module, "interleave", once)
+    # The figures set these to folders of their own; they are put back afterwards.
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for variable in ("CLEARED_HOME", "PYTHONPATH"):
+        monkeypatch.setenv(variable, "")
+
+
+@pytest.mark.parametrize("name", sorted(bench.FIGURES.keys() - WAITING))
+def test_each_figure_can_be_taken(name: str, smallest: None) -> None:
+    assert bench.FIGURES[name](True).measured
