@@ -84,10 +84,15 @@ def _quiet() -> Iterator[None]:
 
 
 class Git:
-    """Runs git in ``root``, hardened."""
+    """Runs git in ``root``, hardened.
 
-    def __init__(self, root: Path) -> None:
+    ``settings_in_force``: names of settings, as ``setting_names`` gave them a moment ago; else they are looked up
+    before each command that could use them.
+    """
+
+    def __init__(self, root: Path, settings_in_force: Sequence[str] | None = None) -> None:
         self.root = root
+        self._in_force = settings_in_force
 
     def run(
         self,
@@ -109,6 +114,11 @@ class Git:
             raise GitFailed(f"git {args[0]} failed: {said}", stderr=err, returncode=process.returncode)
         return out
 
+    def setting_names(self, env: Mapping[str, str] | None = None) -> Sequence[str]:
+        """The names of all settings that are in force, from every file that git reads them from."""
+        said = self.run("config", "--list", "--name-only", "-z", env=env)
+        return said.decode("utf-8", "surrogateescape").split("\0")
+
     def start(
         self,
         args: Sequence[str],
@@ -129,8 +139,9 @@ class Git:
             raise RuntimeError(f"git {command}: say in cleared.vcs.settings what it could start")
         options = settings.fixed(gc=gc)
         if settings.looks_up(command):
-            names = self.run("config", "--list", "--name-only", "-z", env=env).decode("utf-8", "surrogateescape")
-            options += settings.outranked(command, names.split("\0"))
+            options += settings.outranked(
+                command, self.setting_names(env) if self._in_force is None else self._in_force
+            )
         try:
             with _quiet():
                 return subprocess.Popen(

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -37,10 +37,11 @@ class IndexLock:
 
     What raises before ``release`` leaves it held, for ``recover`` to see.
     The caller holds the writer lock: a lock with our mark is one that a killed process left, and becomes this one.
+    ``settings_in_force``: see ``Git``.
     """
 
-    def __init__(self, repo: Repository) -> None:
-        self._repo = repo
+    def __init__(self, repo: Repository, settings_in_force: Sequence[str] | None = None) -> None:
+        self._repo, self._in_force = repo, settings_in_force
         self._index, self._lock = repo.git_dir / "index", lock_file(repo)
         self._own = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
         self._new, self._before = self._own / "index", self._own / "before"
@@ -66,7 +67,7 @@ class IndexLock:
         ``rebuild``: where the index is damaged, set it aside and begin with ``commit``. Raises ``Damaged`` where it is
         and is not to be, ``OSError`` or ``GitFailed`` where it cannot be made.
         """
-        call, note = _Private(self._repo, self._own), None
+        call, note = _Private(self._repo, self._own, self._in_force), None
         if self._index.exists():
             shutil.copy2(self._index, self._new)
             with suppress(FileNotFoundError):
@@ -188,10 +189,10 @@ class _Private:
     that it runs the user's clean filters. Where there are no files, there is nothing to run them on.
     """
 
-    def __init__(self, repo: Repository, own: Path) -> None:
+    def __init__(self, repo: Repository, own: Path, settings_in_force: Sequence[str] | None) -> None:
         nothing = own / "nothing"
         nothing.mkdir(exist_ok=True)
-        self._git = Git(nothing)
+        self._git = Git(nothing, settings_in_force)
         self._env = {
             "GIT_DIR": str(repo.git_dir),
             "GIT_WORK_TREE": str(nothing),

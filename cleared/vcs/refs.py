@@ -16,7 +16,7 @@ from typing import IO, cast
 
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, WorkspaceError
-from cleared.vcs.command import first_line
+from cleared.vcs.command import Git, first_line
 from cleared.vcs.objects import sync_files
 from cleared.vcs.remembered import drop_damaged, remembering_ref
 from cleared.vcs.repository import Repository
@@ -39,11 +39,11 @@ class RefMove:
     Made early, it lets git start while the objects are being written; it does nothing before ``prepare``.
     """
 
-    def __init__(self, repo: Repository, old: str | None, log: str, env: Mapping[str, str]) -> None:
+    def __init__(self, repo: Repository, git: Git, old: str | None, log: str, env: Mapping[str, str]) -> None:
         self._repo = repo
         self._old, self._new = old, ""
         args = ["update-ref", "-m", log, "--stdin"]
-        self._process: subprocess.Popen[bytes] = repo.git.start(args, stdin=subprocess.PIPE, env=env)
+        self._process: subprocess.Popen[bytes] = git.start(args, stdin=subprocess.PIPE, env=env)
 
     def prepare(self, new: str) -> None:
         """Locks and compares. Raises ``HeadMoved``, ``GitBusy`` where another holds the lock, ``WorkspaceError``."""

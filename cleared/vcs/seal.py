@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import files
-from cleared.vcs.command import GitFailed
+from cleared.vcs.command import Git, GitFailed
 from cleared.vcs.completion import Step, bring_up, conclude, unmake
 from cleared.vcs.index import Damaged, IndexLock
 from cleared.vcs.intent import Intent, PathChange, PathMove, encode, save
@@ -105,11 +105,12 @@ def seal(
     intent = replace(intent, made=tuple(_folders_to_make(repo, intent)))
 
     staged: dict[str, Path] = {}
-    index = IndexLock(repo)
+    names = repo.git.setting_names()  # once: nothing that a seal starts git for alters them
+    git, index = Git(repo.root, names), IndexLock(repo, names)
     log = "cleared: " + message.strip().split("\n")[0].replace("\0", "")[:200]
     with ExitStack() as stack:
         with _unchanged(repo, state_dir, intent, staged, index):
-            move = RefMove(repo, base, log, author.environment(when))
+            move = RefMove(repo, git, base, log, author.environment(when))
             stack.callback(move.close)
             objects = stack.enter_context(LooseObjects(repo))
             commit, entries = _write_objects(
@@ -129,7 +130,7 @@ def seal(
                 move.prepare(commit)
             except WorkspaceError:  # a git gc may have taken the commit away in between
                 objects.flush()
-                move = RefMove(repo, base, log, author.environment(when))
+                move = RefMove(repo, git, base, log, author.environment(when))
                 stack.callback(move.close)
                 move.prepare(commit)
             step("prepared")
