@@ -1,4 +1,4 @@
-"""MEND 1, D19: only what somebody who may has signed answers a question, and its run goes on once.
+"""Fault 1, D19: only what somebody who may has signed answers a question, and its run goes on once.
 
 As in ``test_questions``: each attack, and the same without the one wall that stops it.
 """

@@ -1,4 +1,4 @@
-"""MEND 6: modules in a workspace that have the names of Python's own. Nothing that is started there imports them."""
+"""Fault 6: modules in a workspace that have the names of Python's own. Nothing that is started there imports them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def marked(tmp_path: Path) -> bool:
 
 @pytest.mark.parametrize("path", [None, "", ":/nowhere", ".", ".:"])
 def test_the_command_itself(trapped: Workspace, tmp_path: Path, path: str | None) -> None:
-    """MEND 6: ``python -m cleared``, which has Python look for modules where one is."""
+    """Fault 6: ``python -m cleared``, which has Python look for modules where one is."""
     environment = dict(os.environ) if path is None else os.environ | {"PYTHONPATH": path}
     done = command("journal", "list", cwd=trapped.root, env=environment)
     assert done.code == 0 and not marked(tmp_path), done
@@ -46,7 +46,7 @@ def test_the_command_itself(trapped: Workspace, tmp_path: Path, path: str | None
 
 @pytest.mark.parametrize("wall", [True, False])
 def test_the_command_itself_and_its_wall(trapped: Workspace, tmp_path: Path, wall: bool) -> None:
-    """MEND 6"""
+    """Fault 6"""
     off = "" if wall else "cleared.cli._leave_current_folder_out = lambda: None; "
     start = f"import sys, cleared.cli; {off}sys.argv[1:] = ['journal', 'list']; cleared.cli.main()"
     done = subprocess.run([sys.executable, "-c", start], cwd=trapped.root, capture_output=True, check=False)
@@ -65,7 +65,7 @@ def told(ws: Workspace) -> str:
 def test_a_notification(
     trapped: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: str, wall: bool
 ) -> None:
-    """MEND 6: the command's words are approved, what lies in the workspace is not."""
+    """Fault 6: the command's words are approved, what lies in the workspace is not."""
     trapped.config(f"notifications.command={sys.executable}, {argv}", "notifications.method=exec")
     if not wall:
         start = subprocess.Popen
@@ -76,7 +76,7 @@ def test_a_notification(
 
 @pytest.mark.parametrize("argv", ["python3, {root}", "env, -C, {root}, python3"])
 def test_a_notification_that_names_the_workspace(trapped: Workspace, argv: str) -> None:
-    """MEND 6: a folder is run as its ``__main__.py``."""
+    """Fault 6: a folder is run as its ``__main__.py``."""
     trapped.config(f"notifications.command={argv.format(root=trapped.root)}", "notifications.method=exec")
     assert "lies in the workspace" in told(trapped)
 
@@ -86,7 +86,7 @@ def test_a_notification_that_names_the_workspace(trapped: Workspace, argv: str) 
 def test_what_is_started_in_the_background(
     trapped: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, wall: bool
 ) -> None:
-    """MEND 6: ``loop start`` and ``up --detach``."""
+    """Fault 6: ``loop start`` and ``up --detach``."""
     monkeypatch.delenv("CLEARED_CLOCK")
     start, stop = (
         (("loop", "start", "--sleep", "60"), ("loop", "stop")) if what == "loop" else (("up", "-d"), ("down",))
@@ -105,7 +105,7 @@ def test_what_is_started_in_the_background(
 
 @pytest.mark.parametrize("wall", [True, False])
 def test_a_plug_ins_job(trapped: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wall: bool) -> None:
-    """MEND 6: jobs begin in the workspace."""
+    """Fault 6: jobs begin in the workspace."""
     if not wall:
         before = supervisor.environment
         monkeypatch.setattr(

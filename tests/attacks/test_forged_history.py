@@ -1,4 +1,4 @@
-"""MEND 1, D19: what somebody with nothing but write access to the repository commits starts nothing, takes no event for
+"""Fault 1, D19: what somebody with nothing but write access to the repository commits starts nothing, takes no event for
 consumed, and settles no card unseen. Beside each attack the one wall it meets is switched off, and it succeeds.
 """
 

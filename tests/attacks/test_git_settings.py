@@ -1,4 +1,4 @@
-"""MEND 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
+"""Fault 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
 the one wall that is for it (``cleared.vcs.settings``, and the environment) switched off, they do."""
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_command_runs_a_program_of_the_repositorys_settings(ws: Workspace, tmp_path: Path) -> None:
-    """MEND 8"""
+    """Fault 8"""
     marks = trap(ws, tmp_path)
     ws.config("sandbox.confine=off")  # nothing else keeps a job from making marks
     use(ws)
@@ -109,7 +109,7 @@ def test_no_command_runs_a_program_of_the_repositorys_settings(ws: Workspace, tm
 
 
 def test_without_the_wall_those_programs_run(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MEND 8"""
+    """Fault 8"""
     marks = trap(ws, tmp_path)
     no_wall(monkeypatch)
     summary(ws)
@@ -124,7 +124,7 @@ def test_without_the_wall_those_programs_run(ws: Workspace, tmp_path: Path, monk
 def test_a_missing_object_is_fetched_from_nowhere(
     ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 8: a partial clone, whose remote names the program that gives what is missing."""
+    """Fault 8: a partial clone, whose remote names the program that gives what is missing."""
     marks = trap(ws, tmp_path, ())
     for at, url in enumerate(("ssh://x.invalid/y", f"file://{tmp_path}/books", f"ext::{tmp_path}/ext")):
         (tmp_path / f"evil{at}").write_text(f'#!/bin/sh\n: > "{marks}/{at}"\nexit 1\n')
@@ -150,7 +150,7 @@ def test_a_missing_object_is_fetched_from_nowhere(
 
 
 def test_a_setting_that_cannot_be_outranked_is_refused(ws: Workspace) -> None:
-    """MEND 8"""
+    """Fault 8"""
     ws.git("config", "filter.a=b.clean", "program")
     refused(
         ws("config", "set", "business.name", "Other"), 4, "'filter.a=b.clean' names a program", "git config --unset-all"
@@ -164,7 +164,7 @@ def test_a_setting_that_cannot_be_outranked_is_refused(ws: Workspace) -> None:
 
 
 def test_git_is_started_in_one_place() -> None:
-    """MEND 8: every call that starts a program is known, and only one of them starts git."""
+    """Fault 8: every call that starts a program is known, and only one of them starts git."""
     starters = {"Popen", "run", "call", "check_call", "check_output", "system", "popen", "startfile"}
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):

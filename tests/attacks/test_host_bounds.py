@@ -1,4 +1,4 @@
-"""Scripts that have the host do endless work, hold endless data or say endless things (MEND 9, rows A6, B2, B10).
+"""Scripts that have the host do endless work, hold endless data or say endless things (fault 9, rows A6, B2, B10).
 
 Each attack is a script. One test has the wall stop it; one beside it takes that one wall away, and the attack succeeds.
 """
@@ -89,7 +89,7 @@ def test_without_the_deadline_the_hosts_loops_go_on(
 
 
 def test_a6_the_remedy_names_the_limit_that_holds(ws: Workspace, time_is_up_in: Callable[[str], None]) -> None:
-    """MEND 25: the settings', the header's, or the cap of headers."""
+    """Fault 25: the settings', the header's, or the cap of headers."""
     time_is_up_in("money_allocate")
     ws.config("sandbox.timeout_cap=40")
     body = "money_allocate(1, [1])"
@@ -241,7 +241,7 @@ LOGS = f"journal_add_many([{POST}])\nfor i in range(60):\n    ctx_log('line ' + 
 
 
 def test_d4_rows_beyond_the_limit_are_counted_not_refused(ws: Workspace, small_log: None) -> None:
-    """MEND 25: the first and the last are whole."""
+    """Fault 25: the first and the last are whole."""
     ws.script(LOGS)
     rows = [line for line in ws.read("logs/agent-log.csv").splitlines() if ",probe," in line]
     assert len(rows) == 21 and "line 13" in rows[14] and "… 42 more rows are not written out: 42 log" in rows[15]
@@ -251,7 +251,7 @@ def test_d4_rows_beyond_the_limit_are_counted_not_refused(ws: Workspace, small_l
 def test_d4_a_run_that_fails_beyond_the_limit_of_rows_leaves_its_commit_and_its_card(
     ws: Workspace, small_log: None
 ) -> None:
-    """MEND 25."""
+    """Fault 25."""
     before = ws.head()
     fails(ws, f"{LOGS}accounts_get(4)", "account 4 does not exist")
     assert ws.head() != before and [card["kind"] for card in ws.cards()] == ["failed_run"]
@@ -259,7 +259,7 @@ def test_d4_a_run_that_fails_beyond_the_limit_of_rows_leaves_its_commit_and_its_
 
 
 def test_d4_document_003s_ingest_takes_more_rows_than_a_log_has(ws: Workspace, small_log: None) -> None:
-    """MEND 25: its script logs every entry, and every card."""
+    """Fault 25: its script logs every entry, and every card."""
     ws.drop("january.csv", chase(*[(f"01/{n % 28 + 1:02}/2025", f"SHOP {n}", f"-{n + 1}.00") for n in range(40)]))
     assert ws.run("ingest")["result"]["imported"] == 40
     assert len(ws.entries()) == 40 and ws.read("logs/agent-log.csv").count(",ingest,") == 21

@@ -1,4 +1,4 @@
-"""MEND 7: what a plug-in's job tries on processes that are not its own, on the machine and on what is left of it.
+"""Fault 7: what a plug-in's job tries on processes that are not its own, on the machine and on what is left of it.
 
 Each attack is a script that a real job runs. With the one wall that is for it switched off, it succeeds.
 """
@@ -125,7 +125,7 @@ def on_others(pid: int) -> list[tuple[str, tuple[int, ...]]]:
 def test_a_job_does_nothing_to_other_processes(
     jobs: Jobs, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 7"""
+    """Fault 7"""
     if not wall:
         no_filter(monkeypatch)
     found = jobs.calls(*on_others(stranger.pid))
@@ -147,7 +147,7 @@ except PermissionError:
 def test_a_job_sets_no_limit_of_another_process(
     jobs: Jobs, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 7: with a limit of no CPU time it killed any process of its user, its supervisor among them."""
+    """Fault 7: with a limit of no CPU time it killed any process of its user, its supervisor among them."""
     if not wall:
         no_filter(monkeypatch)
     assert jobs.run(LIMIT.format(pid=stranger.pid)) == {"done": not wall}
@@ -155,7 +155,7 @@ def test_a_job_sets_no_limit_of_another_process(
 
 
 def test_a_job_does_to_itself_what_programs_do(jobs: Jobs) -> None:
-    """MEND 7: the walls are for others."""
+    """Fault 7: the walls are for others."""
     found = jobs.run(
         "import resource, subprocess, threading\n"
         "resource.prlimit(0, resource.RLIMIT_CORE, (0, 0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
@@ -176,7 +176,7 @@ def test_a_job_does_to_itself_what_programs_do(jobs: Jobs) -> None:
 def test_a_job_reaches_neither_the_machine_nor_what_processes_share(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 7: each call with arguments that no kernel takes, so that none of them is ever done."""
+    """Fault 7: each call with arguments that no kernel takes, so that none of them is ever done."""
     if not wall:
         no_filter(monkeypatch)
     names = [name for name in syscalls.JOB_MAY_NOT if syscalls.NUMBERS[name][COLUMN] >= 0 and name != "vhangup"]
@@ -190,7 +190,7 @@ def test_a_job_reaches_neither_the_machine_nor_what_processes_share(
 
 @pytest.mark.parametrize("wall", [True, False])
 def test_a_job_makes_no_namespaces(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, wall: bool) -> None:
-    """MEND 7: by ``clone``, whose flags are looked at, and by ``clone3``, which is said not to be there."""
+    """Fault 7: by ``clone``, whose flags are looked at, and by ``clone3``, which is said not to be there."""
     if not wall:
         no_filter(monkeypatch)
     user, plain = 0x10000000 | int(signal.SIGCHLD), int(signal.SIGCHLD)
@@ -214,7 +214,7 @@ for name, pid in {{"stranger": {pid}, "watcher": os.getppid(), "all": -1}}.items
 def test_a_job_sends_no_signal_to_others(
     jobs: Jobs, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MEND 7; and what holds where Landlock does not see to it: who watches over the job gets none."""
+    """Fault 7; and what holds where Landlock does not see to it: who watches over the job gets none."""
     text = SIGNALS.format(pid=stranger.pid)
     assert jobs.run(text) == {"stranger": False, "watcher": False, "all": False}
     no_scopes(monkeypatch)
@@ -244,7 +244,7 @@ time.sleep(30)
 def test_what_a_job_leaves_behind_is_ended_when_its_watcher_is_killed(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 7: a child that has left session, parent and environment; whoever killed the watcher."""
+    """Fault 7: a child that has left session, parent and environment; whoever killed the watcher."""
     no_scopes(monkeypatch)
     no_filter(monkeypatch)
     if not wall:
@@ -292,7 +292,7 @@ def as_others_are() -> Iterator[None]:
 def test_a_job_does_not_lock_a_person_out(
     jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall: bool
 ) -> None:
-    """MEND 7: it takes the right to read the key away; the next approval works all the same."""
+    """Fault 7: it takes the right to read the key away; the next approval works all the same."""
     home = Path(os.environ["CLEARED_HOME"]) if "CLEARED_HOME" in os.environ else tmp_path / "home/cleared"
     assert jobs.run(LOCK_OUT.format(home=str(home), mode=0)) == {"done": True}
     assert home.stat().st_mode & 0o777 == 0
@@ -309,7 +309,7 @@ def test_a_job_does_not_lock_a_person_out(
 
 
 def test_a_key_that_a_job_has_opened_to_others_is_refused_with_what_to_do(jobs: Jobs, tmp_path: Path) -> None:
-    """MEND 7"""
+    """Fault 7"""
     home = tmp_path / "home/cleared"
     assert jobs.run(LOCK_OUT.format(home=str(home), mode=0o755)) == {"done": True}
     done = jobs.ws("config", "set", "sandbox.confine", "require")
@@ -320,7 +320,7 @@ def test_a_key_that_a_job_has_opened_to_others_is_refused_with_what_to_do(jobs: 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_both_machines_have_their_own_numbers(machine: str) -> None:
-    """MEND 7: each call that is refused by name is compared with that machine's number."""
+    """Fault 7: each call that is refused by name is compared with that machine's number."""
     made = seccomp.job_program(machine, own=False, scoped=False, guarded=(1234,))
     assert made is not None and len(made) % 8 == 0 and len(made) // 8 < 4096
     column = 0 if machine == "x86_64" else 1

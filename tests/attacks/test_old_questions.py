@@ -1,4 +1,4 @@
-"""MEND 1, D19: a question from before there were tickets gets one where this machine's own trace agrees, once."""
+"""Fault 1, D19: a question from before there were tickets gets one where this machine's own trace agrees, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEND 2 (D17): approvals and policy of one workspace, carried into another by whoever can commit there."""
+"""Fault 2 (D17): approvals and policy of one workspace, carried into another by whoever can commit there."""
 
 from __future__ import annotations
 

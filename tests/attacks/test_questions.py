@@ -1,4 +1,4 @@
-"""MEND 1, D19: nothing on a card decides what runs, for which event, at which time.
+"""Fault 1, D19: nothing on a card decides what runs, for which event, at which time.
 
 Each attack is made by somebody who can commit, and has a key of their own that nobody here trusts. Beside the test that
 it is stopped, one where the single wall that stops it is taken away, and it succeeds.

@@ -1,4 +1,4 @@
-"""Secrets that get into what is kept or sent: by a primitive's result, a person's words, an unknown key (MEND 10, I1).
+"""Secrets that get into what is kept or sent: by a primitive's result, a person's words, an unknown key (fault 10, I1).
 
 One redaction for all: with it switched off, each of these is found where it was put.
 """
@@ -147,7 +147,7 @@ def test_i1_one_redaction_for_books_and_jobs() -> None:
     assert known.text("hunter22") == known.output("hunter22") == REDACTED
 
 
-# -- one card for many files  (MEND 10) -------------------------------------------------------------------------------
+# -- one card for many files  (fault 10) -------------------------------------------------------------------------------
 
 
 def test_b7_many_refused_files_are_one_card_for_each_kind(ws: Workspace, tmp_path: Path) -> None:

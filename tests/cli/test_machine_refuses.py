@@ -1,4 +1,4 @@
-"""MEND 23 (I5, D19): what the machine refuses, and what a disk has damaged, is said in one paragraph with a remedy."""
+"""Fault 23 (I5, D19): what the machine refuses, and what a disk has damaged, is said in one paragraph with a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEND 19: some of the stops of ``python -m tests.crash --beside-git``, which makes all of them."""
+"""Fault 19: some of the stops of ``python -m tests.crash --beside-git``, which makes all of them."""
 
 from __future__ import annotations
 

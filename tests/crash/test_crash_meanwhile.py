@@ -255,7 +255,7 @@ def test_the_input_changes_before_the_repair(root: Path, delete: bool) -> None:
 
 
 def test_the_state_folder_is_deleted_before_the_repair(root: Path) -> None:
-    """MEND 19: deleting ``.cleared/`` loses nothing: what was under way stands in the lock on git's index, too."""
+    """Fault 19: deleting ``.cleared/`` loses nothing: what was under way stands in the lock on git's index, too."""
     assert stopped_at(root, ["run", "ingest"], "ref")
     subprocess.run(["rm", "-rf", str(root / ".cleared")], check=True)
     entries, said = read(root)
@@ -358,7 +358,7 @@ def test_the_trace_of_a_killed_run(root: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 9])
 def test_the_branch_moves_while_something_is_decided(root: Path, times: int) -> None:
-    """MEND 22: done again on the new commit, by itself; given up, it is busy (5), not broken."""
+    """Fault 22: done again on the new commit, by itself; given up, it is busy (5), not broken."""
     ingest(root)
     said: list[str] = []
     left = times

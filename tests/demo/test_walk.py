@@ -61,7 +61,7 @@ def test_the_queue_has_cards_of_several_kinds(told: dict[str, Any]) -> None:
 
 
 def test_all_figures_are_those_of_the_workspace_as_it_is_left(told: dict[str, Any]) -> None:
-    """MEND 17: after the demo's last act, not from before it: the commands say the same."""
+    """Fault 17: after the demo's last act, not from before it: the commands say the same."""
 
     def said(*argv: str) -> Any:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""MEND 19: another git command holds the index of the books."""
+"""Fault 19: another git command holds the index of the books."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEND 16: the starter ``ingest`` books files of any account: transfers, refunds, a vendor table. Rows B24, B27."""
+"""Fault 16: the starter ``ingest`` books files of any account: transfers, refunds, a vendor table. Rows B24, B27."""
 
 from __future__ import annotations
 

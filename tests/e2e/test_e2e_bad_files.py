@@ -1,4 +1,4 @@
-"""MEND 17: the card of a file that could not be read is settled by what was imported instead of it. Row B10."""
+"""Fault 17: the card of a file that could not be read is settled by what was imported instead of it. Row B10."""
 
 from __future__ import annotations
 

@@ -577,7 +577,7 @@ def test_nothing_of_a_refusal_reaches_the_books(ws: Workspace) -> None:
     ],
 )  # fmt: skip
 def test_b2_a_refusal_names_every_fault_of_the_call(ws: Workspace, call: str, said: list[str]) -> None:
-    """B2, MEND 18: of arguments that cannot be read, and of an entry that cannot be posted."""
+    """B2, fault 18: of arguments that cannot be read, and of an entry that cannot be posted."""
     message = fails(ws, call)["error"]["message"]
     for text in said:
         assert text in message, message

@@ -1,4 +1,4 @@
-"""MEND 13: a period with gaps, or with bank lines that are held, is not closed without a word. Row B23."""
+"""Fault 13: a period with gaps, or with bank lines that are held, is not closed without a word. Row B23."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEND 12: a file that is written to after it was imported loses nothing. Rows C3, B8.
+"""Fault 12: a file that is written to after it was imported loses nothing. Rows C3, B8.
 
 A writer that still has the file open writes on, wherever the file's name has gone.
 """

@@ -478,7 +478,7 @@ def test_b19_a_profile_in_the_config(ws: Workspace) -> None:
 
 
 def test_b6_the_banks_own_id_reaches_scripts(ws: Workspace) -> None:
-    """B6, MEND 18: beside ``reference``, which stays as it is; the type checker knows it."""
+    """B6, fault 18: beside ``reference``, which stays as it is; the type checker knows it."""
     config = ws.read("config.yaml").replace("format: chase_checking", "format: plain")
     columns = "columns: { date: Day, description: Text, amount: Amount, id: Id }"
     ws.put("config.yaml", config.replace("  # profiles:\n", f"  profiles:\n    plain:\n      {columns}\n", 1))

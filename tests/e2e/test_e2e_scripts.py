@@ -174,7 +174,7 @@ def test_a6_the_deadline_covers_the_hosts_time(ws: Workspace) -> None:
     """A6: a script that spends its time in primitives is stopped too."""
     body = "while True:\n    accounts_list()"
     error = fails(ws, body, "within 1 s", "`timeout:` in the script's header", header="timeout: 1\n")["error"]
-    assert (error["type"], error["line"]) == ("TimeoutError", 7)  # MEND 25: the last call's
+    assert (error["type"], error["line"]) == ("TimeoutError", 7)  # fault 25: the last call's
 
 
 def test_a6_limits_in_the_config(ws: Workspace) -> None:
@@ -366,7 +366,7 @@ def test_a14_an_agent_that_is_not_there(ws: Workspace) -> None:
 
 
 def test_a14_the_script_as_committed(ws: Workspace) -> None:
-    """A14, D17, MEND 15: beside an edit or without a working copy the approved version runs, which a line says;
+    """A14, D17, fault 15: beside an edit or without a working copy the approved version runs, which a line says;
     --dry-run runs the edit; what is not committed is refused (3)."""
     ws.agent("probe", "1")
     ws.agent("probe", "2", commit=False)
@@ -408,7 +408,7 @@ def test_a14_the_script_as_committed(ws: Workspace) -> None:
     ],
 )  # fmt: skip
 def test_a4_a_dry_run_checks_the_types_before_the_first_primitive(ws: Workspace, body: str, rule: str) -> None:
-    """A4, MEND 18: of the working copy and of the shared scripts it runs; nothing of it has been run."""
+    """A4, fault 18: of the working copy and of the shared scripts it runs; nothing of it has been run."""
     ws.agent("probe", f'ctx_log("it ran")\n{body}', commit=False)
     done = ws("agent", "run", "probe", "--dry-run")
     refused(done, 3, f"[{rule}]", "agents/probe.py:", "it was not run")
@@ -448,7 +448,7 @@ class TestInit:
         ws = Workspace(tmp_path / "b")
         for folder in self.TREE:
             assert (ws.root / folder).is_dir(), folder
-        for name in ("single_agent_control_room.sh", "single_agent_tmux.sh"):  # MEND 26
+        for name in ("single_agent_control_room.sh", "single_agent_tmux.sh"):  # fault 26
             assert (
                 os.access(ws.root / "scripts" / name, os.X_OK)
                 and ws.git("ls-files", "-s", f"scripts/{name}")[:6] == "100755"
@@ -581,7 +581,7 @@ def test_a16_lint_and_limits_apply(ws: Workspace) -> None:
 
 
 def test_a16_a_shared_script_as_committed(ws: Workspace) -> None:
-    """A16, MEND 15: shared scripts run as committed, too, which is said; a dry run takes the working copy."""
+    """A16, fault 15: shared scripts run as committed, too, which is said; a dry run takes the working copy."""
     ws.shared("ok", '"""\nname: ok\n"""\n1\n')
     ws.put("scripts/ok.py", '"""\nname: ok\n"""\n2\n')
     ws.agent("probe", 'script_run("ok")')

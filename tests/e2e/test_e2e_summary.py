@@ -1,4 +1,4 @@
-"""MEND 17: the monthly summary says what stands, not what was corrected away."""
+"""Fault 17: the monthly summary says what stands, not what was corrected away."""
 
 from __future__ import annotations
 

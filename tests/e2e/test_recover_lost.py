@@ -1,4 +1,4 @@
-"""MEND 19: what git takes from the branch of what was committed here is missed, said, and brought back."""
+"""Fault 19: what git takes from the branch of what was committed here is missed, said, and brought back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two clones of the same books, joined with plain git (MEND 21)."""
+"""Two clones of the same books, joined with plain git (fault 21)."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ TRIGGERS = {"schedule": "schedule", "timezone": "schedule", "watch": "file_watch
 
 
 def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: Workspace) -> None:
-    """D8, MEND 5: none is without words; a limit that is lowered is told, too."""
+    """D8, fault 5: none is without words; a limit that is lowered is told, too."""
     assert KEYS.keys() | {"args"} == _READERS.keys()
     host = open_workspace(ws.root)
     whole = '"""\nname: Probe\ntrigger: {}\n{}description: a probe\n"""\n1\n'
@@ -244,7 +244,7 @@ def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: 
 
 
 def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
-    """D8, MEND 5: up to the cap it is told; beyond it nothing is proposed, with line and remedy."""
+    """D8, fault 5: up to the cap it is told; beyond it nothing is proposed, with line and remedy."""
     write(ws, "1", header="timeout: 1h\nmemory_mb: 2048\nmax_calls: 10000000\n")
     said = " ".join(card(ws, "probe"))
     assert "up to 1 hour a run instead of 30 seconds; up to 2048 MB of memory instead of 512 MB" in said
@@ -263,7 +263,7 @@ def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
 
 
 def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace) -> None:
-    """D17, MEND 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
+    """D17, fault 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(allowance, "beyond", lambda *_: iter(()))
         patch.setattr("cleared.gate.static.beyond", lambda *_: iter(()))

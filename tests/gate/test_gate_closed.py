@@ -1,4 +1,4 @@
-"""A closed month stops no change of an agent that posts (MEND 11): what is made up is dated into open days, what is
+"""A closed month stops no change of an agent that posts (fault 11): what is made up is dated into open days, what is
 replayed is replayed on the books of its time."""
 
 from __future__ import annotations

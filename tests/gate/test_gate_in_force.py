@@ -1,4 +1,4 @@
-"""MEND 3 (D17): what is in force is asked in one way by every process that lives long, and again under the lock."""
+"""Fault 3 (D17): what is in force is asked in one way by every process that lives long, and again under the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is live stays live (D17, MEND 15): while a script is edited or proposed, what is approved in HEAD runs, and what
+"""What is live stays live (D17, fault 15): while a script is edited or proposed, what is approved in HEAD runs, and what
 is decided leaves a person's edit as it is."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MEND 2 (D17): which books a clone holds is pinned outside the repository: made, followed, shared, and asked about."""
+"""Fault 2 (D17): which books a clone holds is pinned outside the repository: made, followed, shared, and asked about."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_another_id_in_a_pinned_clone(books: Workspace) -> None:
 
 
 def test_client_books_made_from_a_template(books: Workspace, tmp_path: Path) -> None:
-    """MEND 2: they get an id of their own; what was live stays so; nothing counts in the one that is of the other."""
+    """Fault 2: they get an id of their own; what was live stays so; nothing counts in the one that is of the other."""
     books.config("sandbox.timeout=29")
     client = copied(books, tmp_path / "client")
     made = client.json("trust", "--new-books")

@@ -59,7 +59,7 @@ while not go.exists():
 
 @pytest.mark.parametrize("what", ["loop", "service"])
 def test_e25_stop_waits_for_the_process_not_only_for_its_lock(loop: Loop, tmp_path: Path, what: str) -> None:
-    """MEND 26, E25"""
+    """Fault 26, E25"""
     loop.here("init")
     told, go = tmp_path / "told", tmp_path / "go"
     held = [loop.folder, told, go, "loop run", "loop.lock"]
@@ -78,7 +78,7 @@ def test_e25_stop_waits_for_the_process_not_only_for_its_lock(loop: Loop, tmp_pa
 
 
 def test_e25_no_process_of_a_loop_is_left_when_it_has_ended(probed: Loop) -> None:
-    """MEND 26, E25: the one that watches over its jobs too."""
+    """Fault 26, E25: the one that watches over its jobs too."""
     process = probed.start()
     job = probed.enqueue("nothing")
     eventually(lambda: (probed.folder / f"jobs/{job}.result.json").exists() and not probed.state()["running"])

@@ -105,7 +105,7 @@ def test_an_agent_is_run_as_the_command_does(loop: Loop) -> None:
 
 
 def test_an_agent_that_asks_can_be_answered(loop: Loop) -> None:
-    """MEND 1: the one kind whose jobs may sign, with the key of this machine's runs."""
+    """Fault 1: the one kind whose jobs may sign, with the key of this machine's runs."""
     loop.ws.agent("asker", 'queue_ask("Which?", ["a", "b"])')
     assert "waiting" in loop.once("agent:asker")["summary"]
     (card,) = loop.ws.cards()

@@ -324,7 +324,7 @@ def test_a_damaged_result_among_the_files_breaks_no_list(loop: Loop, damage: str
 
 
 def test_e30_init_on_nothing_archives_nothing(loop: Loop) -> None:
-    """MEND 26, E30, E1"""
+    """Fault 26, E30, E1"""
     done = loop.here("init")
     assert done.code == 0 and "archived" not in done.err, done
     assert not (loop.folder / "archive").exists() and loop.state()["queue"] == []

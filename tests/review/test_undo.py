@@ -93,7 +93,7 @@ def test_an_ignored_line_waits_again(posted: Workspace) -> None:
 
 
 def test_the_last_act_whichever_command_did_it(posted: Workspace) -> None:
-    """MEND 14: after correct X and journal void Y it is Y that comes back, and it is named, before and after."""
+    """Fault 14: after correct X and journal void Y it is Y that comes back, and it is named, before and after."""
     posted.ok("queue", "correct", FOUR, "--account", "5060")
     posted.ok("journal", "void", TWO, "--reason", "wrong")
     with unchanged(posted):
@@ -109,7 +109,7 @@ def test_the_last_act_whichever_command_did_it(posted: Workspace) -> None:
 
 
 def test_not_across_a_close(posted: Workspace) -> None:
-    """MEND 14: what lies in a closed period is not moved into another one."""
+    """Fault 14: what lies in a closed period is not moved into another one."""
     posted.ok("queue", "correct", FOUR, "--account", "5060")
     posted.ok("period", "close", "2025-01")
     with unchanged(posted):
@@ -125,7 +125,7 @@ def test_not_across_a_close(posted: Workspace) -> None:
 
 
 def test_an_act_that_cannot_be_taken_back_is_named(posted: Workspace) -> None:
-    """MEND 14: it does not take back an older one instead."""
+    """Fault 14: it does not take back an older one instead."""
     posted.ok("queue", "approve", TWO)
     config = posted.read("config.yaml")
     opening = "    # opening: { date: 2024-12-31, balance: 1250.00 }"

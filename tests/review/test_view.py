@@ -76,7 +76,7 @@ def test_past_entries_of_the_same_text_are_shown_as_corrected(posted: Workspace)
 
 
 def test_similar_before_shows_nothing_later(ws: Workspace) -> None:
-    """MEND 17: what came after an entry is nothing that it could have been booked by."""
+    """Fault 17: what came after an entry is nothing that it could have been booked by."""
     ws.drop("january.csv", chase(*((f"01/{day:02d}/2025", f"COFFEE {day}", f"-{day}.00") for day in (20, 14, 8, 2))))
     ws.run("ingest")
     past = {}

@@ -154,7 +154,7 @@ def test_a9_the_codes_of_refusals(service: Service) -> None:
 
 
 def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, service: Service) -> None:
-    """MEND 24: of commands and of primitives, by name and by position; where null is a value of its own, it is one."""
+    """Fault 24: of commands and of primitives, by name and by position; where null is a value of its own, it is one."""
     assert ask(service, "run.list", {"limit": None, "agent": None}) == ask(service, "run.list")
     assert ask(service, "queue.list", [None]) == ask(service, "queue.list")
     assert ask(service, "git_log", {"limit": None}) == ask(service, "git_log", [None]) == ask(service, "git_log")
@@ -221,7 +221,7 @@ def test_agent_run_is_the_one_path(ws: Workspace) -> None:
 
 
 def test_agent_run_takes_what_the_command_takes(ws: Workspace) -> None:
-    """MEND 18: a payload, and the card of what failed; with the command's refusals."""
+    """Fault 18: a payload, and the card of what failed; with the command's refusals."""
     ws.agent("probe", 'ctx_log("ran")\nctx_event()["payload"]')
     service = Service(open_workspace(ws.root, clock=clock_from(CLOCK)))
     assert ask(service, "agent.run", {"name": "probe", "data": {"a": [1, None]}})["result"] == {"a": [1, None]}

@@ -353,7 +353,7 @@ def test_ten_writers_at_once_lose_nothing(up: Up) -> None:
 
 
 def test_deliveries_wait_while_a_person_commits(up: Up) -> None:
-    """MEND 19: git commit holds the index while its editor is open; status says so, and nothing is lost."""
+    """Fault 19: git commit holds the index while its editor is open; status says so, and nothing is lost."""
     up.ws.config("import.settle_seconds=0.2", "lock.wait_seconds=0")
     up.start()
     lock = up.ws.put(".git/index.lock", "")

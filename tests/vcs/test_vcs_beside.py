@@ -1,4 +1,4 @@
-"""MEND 19: a person uses git while a seal is under way. Neither undoes what the other has reported as done."""
+"""Fault 19: a person uses git while a seal is under way. Neither undoes what the other has reported as done."""
 
 from __future__ import annotations
 

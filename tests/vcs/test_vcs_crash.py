@@ -152,7 +152,7 @@ def remove_lock(work: Work) -> None:
 
 
 def test_the_user_commits_before_the_repair(ready: Work) -> None:
-    """MEND 19: git is kept from it; where he removes the lock, what he commits is not behind the branch."""
+    """Fault 19: git is kept from it; where he removes the lock, what he commits is not behind the branch."""
     child(ready, "ref").communicate()
     sealed = ready.repo.head()
     remove_lock(ready)
@@ -180,7 +180,7 @@ def test_the_user_went_back_or_to_another_branch(ready: Work) -> None:
 
 
 def test_the_state_folder_is_gone(ready: Work) -> None:
-    """MEND 19: what a killed seal was about stands in its lock, too."""
+    """Fault 19: what a killed seal was about stands in its lock, too."""
     before = ready.files()
     for stop in ("index", "ref"):
         child(ready, stop).communicate()
@@ -190,7 +190,7 @@ def test_the_state_folder_is_gone(ready: Work) -> None:
 
 
 def test_another_git_commits_what_a_killed_seal_had_staged(ready: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MEND 19: a commit that was begun before, in the instant between the index and the branch: it is finished."""
+    """Fault 19: a commit that was begun before, in the instant between the index and the branch: it is finished."""
     child(ready, "index").communicate()
     with monkeypatch.context() as patch:  # as git commit does, which looks at no lock from here on
         patch.setenv("GIT_INDEX_FILE", str(shutil.copy(ready.root / ".git/index", ready.root / ".git/read")))

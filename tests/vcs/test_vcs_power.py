@@ -1,4 +1,4 @@
-"""MEND 22: a commit that was reported survives a power cut, and what a power cut leaves of others is said with a
+"""Fault 22: a commit that was reported survives a power cut, and what a power cut leaves of others is said with a
 remedy that works."""
 
 from __future__ import annotations

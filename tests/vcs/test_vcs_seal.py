@@ -261,7 +261,7 @@ def test_ctrl_c_before_the_commit(work: Work) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"DIRC\0\0\0\2"])
 def test_a_lock_of_another_git(work: Work, content: bytes) -> None:
-    """MEND 19: it is never removed; waited for, then refused with its age and what to do, and nothing is changed."""
+    """Fault 19: it is never removed; waited for, then refused with its age and what to do, and nothing is changed."""
     before, index = work.files(), (work.root / ".git/index").read_bytes()
     lock = work.root / ".git/index.lock"
     lock.write_bytes(content)

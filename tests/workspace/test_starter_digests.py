@@ -1,4 +1,4 @@
-"""MEND 16: every starter that was ever shipped stays approved; none can be forgotten."""
+"""Fault 16: every starter that was ever shipped stays approved; none can be forgotten."""
 
 from __future__ import annotations
 
