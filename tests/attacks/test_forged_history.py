@@ -1,5 +1,5 @@
-"""Fault 1, D19: what somebody with nothing but write access to the repository commits starts nothing, takes no event for
-consumed, and settles no card unseen. Beside each attack the one wall it meets is switched off, and it succeeds.
+"""Fault 1, D19: what somebody with nothing but write access to the repository commits starts nothing, takes no event
+for consumed, and settles no card unseen. Beside each attack the one wall it meets is switched off, and it succeeds.
 """
 
 from __future__ import annotations

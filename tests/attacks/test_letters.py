@@ -1,5 +1,5 @@
-"""Fault 4: names that look like others, and characters that nobody sees. The gate refuses each, with its place; with the
-one wall that is for it (``cleared.sandbox.letters``) switched off, each becomes a proposal that may be approved."""
+"""Fault 4: names that look like others, and characters that nobody sees. The gate refuses each, with its place; with
+the one wall that is for it (``cleared.sandbox.letters``) switched off, each becomes a proposal that may be approved."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is live stays live (D17, fault 15): while a script is edited or proposed, what is approved in HEAD runs, and what
-is decided leaves a person's edit as it is."""
+"""What is live stays live (D17, fault 15): while a script is edited or proposed, what is approved in HEAD runs, and
+what is decided leaves a person's edit as it is."""
 
 from __future__ import annotations
 

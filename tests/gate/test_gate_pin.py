@@ -1,4 +1,4 @@
-"""Fault 2 (D17): which books a clone holds is pinned outside the repository: made, followed, shared, and asked about."""
+"""Fault 2 (D17): which books a clone holds is pinned outside the repository: made, followed, shared, asked about."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def test_detached_it_comes_up_in_a_fresh_clone(up: Up, tmp_path: Path) -> None:
 
 
 def test_status_names_each_agent_that_is_not_run_and_why(up: Up) -> None:
-    """Row C7: committed without an approval, or with a header that cannot be read. D17, fault 15: one whose working copy
-    somebody edits is run as approved, without a word."""
+    """Row C7: committed without an approval, or with a header that cannot be read. D17, fault 15: one whose working
+    copy somebody edits is run as approved, without a word."""
     up.agent("edited", HEARS, 'ctx_emit("x")')
     for name, header in (("mine", HEARS), ("torn", "trigger: event\nschedule: noon\n")):
         up.ws.put(f"agents/{name}.py", f'"""\nname: {name}\n{header}"""\nctx_emit("x")\n')
