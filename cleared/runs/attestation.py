@@ -75,6 +75,23 @@ def added(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[
             yield from (line for line in new.splitlines() if line not in known)
 
 
+def newly(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
+    """The lines that are in ``after`` and in none of the commits before it; one that is only repeated is not new."""
+    if not before:
+        return list(added(layout, None, after))
+    first, *others = before
+    lines = list(added(layout, first, after))
+    for other in others:
+        missing = set(added(layout, other, after))
+        lines = [line for line in lines if line in missing]
+    for path, oid in shards(layout, after).items() if lines else ():
+        for each in before:
+            if each.oid_of(path) != oid:
+                known = each.read(path) or b""
+                lines = [line for line in lines if line not in known]
+    return lines
+
+
 def parse(line: bytes) -> Attestation | None:
     """What a line says, if it is signed with the key that it names."""
     try:

@@ -12,6 +12,7 @@ from cleared.primitives.journal import void
 from cleared.runs.desk import ORIGINS, UNDOABLE, Decided, Desk, decide
 from cleared.runs.host import Host
 from cleared.schema import money
+from cleared.vcs import Snapshot
 
 OPENING_BALANCES: Final = 3900
 
@@ -101,11 +102,11 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
 
 
 def _is_named(host: Host, commit: str) -> bool:
-    """Whether a check names the commit for who decided it."""
-    from cleared.runs.signatures import unauthorised
+    """Whether a check names the commit though it calls itself a run or a decision."""
+    from cleared.runs.provenance import named_commits
 
     with host.reading() as repo:
-        return any(each == commit for each, _ in unauthorised(host, repo))
+        return any(each == commit for each, _ in named_commits(host, repo, Snapshot(repo, repo.head())))
 
 
 def made(commit: str | None) -> str:

@@ -4,8 +4,8 @@ cards that nobody settled who could."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from cleared.approvals.authority import rules_in
 from cleared.approvals.record import CONFIG, parsed
@@ -15,13 +15,19 @@ from cleared.errors import Place, WorkspaceError
 from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.runs.consumed import settled_by_nobody
 from cleared.runs.desk import ORIGINS
+from cleared.runs.doubled import settled_twice
 from cleared.runs.host import Host
 from cleared.runs.lost import REMEDY, find_lost
+from cleared.runs.origins import Origin, Origins
 from cleared.runs.signatures import ACCEPTS, parents, unauthorised
 from cleared.runs.source import CommittedSource
 from cleared.vcs import Repository, Snapshot, history
 
+if TYPE_CHECKING:
+    from cleared.vcs.history import CommitInfo
+
 _SHOWN: Final = 3
+_LOST: Final = "lost"
 
 
 def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
@@ -29,34 +35,69 @@ def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Vio
     merge of such; and what was decided by those who may not."""
     lost = find_lost(host.layout, repo, snapshot)
     found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
-    roots = _roots(host)
-    commits = history.commits_touching(host.root, roots)
-    accepted = {c for commit in commits for c in commit.trailers.get(ACCEPTS, "").split("\n")}
+    found += (violation for _, violation in named_commits(host, repo, snapshot))
+    return [*found, *_cards(host, repo, snapshot), *settled_twice(host, snapshot)]
+
+
+def named_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
+    """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
+    unsigned = unauthorised(host, repo)
+    theirs = {commit for commit, _ in unsigned}
+    commits = history.commits_touching(host.root, _roots(host))
+    origins = Origins(host, repo, snapshot, commits)
+    accepted: dict[str, set[Origin]] = {}
     for commit in commits:
-        if commit.id in accepted or any(mark in commit.trailers for mark in ORIGINS):
-            continue
-        short = commit.id[:10]
-        said = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)})"
-        before = parents(repo, commit.id)
-        accept = f"cleared journal accept {short} --reason …"
-        if len(before) > 1:
-            for path, what in _beyond_merging(host, repo, commit.id, before):
-                found.append(
-                    Violation(
-                        "provenance", f"{said} merged two clones, and {what}",
-                        f"{TWO_CLONES} says how the lost side is done again; or, where it is right as it is: {accept}",
-                        Place(path),
-                    )
-                )  # fmt: skip
-            continue
-        found.append(
-            Violation(
-                "provenance", f"{said} changed the books without a run or a decision",
-                f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: "
-                f"{accept}",
-            )
+        for each in commit.trailers.get(ACCEPTS, "").split("\n"):
+            accepted.setdefault(each, set()).add(origins.of(commit))
+    found = []
+    for commit in commits:
+        answered, origin = accepted.get(commit.id, set()), origins.of(commit)
+        claims = any(mark in commit.trailers for mark in ORIGINS)
+        if not (claims and commit.id in theirs) and origin != "ours" and "ours" not in answered:
+            enough = "genuine" in answered or (claims and not origins.touches_books(commit))
+            violations = _unfounded(host, repo, commit, origins, origin, answered=enough)
+            found += [(commit.id, violation) for violation in violations]
+    return found + unsigned
+
+
+def _unfounded(
+    host: Host, repo: Repository, commit: CommitInfo, origins: Origins, origin: Origin, *, answered: bool
+) -> Iterator[Violation]:  # fmt: skip
+    """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
+    somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
+    short = commit.id[:10]
+    said = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {iso(commit.when)})"
+    before = parents(repo, commit.id)
+    accept = f"cleared journal accept {short} --reason …"
+    look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
+    if len(before) > 1:
+        for path, what in _beyond_merging(host, repo, commit.id, before):
+            if not (what.startswith(_LOST) or not (answered or origin == "genuine")):
+                continue
+            yield Violation(
+                "provenance", f"{said} merged two clones, and {what}",
+                f"{TWO_CLONES} says how the lost side is done again; or, where it is right as it is: {accept}",
+                Place(path),
+            )  # fmt: skip
+        return
+    if origin == "genuine" or answered:
+        for path, rows in origins.altered(commit, before[0]) if before else ():
+            yield Violation(
+                "provenance", f"{said} removed or changed what was committed ({_shown(rows)}), and no machine that "
+                "counts here attests it", f"{look}; where it is a colleague's: cleared trust.", Place(path),
+            )  # fmt: skip
+        return
+    called = next((name for name in ORIGINS if name in commit.trailers), "")
+    calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)
+    if calling is None:
+        yield Violation("provenance", f"{said} changed the books without a run or a decision", look)
+    elif origin == "untrusted":
+        yield Violation(
+            "provenance", f"{said} calls itself {calling}, but no machine that is trusted here attests it",
+            f"Where it is a colleague's machine, trust that: cleared trust. Else: {look}",
         )  # fmt: skip
-    return [*found, *_cards(host, repo, snapshot), *(violation for _, violation in unauthorised(host, repo))]
+    else:
+        yield Violation("provenance", f"{said} calls itself {calling}, but no machine attests it", look)
 
 
 def collisions(host: Host) -> list[Violation]:
@@ -101,7 +142,7 @@ def _beyond_merging(host: Host, repo: Repository, merge: str, before: list[str])
             kept &= side
         lost = (brought | kept) - now
         new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
-        for rows, what in ((lost, "lost"), (new, "added what neither had:")):
+        for rows, what in ((lost, _LOST), (new, "added what neither had:")):
             if rows:
                 found.append((path, f"{what} {_shown(rows)}"))
     return found

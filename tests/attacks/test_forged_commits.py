@@ -1,0 +1,173 @@
+"""D19: a commit is no run or decision because its message says so. Whoever can write to the repository changes books
+under such a message; ``journal check`` names each, on a machine that has run and in a fresh clone that trusts nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asking import asks, lines
+from harness import JANUARY, Workspace
+
+from cleared.runs.origins import Origins
+
+Attack = Callable[[Workspace], None]
+JOURNAL = "books/2025/01/journal.csv"
+
+
+def delete_everything(ws: Workspace) -> None:
+    ws.git("rm", "-rq", "books/2025", "books/bank", "import/processed/january.csv")
+
+
+def change_an_account(ws: Workspace) -> None:
+    rows = ws.read(JOURNAL).splitlines(keepends=True)
+    cells = rows[1].split(",")
+    cells[2] = "5010" if cells[2] != "5010" else "5020"
+    ws.put(JOURNAL, "".join([rows[0], ",".join(cells), *rows[2:]]))
+
+
+def confirm(ws: Workspace) -> None:
+    ws.put(JOURNAL, ws.read(JOURNAL).replace("pending-review", "user-confirmed"))
+
+
+def add_an_entry(ws: Workspace) -> None:
+    *_, last = (row.split(",") for row in ws.read(JOURNAL).splitlines())
+    number = int(last[0][8:11]) + 1
+    row = "2025-01-{:03}{},2025-01-31,{},mine,{},{},,,1.00,user-confirmed,,,,\n"
+    made = row.format(number, "a", 5010, "9.00", "") + row.format(number, "b", 2100, "", "9.00")
+    ws.put(JOURNAL, ws.read(JOURNAL) + made)
+
+
+def repeat_a_line(ws: Workspace) -> None:
+    """With an attestation of another run, once more."""
+    add_an_entry(ws)
+    path = next((ws.root / "logs").glob("attestations-*"))
+    path.write_text(path.read_text() + path.read_text().splitlines(keepends=True)[0])
+
+
+ATTACKS = (delete_everything, change_an_account, confirm, add_an_entry, repeat_a_line)
+
+
+def forge(ws: Workspace, attack: Attack, message: str) -> str:
+    attack(ws)
+    ws.git("add", "-A", "books", "logs", "import")
+    ws.git("commit", "-q", "-m", message)
+    return ws.head()[:10]
+
+
+def named(ws: Workspace) -> list[str]:
+    found = ws("journal", "check", "--json").json["violations"]
+    return [f"{v['message']} {v['remedy']}" for v in found if v["check"] == "provenance"]
+
+
+@pytest.fixture
+def audit(posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A clone on a machine that knows neither the books nor a key of theirs."""
+    posted.git("clone", "-q", ".", str(tmp_path / "audit"))
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "nobody"))
+    return Workspace(tmp_path / "audit")
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("mark", ["Run", "Decision", "Proposed"])
+def test_who_calls_himself_a_run_is_named(audit: Workspace, attack: Attack, mark: str) -> None:
+    assert named(audit) == []
+    commit = forge(audit, attack, f"x\n\n{mark}: zz")
+    (found,) = named(audit)
+    assert commit in found and "calls itself a" in found and f"git show {commit}" in found
+    assert f"cleared journal accept {commit} --reason" in found
+
+
+def test_on_the_machine_that_ran_it_is_too_until_somebody_answers_for_it(posted: Workspace) -> None:
+    commit = forge(posted, confirm, "x\n\nDecision: zz")
+    assert any(commit in found for found in named(posted))
+    forge(posted, lambda ws: ws.put("logs/x.csv", "x\n"), f"x\n\nDecision: yy\nAccepts: {posted.head()}")
+    assert any(commit in found for found in named(posted)), "who is no decision answers for nothing"
+    posted.ok("journal", "accept", commit, "--reason", "it was me")
+    assert not any(commit in found for found in named(posted))
+
+
+def test_a_merge_that_calls_itself_a_run_is_judged_as_a_merge(posted: Workspace) -> None:
+    before = posted.head()
+    posted.git("checkout", "-q", "-b", "side")
+    posted.drop("february.csv", JANUARY.replace("01/", "02/"))
+    posted.run("ingest")
+    posted.git("checkout", "-q", "-")
+    assert posted.head() == before
+    posted.git("merge", "-q", "--no-ff", "-s", "ours", "-m", "x\n\nRun: zz", "side")
+    assert any("merged two clones, and lost" in found for found in named(posted))
+
+
+def test_a_branch_from_before_there_were_attestations_is_judged(posted: Workspace) -> None:
+    first = posted.git("rev-list", "--max-parents=0", "HEAD").strip()
+    posted.git("checkout", "-q", "-b", "side", first)
+    posted.put("books/2024/12/journal.csv", "entry_id\n")
+    commit = forge(posted, lambda ws: None, "x\n\nRun: zz")
+    posted.git("checkout", "-q", "-")
+    posted.git("merge", "-q", "--no-edit", "side")
+    assert any(commit in found for found in named(posted))
+
+
+def sign_with_another_key(ws: Workspace, home: Path, monkeypatch: pytest.MonkeyPatch, attack: Attack) -> str:
+    """Mallory runs the program, and puts what they like in the commit of their run."""
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("CLEARED_HOME", str(home))
+        ws.ok("event", "emit", "something")
+    attack(ws)
+    ws.git("add", "-A", "books", "import")
+    ws.git("commit", "-q", "--amend", "--no-edit")
+    return ws.head()[:10]
+
+
+def test_another_key_counts_not_where_keys_are_trusted(
+    posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = sign_with_another_key(posted, tmp_path / "mallory", monkeypatch, add_an_entry)
+    assert any(commit in found and "no machine that is trusted here" in found for found in named(posted))
+
+
+@pytest.mark.parametrize("attack", [delete_everything, change_an_account])
+def test_where_nobody_is_trusted_another_key_alters_nothing(
+    audit: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: Attack
+) -> None:
+    commit = sign_with_another_key(audit, tmp_path / "mallory", monkeypatch, attack)
+    assert any(commit in found and "removed or changed what was committed" in found for found in named(audit))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_it_goes_unseen_if_messages_are_believed(
+    audit: Workspace, monkeypatch: pytest.MonkeyPatch, attack: Attack
+) -> None:
+    monkeypatch.setattr(Origins, "of", lambda self, commit: "ours")
+    forge(audit, attack, "x\n\nRun: zz")
+    assert named(audit) == []
+
+
+def test_a_question_that_two_clones_have_dealt_with_is_named(ws: Workspace) -> None:
+    """What git makes of an answer in each of two clones: both sides' lines."""
+    card, queue = asks(ws)["id"], "queue/2025-02.jsonl"
+    ws.ok("queue", "answer", card, "yes")
+    assert named(ws) == []
+    mine = [event for event in lines(ws) if event["id"] == card and event["event"] in ("resolve", "went_on")]
+    other = {"resolve": {"resolution": "no"}, "went_on": {"run": "20250210T060000Z-bbbbbb"}}
+    theirs = [json.dumps(event | other[event["event"]]) + "\n" for event in mine]
+    ws.put(queue, ws.read(queue) + "".join(theirs))
+    ws.commit(queue, message="joined")
+    (found,) = [f for f in named(ws) if f"the card {card} " in f]
+    assert "settled twice, with different answers ('yes', 'no')" in found and "gone on with by 2 runs" in found
+    assert "2025-02-001" in found and "cleared journal void ID --reason" in found
+
+
+def test_a_question_that_was_rejected_and_gone_on_with_is_named(ws: Workspace) -> None:
+    card, queue = asks(ws)["id"], "queue/2025-02.jsonl"
+    ws.ok("queue", "answer", card, "yes")
+    found = lines(ws)
+    for event in found:
+        if event["event"] == "resolve":
+            event["resolution"] = "rejected: no"
+    ws.put(queue, "".join(json.dumps(event) + "\n" for event in found))
+    ws.commit(queue, message="joined")
+    assert any("was rejected, and gone on with by the run" in f for f in named(ws))
