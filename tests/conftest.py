@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tracemalloc  # noqa: F401 - pytest imports it late, perhaps in a thread that may read no files any more
 from collections.abc import Iterator
 from pathlib import Path
 
