@@ -61,21 +61,13 @@ def size(value: object) -> int:
     kind = type(value)
     if kind is str:
         return len(value)  # type: ignore[arg-type]
-    total = 0
-    if kind is dict:
-        total = 16 * len(value)  # type: ignore[arg-type]
-        for inner in value.values():  # type: ignore[attr-defined]
-            of = type(inner)
-            if of is str:
-                total += len(inner)
-            elif of is dict or of is list:
-                total += size(inner)
-    elif kind is list or kind is tuple:
-        total = 16 * len(value)  # type: ignore[arg-type]
-        for inner in value:  # type: ignore[attr-defined]
-            of = type(inner)
-            if of is str:
-                total += len(inner)
-            elif of is dict or of is list:
-                total += size(inner)
+    if kind is not dict and kind is not list and kind is not tuple:
+        return 0
+    total = 16 * len(value)  # type: ignore[arg-type]
+    for inner in value.values() if kind is dict else value:  # type: ignore[union-attr]
+        of = type(inner)
+        if of is str:
+            total += len(inner)
+        elif of is dict or of is list:
+            total += size(inner)
     return total

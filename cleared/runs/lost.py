@@ -77,14 +77,14 @@ def find_lost(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost | No
     if not paths:
         return None
     start = _count(_rows(layout, Snapshot(repo, long_before(repo, tip, SEALS)), paths))
-    had = _rows(layout, sealed, paths)
-    wanted = (_count(had) - start) - (_count(_rows(layout, snapshot, paths)) - start)
+    had, has = _rows(layout, sealed, paths), _rows(layout, snapshot, paths)
+    wanted = (_count(had) - start) - (_count(has) - start)
     if wanted:
         wanted -= _reverted(layout, repo, tip, head, paths)
     if not wanted:
         return None
     # What was edited in a commit on top is still there; who edited it is for `journal check` to ask.
-    edited = {_identity(each) for each in _rows(layout, snapshot, paths)} if repo.contains(tip) else set()
+    edited = {_identity(each) for each in has} if repo.contains(tip) else set()
     names: dict[str, list[str]] = {"entry": [], "line": [], "card": [], "period": []}
     for row, name in had:
         if wanted[row] > 0 and _identity((row, name)) not in edited:

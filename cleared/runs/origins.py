@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Origin = Literal["ours", "genuine", "untrusted", "none"]
 """Of a commit: a run or decision by a key that counts here (or older than attestations); with a genuine signature that
 nothing here speaks against; with one that does not count; neither."""
+_BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
 _STATUS: Final = 9
 """The column of a journal that may change."""
 _CLONE: Final = "clone "
@@ -76,10 +77,7 @@ class Origins:
         agreeing = {origin for line, origin in found if _agrees(line, commit)}
         if _plain(commit.subject) not in subjects:
             return "none"
-        best: Origin = "none"
-        for origin in ("untrusted", "genuine", "ours"):
-            if origin in agreeing:
-                best = origin
+        best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
         if best != "untrusted":
             return best
         if KEY in commit.trailers and signed_by(self.host, self.repo, commit.id):
