@@ -64,7 +64,7 @@ def size(value: object) -> int:
     if kind is not dict and kind is not list and kind is not tuple:
         return 0
     total = 16 * len(value)  # type: ignore[arg-type]
-    for inner in value.values() if kind is dict else value:  # type: ignore[union-attr]
+    for inner in value.values() if kind is dict else value:  # type: ignore[attr-defined, union-attr]
         of = type(inner)
         if of is str:
             total += len(inner)
