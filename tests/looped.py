@@ -256,9 +256,10 @@ class Life:
         marks = self.marks()
         twice = [mark for mark, times in Counter(marks).items() if times > 1]
         assert twice == [], twice
+        how = {job: (found["status"], found["summary"]) for job, found in self.results().items()}
         for (what, job), (then, other) in pairwise(marks):
             if what == "b":
-                assert (then, other) == ("e", job) or self.was_shot(job), f"{other} ran beside {job}"
+                assert (then, other) == ("e", job) or self.was_shot(job), f"{other} ran beside {job}: {how}"
             else:
                 assert then == "b", (job, other)
 

@@ -174,9 +174,20 @@ class _Doing:
         finally:
             os.close(write_end)
         process = begun[0]
-        why = self._pump(process, read_end, output)
-        os.close(read_end)
+        try:
+            why = self._pump(process, read_end, output)
+        except BaseException:
+            self._end_group(process)  # no result is written while the job goes on
+            raise
+        finally:
+            os.close(read_end)
         return self._judge(process.returncode, why, output)
+
+    def _end_group(self, process: subprocess.Popen[bytes]) -> None:
+        """End a job that cannot be watched any more, with all that it has started."""
+        _signal(process.pid, signal.SIGKILL)
+        process.wait()
+        self._end_rest(process.pid)
 
     def _pump(self, process: subprocess.Popen[bytes], read_end: int, output: Output) -> str:
         """Take the output until the job has ended, or is made to; why it was made to, or an empty text."""

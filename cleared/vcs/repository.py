@@ -359,7 +359,8 @@ class Repository:
         reader, self._reader = self._reader, None
         if reader is None:
             return
-        reader.kill()
+        with suppress(OSError):  # a confined thread that collects garbage may not: at its closed input it ends too
+            reader.kill()
         for stream in (reader.stdin, reader.stdout):
             try:
                 if stream is not None:
