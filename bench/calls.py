@@ -9,18 +9,18 @@ from typing import Any
 from bench.measure import Result, Side, compare
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
 from cleared.app import run
+from cleared.changes.trace import Traces
 from cleared.clock import SystemClock
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import Place
 from cleared.ledger.entry import ZERO
+from cleared.registry.dict_shapes import EntryRef
 from cleared.registry.primitive import Effect, Registry, primitive
-from cleared.registry.shapes import EntryRef
 from cleared.registry.vocabulary import AccountId, Confidence, Date, Env, Line, PositiveAmount, Status, Text
-from cleared.runs.trace import Traces
-from cleared.sandbox.failure import Position
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.workers import start
+from cleared.sandbox.script_failure import Position
+from cleared.sandbox.worker_pool import start
 
 CALLS = 5_000
 ROWS = 1_000

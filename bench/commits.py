@@ -9,9 +9,9 @@ from bench.calls import whole_run
 from bench.measure import Result, compare
 from bench.workspaces import NOW, copy, git, host, place, workspace
 from cleared.app import executor
-from cleared.runs import draft
+from cleared.changes import draft
+from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.runs.scripts import Scripts
 from cleared.vcs import Author, Repository, Snapshot, seal
 
 CALLS = 1_000

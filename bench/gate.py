@@ -13,9 +13,9 @@ from bench.measure import Result, compare, seconds
 from bench.workspaces import HEADER, NOW, chase, copy, host, ingest_script, workspace
 from cleared.app import executor, run
 from cleared.clock import FixedClock
-from cleared.gate.check import Gate
-from cleared.registry import describe
-from cleared.sandbox.workers import start
+from cleared.gate.examination import Gate
+from cleared.registry import projections
+from cleared.sandbox.worker_pool import start
 
 RUNS = 50
 ROWS = 100
@@ -33,7 +33,7 @@ def whole(quick: bool) -> Result:
     """Every stage over the starter, warm, over made-up and real files, without its history."""
     template = workspace(files={"bank.csv": chase(6)})
     opened = host(template)
-    stubs, source = describe.stubs(opened.registry), ingest_script()
+    stubs, source = projections.stubs(opened.registry), ingest_script()
     worker = start("best", 60.0)
     with _gate(template) as gate:
 
@@ -80,7 +80,7 @@ def history(quick: bool) -> Result:
 
 _CHILD = """
 import resource, sys
-from cleared.cli.run import run
+from cleared.cli.command_runner import run
 code = run(["agent", "check", "--all", "--json"])
 sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 sys.exit(code)

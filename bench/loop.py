@@ -17,14 +17,14 @@ from bench.startup import CLEARED
 from bench.workspaces import host, place, workspace
 from cleared.app import open_workspace, set_setting
 from cleared.clock import SystemClock
-from cleared.jobs import inbox, state, tree
-from cleared.jobs.layout import own_runtime
-from cleared.jobs.view import up
+from cleared.jobs import inbox, loop_state, status_tree
+from cleared.jobs.loop_reader import up
+from cleared.jobs.runtime_directory import own_runtime
 
 JOBS = 50
 PAST = 10_000
 IDLE_SECONDS = 30.0
-PLUGIN = "from cleared.jobs.kinds import Kind\nNOOP = Kind('noop', 'Nothing.', command=('true',), reads=())\n"
+PLUGIN = "from cleared.jobs.job_types import Kind\nNOOP = Kind('noop', 'Nothing.', command=('true',), reads=())\n"
 
 
 def overhead(quick: bool) -> Result:
@@ -50,7 +50,7 @@ def overhead(quick: bool) -> Result:
     loop(1)
     took = [(loop(JOBS + 1) - loop(1), bare()) for _ in range(3 if quick else 11)]
     more, base = (statistics.median(side) / JOBS for side in zip(*took, strict=True))
-    ended = state.peek(runtime)
+    ended = loop_state.peek(runtime)
     assert ended is not None and ended["counts"]["failed"] == 0 and ended["counts"]["succeeded"] >= JOBS
     return Result(
         "a cycle with a job that does nothing / subprocess.run of it", seconds(more), seconds(base), more / base,
@@ -90,7 +90,7 @@ def export(quick: bool) -> Result:
     opened = host(root)
     runtime = own_runtime(root, opened.config)
     runtime.make()
-    now = state.fresh(opened.clock.now())
+    now = loop_state.fresh(opened.clock.now())
     for n in range(PAST):
         job = f"job_20250101T000000Z_noop_{n}"
         runtime.result(job).write_bytes(b"{}")
@@ -99,8 +99,8 @@ def export(quick: bool) -> Result:
              "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z", "duration_sec": 0.1,
              "exit_code": 0, "summary": "x" * 200}
         )  # fmt: skip
-    state.save(runtime, now, opened.clock)
-    tree.export(runtime, now, opened.clock)
+    loop_state.save(runtime, now, opened.clock)
+    status_tree.export(runtime, now, opened.clock)
     data = runtime.tree.read_bytes()
 
     def bare() -> object:
@@ -108,7 +108,9 @@ def export(quick: bool) -> Result:
         staged.write_bytes(data)
         return staged.replace(runtime.tree.with_name("bare"))
 
-    took, base = interleave(lambda: lambda: tree.export(runtime, now, opened.clock), lambda: bare, 5 if quick else 51)
+    took, base = interleave(
+        lambda: lambda: status_tree.export(runtime, now, opened.clock), lambda: bare, 5 if quick else 51
+    )
     return Result(
         f"the tree written after {PAST:,} jobs / its {len(data):,} bytes written", seconds(took), seconds(base),
         took / base, "≤ 50 ms", took <= 0.05,
@@ -147,7 +149,7 @@ def _sleeping(root: Path) -> Iterator[int]:
     process = subprocess.Popen([CLEARED, "loop", "run", "--sleep", "3600"], cwd=root, stderr=subprocess.DEVNULL)
     try:
         runtime = own_runtime(root, open_workspace(root).config)
-        while (now := state.peek(runtime)) is None or now["status"] != "sleeping" or up(runtime) is None:
+        while (now := loop_state.peek(runtime)) is None or now["status"] != "sleeping" or up(runtime) is None:
             time.sleep(0.02)
         yield process.pid
     finally:

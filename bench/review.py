@@ -13,11 +13,11 @@ from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace
 from cleared.app import run
-from cleared.cards.model import Card, card_id
-from cleared.cards.store import render_open
+from cleared.cards.card import Card, card_id
+from cleared.cards.queue_files import render_open
+from cleared.changes.host_cache import Kept
 from cleared.queries import cards
-from cleared.review.decisions import confirm
-from cleared.runs.kept import Kept
+from cleared.review.card_decisions import confirm
 
 CARDS = 10_000
 BATCH = 500

@@ -20,8 +20,8 @@ from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
 from cleared.app import set_setting
-from cleared.sandbox.failure import Position
 from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.script_failure import Position
 
 SETTLE = 0.2
 AGENTS = 10_000

@@ -19,10 +19,10 @@ from bench.workspaces import NOW, host
 from cleared.app import Served, set_setting
 from cleared.cli import GC_THRESHOLD
 from cleared.sandbox.monty import Sandbox
-from cleared.triggers.emit import emit
-from cleared.triggers.logbook import Logbook
-from cleared.triggers.loop import Loop
-from cleared.triggers.service import Service
+from cleared.service.driver import Loop
+from cleared.service.workspace_service import Service
+from cleared.triggers.external_events import emit
+from cleared.triggers.service_log import Logbook
 
 RUNS = 10_000
 EARLY = 500

@@ -11,13 +11,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from cleared.app import open_workspace
+from cleared.approvals.approval_record import WORKSPACE, Record, digest_of, record_path, signed
 from cleared.approvals.keys import own_key
-from cleared.approvals.pin import pin
-from cleared.approvals.record import WORKSPACE, Record, digest_of, record_path, signed
-from cleared.clock import FixedClock, iso
+from cleared.approvals.workspace_pin import pin
+from cleared.changes.host import Host
+from cleared.changes.workspace_creation import initialise
+from cleared.clock import FixedClock, format_iso
 from cleared.primitives import registry
-from cleared.runs.host import Host
-from cleared.runs.initialise import initialise
 from cleared.workspace import starters
 
 BOOKS = "0" * 32
@@ -73,7 +73,7 @@ def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}
     for path, data in scripts.items():
         digest = digest_of(data)
-        record = Record("script", path, digest, "bench", iso(NOW), BOOKS, grants=tuple(registry()))
+        record = Record("script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(registry()))
         found[record_path(path, digest)] = signed(record, key).render()
     return found
 

@@ -10,28 +10,28 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from cleared.approvals.access import restore_access
-from cleared.approvals.pin import follow
-from cleared.approvals.policy import InForce, in_force, stamp
+from cleared.approvals.key_access import restore_access
+from cleared.approvals.policy_in_force import InForce, in_force, stamp
+from cleared.approvals.workspace_pin import follow
+from cleared.changes.consumed_events import AlreadyRun
+from cleared.changes.host import Host
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
 from cleared.primitives import registry
 from cleared.runs.attempt import Attempt, Event, Executor
-from cleared.runs.consumed import AlreadyRun
-from cleared.runs.execute import run_agent
-from cleared.runs.host import Host
+from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
-from cleared.workspace.locate import Layout, find, open_layout
+from cleared.workspace.location import Layout, find, open_layout
 
 if TYPE_CHECKING:
-    from cleared.gate.approve import Outcome
-    from cleared.gate.behaviour import HistoryDiff
-    from cleared.gate.cases import Case
-    from cleared.gate.proposal import Proposal
-    from cleared.gate.settings import Approved
-    from cleared.gate.stage import StageResult
-    from cleared.review.decisions import Done
-    from cleared.review.entries import Correction
+    from cleared.gate.check_result import StageResult
+    from cleared.gate.impact import HistoryDiff
+    from cleared.gate.regression_tests import Case
+    from cleared.proposals.approval import Outcome
+    from cleared.proposals.proposal import Proposal
+    from cleared.proposals.setting_changes import Approved
+    from cleared.review.card_decisions import Done
+    from cleared.review.entry_decisions import Correction
 
 
 def open_workspace(
@@ -82,7 +82,7 @@ def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = N
     A dry run checks a working copy that is not approved as the gate does, before any of it is run.
     """
     if dry_run:
-        from cleared.gate.static import check_tried
+        from cleared.gate.static_checks import check_tried
 
         check_tried(host, name)
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
@@ -109,17 +109,17 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
     Raises ``UsageError`` where the card is not one of these of this agent, ``Held``, ``PolicyError`` where nothing
     vouches for what it says, and what a run raises.
     """
-    from cleared.cards import store
-    from cleared.gate.surface import refuse_in_job
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.cards import queue_files
+    from cleared.changes.book_sources import CommittedSource
     from cleared.queries import committed, find_card
-    from cleared.runs.asking import ask_again
-    from cleared.runs.failure import event_of_card
-    from cleared.runs.source import CommittedSource
+    from cleared.runs.failed_runs import event_of_card
+    from cleared.runs.suspended_runs import ask_again
 
     if believed:
         refuse_in_job()
     with committed(host) as (repo, snapshot, _books, _bank):
-        found = find_card(store.load(CommittedSource(snapshot), host.layout.queue_dir), card)
+        found = find_card(queue_files.load(CommittedSource(snapshot), host.layout.queue_dir), card)
         asked = found.kind == "question"
         if not asked and (found.kind != "failed_run" or found.agent != name):
             raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
@@ -140,8 +140,8 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
 
 def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
     """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``triggers.fleet.up``)."""
-    from cleared.triggers.fleet import up
-    from cleared.triggers.spans import Spans
+    from cleared.service.service_process import up
+    from cleared.service.spans import Spans
 
     with ExitStack() as stack:
         spans = Spans.wanted(os.environ)
@@ -172,7 +172,7 @@ class Served:
         return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)
 
     def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
-        from cleared.review.resume import due
+        from cleared.review.questions import due
 
         settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
         for result in settled.runs:
@@ -209,7 +209,7 @@ class Served:
 
 def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
     """Every stage of the gate over the working copies of these agents; nothing is changed."""
-    from cleared.gate.check import Gate
+    from cleared.gate.examination import Gate
 
     with Gate(host, lambda: executor(host)) as gate:
         return {name: gate.check(name) for name in names}
@@ -217,7 +217,7 @@ def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
 
 def compare(host: Host, name: str, runs: int) -> HistoryDiff:
     """What the working copy of an agent would have done on the workspace's own history, against the approved one."""
-    from cleared.gate.check import Gate
+    from cleared.gate.examination import Gate
 
     with Gate(host, lambda: executor(host)) as gate:
         return gate.compare(name, runs)
@@ -225,8 +225,8 @@ def compare(host: Host, name: str, runs: int) -> HistoryDiff:
 
 def propose(host: Host, targets: list[str], *, message: str = "", author: str | None = None) -> tuple[Proposal, bool]:
     """Propose working copies (see ``gate.propose``). ``author``: the program that wrote them, None for a person."""
-    from cleared.gate.propose import Author
-    from cleared.gate.propose import propose as do
+    from cleared.proposals.submission import Author
+    from cleared.proposals.submission import propose as do
 
     who = Author(author, human=False) if author else None
     return do(host, lambda: executor(host), targets, message=message, author=who)
@@ -234,38 +234,38 @@ def propose(host: Host, targets: list[str], *, message: str = "", author: str | 
 
 def approve(host: Host, proposal: str) -> Outcome:
     """Make a proposal live (see ``gate.approve``)."""
-    from cleared.gate.approve import approve as do
+    from cleared.proposals.approval import approve as do
 
     return do(host, lambda: executor(host), proposal)
 
 
 def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) -> tuple[Case, str]:
     """Make a regression case of a run (see ``gate.ratchet``)."""
-    from cleared.gate.ratchet import add_case as do
+    from cleared.proposals.test_recording import add_case as do
 
     return do(host, lambda: executor(host), run, why=why, corrections=corrections)
 
 
 def correct(host: Host, ids: list[str], correction: Correction) -> Done:
     """Correct entries, and remember it as regression cases (see ``review.decisions``)."""
-    from cleared.review.decisions import correct_entries
-    from cleared.review.lessons import remember
+    from cleared.review.card_decisions import correct_entries
+    from cleared.review.correction_tests import remember
 
     return correct_entries(host, ids, correction, remember(host, lambda: executor(host)))
 
 
 def agree(host: Host, ids: list[str]) -> Done:
     """Decide the same as the first of two has (see ``review.decisions``)."""
-    from cleared.review.decisions import agree as do
-    from cleared.review.lessons import remember
+    from cleared.review.card_decisions import agree as do
+    from cleared.review.correction_tests import remember
 
     return do(host, ids, remember(host, lambda: executor(host)))
 
 
 def answer(host: Host, card: str, choice: str) -> tuple[Done, RunResult | None]:
     """Answer a card; where it is a script's question, its run goes on with that."""
-    from cleared.review.decisions import answer as do
-    from cleared.review.resume import resume
+    from cleared.review.card_decisions import answer as do
+    from cleared.review.questions import resume
 
     done = do(host, card, choice)
     return done, resume(host, lambda: executor(host), done.cards[0]) if done.asked_by_run else None
@@ -273,21 +273,21 @@ def answer(host: Host, card: str, choice: str) -> tuple[Done, RunResult | None]:
 
 def why(host: Host, entry: str) -> dict[str, Any]:
     """Why an entry is as it is (see ``review.why``)."""
-    from cleared.review.why import why as do
+    from cleared.review.explanation import why as do
 
     return do(host, lambda: executor(host), entry)
 
 
 def set_setting(host: Host, key: str, value: str) -> Approved:
     """Change a setting and, where it is policy, approve it (see ``gate.settings``)."""
-    from cleared.gate.settings import set_setting as do
+    from cleared.proposals.setting_changes import set_setting as do
 
     return do(host, lambda: executor(host), key, value)
 
 
 def approve_settings(host: Host) -> Approved:
     """Approve ``config.yaml`` as edited by hand (see ``gate.settings``)."""
-    from cleared.gate.settings import approve_settings as do
+    from cleared.proposals.setting_changes import approve_settings as do
 
     return do(host, lambda: executor(host))
 

@@ -59,6 +59,6 @@ def clock_from(instant: str | None) -> Clock:
     return FixedClock(parsed)
 
 
-def iso(instant: datetime) -> str:
+def format_iso(instant: datetime) -> str:
     """``2025-02-01T06:00:00Z``: UTC, whole seconds, ISO 8601 (the one form in which times are stored)."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

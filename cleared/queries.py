@@ -11,27 +11,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from cleared.approvals.standing import Approvals
-from cleared.cards import store
+from cleared.approvals.verification import Approvals
+from cleared.audit.provenance import collisions, unknown_origin
+from cleared.cards import queue_files
 from cleared.cards.age import overdue
-from cleared.cards.model import Card
-from cleared.clock import iso
+from cleared.cards.card import Card
+from cleared.changes.book_sources import CommittedSource, WorkingSource
+from cleared.changes.host import Host
+from cleared.changes.session import compared, open_books
+from cleared.changes.trace import Traces
+from cleared.clock import format_iso
 from cleared.errors import UsageError
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books
 from cleared.ledger.checks import check_against, check_books
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
 from cleared.primitives import journal as journal_primitives
-from cleared.registry.wire import to_json
-from cleared.runs.host import Host
+from cleared.registry.json_values import to_json
+from cleared.runs.approved_scripts import Scripts
 from cleared.runs.outcome import card_data
-from cleared.runs.provenance import collisions, unknown_origin
-from cleared.runs.questions import Questions
-from cleared.runs.scripts import Scripts
-from cleared.runs.session import compared, open_books
-from cleared.runs.source import CommittedSource, WorkingSource
-from cleared.runs.trace import Traces
+from cleared.runs.question_tickets import Questions
 from cleared.vcs import Repository, Snapshot
 
 _MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
@@ -74,8 +74,8 @@ _STANDS: Final = {"unapproved": "not approved", "untrusted": "not trusted", "els
 
 
 def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
+    from cleared.sandbox.construct_lint import lint
     from cleared.sandbox.header import parse_header
-    from cleared.sandbox.lint import lint
 
     head = snapshot.read(path)
     full = host.root / path
@@ -145,7 +145,7 @@ def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
         {
             "run_id": c.trailers["Run"], "agent": c.trailers.get("Agent", ""),
             "status": "failed" if "Attempt" in c.trailers else "succeeded",
-            "started_at": c.trailers.get("Clock", iso(c.when)), "duration_ms": None, "message": c.subject,
+            "started_at": c.trailers.get("Clock", format_iso(c.when)), "duration_ms": None, "message": c.subject,
             "commits": [c.id], "entries": None, "cards": None,
             "error": c.subject if "Attempt" in c.trailers else None,
         }
@@ -182,7 +182,7 @@ def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
     """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
     ``held``: why an open question cannot be answered as things are, and what to do."""
     with committed(host) as (repo, snapshot, _books, _bank):
-        known = store.load(CommittedSource(snapshot), host.layout.queue_dir)
+        known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
         late = {c.id for c in overdue(known.values(), host.clock.now(), host.config.review.remind_after)}
         held = Questions(host, repo, snapshot, known).held()
         return [
@@ -194,7 +194,7 @@ def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
 def card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
     with committed(host) as (repo, snapshot, _books, _bank):
-        known = store.load(CommittedSource(snapshot), host.layout.queue_dir)
+        known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
         found = find_card(known, text)
         late = overdue([found], host.clock.now(), host.config.review.remind_after)
         held = Questions(host, repo, snapshot, known).held([found])
@@ -203,7 +203,7 @@ def card(host: Host, text: str) -> dict[str, Any]:
 
 def find_card(known: Mapping[str, Card], text: str) -> Card:
     """The card that is meant by that, as ``card`` says. Raises ``UsageError``."""
-    found = list(store.find(known.values(), text)) if text else []
+    found = list(queue_files.find(known.values(), text)) if text else []
     found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
     if len(found) == 1:
         return found[0]
@@ -277,7 +277,7 @@ def periods(host: Host) -> list[dict[str, Any]]:
 def primitives(host: Host | None = None) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
     from cleared.primitives import registry
-    from cleared.registry.describe import describe
+    from cleared.registry.projections import describe
 
     return [describe(p) for p in (host.registry if host else registry()).values()]
 

@@ -158,9 +158,9 @@ def _choices(kind: Any) -> list[str]:
 def primitives() -> str:
     """What ``cleared primitives --markdown`` prints."""
     from cleared.primitives import registry
-    from cleared.registry import describe
+    from cleared.registry import projections
 
-    return describe.markdown(registry())
+    return projections.markdown(registry())
 
 
 def config() -> str:
@@ -202,7 +202,7 @@ def jobs() -> str:
 
 def rules() -> str:
     """Every rule a script is checked by."""
-    from cleared.gate.rules import RULES, STAGES
+    from cleared.gate.lint_rules import RULES, STAGES
 
     out = [
         "# Rules for scripts", "", NOTE, "",
@@ -279,10 +279,10 @@ HEADER_SAMPLES: Final = {
 
 def errors() -> str:
     """Exit codes, error classes, checks of the books, rules for scripts, kinds of cards."""
-    from cleared.cards.model import KINDS
+    from cleared.cards.card import KINDS
     from cleared.ledger.violations import CHECKS
+    from cleared.sandbox.construct_lint import lint
     from cleared.sandbox.header import parse_header
-    from cleared.sandbox.lint import lint
 
     out = [
         "# Errors, checks and rules", "", NOTE, "",
@@ -324,7 +324,14 @@ def error_classes() -> list[type[Any]]:
 
     from cleared.errors import ClearedError
 
-    for module in ("config.load", "dispatch", "importers.base", "ledger.violations", "sandbox.failure", "vcs"):
+    for module in (
+        "config.loading",
+        "dispatch",
+        "importers.base",
+        "ledger.violations",
+        "sandbox.script_failure",
+        "vcs",
+    ):
         importlib.import_module(f"cleared.{module}")
     found: list[type[Any]] = []
 
@@ -339,8 +346,9 @@ def error_classes() -> list[type[Any]]:
 
 
 _SHOWN: Final = {
-    "cleared.errors", "cleared.config.load", "cleared.dispatch", "cleared.importers.base", "cleared.ledger.violations",
-    "cleared.sandbox.failure", "cleared.vcs.refs", "cleared.vcs.seal", "cleared.vcs.command",
+    "cleared.errors", "cleared.config.loading", "cleared.dispatch", "cleared.importers.base",
+    "cleared.ledger.violations",
+    "cleared.sandbox.script_failure", "cleared.vcs.refs", "cleared.vcs.commit", "cleared.vcs.git_process",
 }  # fmt: skip
 
 

@@ -15,8 +15,8 @@ _ELSEWHERE: Final = {("tree", "state"): "as `single_agent_state.json`"}
 def jobs(note: str) -> str:
     """Every built-in kind of job, and every field of the loop's files."""
     from cleared.config.model import Config
-    from cleared.jobs import schema
-    from cleared.jobs.kinds import BUILT_IN
+    from cleared.jobs import file_schemas
+    from cleared.jobs.job_types import BUILT_IN
 
     turn = Config().loop.rotation
     out = [
@@ -40,8 +40,8 @@ def jobs(note: str) -> str:
         "JSON, checked against these schemas (draft 7, `cleared/jobs/schemas/`) whenever the loop writes or reads one.",
         "No file has a field that is not listed. Lists are oldest first.",
     ]  # fmt: skip
-    for name in get_args(schema.Name):
-        found = schema.text(name)
+    for name in get_args(file_schemas.Name):
+        found = file_schemas.text(name)
         file, _, about = found["description"].partition(": ")
         out += ["", f"### {found['title']}", "", f"`{file}`: {about}", "", "| field | value |", "|---|---|"]
         out += [f"| `{path}` | {value} |" for path, value in _fields(found, "", name)]

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
+from cleared.approvals.approval_record import canonical_digest
 from cleared.approvals.keys import Key, verify
-from cleared.approvals.record import canonical_digest
 
 _VERSION: Final = 1
 _MAX_TEXT: Final = 100_000

@@ -6,7 +6,7 @@ import sys
 from typing import cast
 
 from cleared.bridge.server import serve_bridge
-from cleared.sandbox.workers import Confine
+from cleared.sandbox.worker_pool import Confine
 
 
 def main() -> None:

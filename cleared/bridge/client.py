@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
 import cleared
-from cleared.bridge import exact as values
+from cleared.bridge import value_codec as values
+from cleared.bridge.error_codec import read_frames, script_error
 from cleared.bridge.jsonrpc import (
     SERVER_ERROR,
     Frame,
@@ -32,12 +33,11 @@ from cleared.bridge.jsonrpc import (
     request_frame,
     result_frame,
 )
-from cleared.bridge.problems import read_frames, script_error
 from cleared.clock import SystemClock
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
-from cleared.sandbox.failure import HostCallFailed, Position, ScriptError
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.workers import Confine
+from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
+from cleared.sandbox.worker_pool import Confine
 
 Call = Callable[[str, tuple[object, ...], dict[str, object], Position], object]
 Inbox = queue.SimpleQueue[Request | Response | None]

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
-from cleared.bridge import exact as values
 from cleared.bridge import stdio
+from cleared.bridge import value_codec as values
+from cleared.bridge.error_codec import HostRefused, host_refused, script_failed
 from cleared.bridge.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -37,13 +38,12 @@ from cleared.bridge.jsonrpc import (
     request_frame,
     result_frame,
 )
-from cleared.bridge.order import Order, read_order
-from cleared.bridge.problems import HostRefused, host_refused, script_failed
+from cleared.bridge.run_request import Order, read_order
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, ClearedError, PrimitiveError
-from cleared.sandbox.failure import Position
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.workers import Confine
+from cleared.sandbox.script_failure import Position
+from cleared.sandbox.worker_pool import Confine
 
 MAX_RUNS: Final = 64
 _monotonic = SystemClock().monotonic

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from cleared.cards.model import Card
+from cleared.cards.card import Card
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 

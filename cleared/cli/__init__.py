@@ -21,7 +21,7 @@ def main() -> NoReturn:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     try:
-        from cleared.cli.run import run
+        from cleared.cli.command_runner import run
     except MemoryError:
         print("cleared: there is not enough memory to start", file=sys.stderr)  # noqa: T201
         sys.exit(4)

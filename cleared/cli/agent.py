@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli import gate
+from cleared.cli import proposals
 from cleared.cli.options import JsonOption, WorkspaceOption, host_of, payload_of
 from cleared.cli.output import fields, out, out_json, say, table
 
 if TYPE_CHECKING:
-    from cleared.runs.host import Host
+    from cleared.changes.host import Host
 
 if TYPE_CHECKING:
     from cleared.runs.outcome import RunResult
@@ -57,7 +57,7 @@ def run(
 
 def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
-    from cleared.registry.wire import to_json
+    from cleared.registry.json_values import to_json
 
     dry_run = result.status == "dry_run"
     for file in result.edited:
@@ -174,7 +174,7 @@ def check(
     else:
         for n, stages in reports.items():
             out(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            gate.show_stages([r.data() for r in stages])
+            proposals.show_stages([r.data() for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)
@@ -199,4 +199,4 @@ def _checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]
     return found, cannot
 
 
-gate.register(app)
+proposals.register(app)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.light import lighten
+from cleared.cli.light_values import lighten
 from cleared.cli.options import choose
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
@@ -49,8 +49,8 @@ def _empty() -> typer.Typer:
 
 
 _GROUPS = {
-    "agent": ("agent", "app"), "run": ("run_cmd", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
-    "period": ("period", "app"), "test": ("gate", "test_app"), "event": ("up", "event_app"),
+    "agent": ("agent", "app"), "run": ("runs", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
+    "period": ("period", "app"), "test": ("proposals", "test_app"), "event": ("up", "event_app"),
     "service": ("service", "app"), "loop": ("loop", "app"),
 }  # fmt: skip
 """Name of the group → its module here, and what it is called there."""
@@ -65,7 +65,7 @@ def _group(name: str) -> typer.Typer:
 
 def tree() -> typer.Typer:
     """All commands."""
-    from cleared.cli import queue, recover, review, setup, tools, trusting, up
+    from cleared.cli import queue, recover, review, setup, tools, trust, up
 
     app = _empty()
     setup.register(app)
@@ -73,7 +73,7 @@ def tree() -> typer.Typer:
     for name in _GROUPS:
         app.add_typer(_group(name), name=name)
     tools.register(app)
-    app.command("trust")(trusting.trust)
+    app.command("trust")(trust.trust)
     app.command("why")(queue.why)
     app.command("recover")(recover.recover)
     app.command("review")(review.review)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.cli import doctor_history
-from cleared.cli.net import as_refusal
+from cleared.cli.machine_errors import as_refusal
 from cleared.errors import ClearedError, ExitCode, WorkspaceError
 
 if TYPE_CHECKING:
-    from cleared.runs.host import Host
+    from cleared.changes.host import Host
 
 Status = Literal["ok", "warn", "fail"]
 MIN_GIT: Final = (2, 28)
@@ -127,7 +127,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _git() -> Row:
-    from cleared.vcs.command import NOT_INSTALLED, Git, executable
+    from cleared.vcs.git_process import NOT_INSTALLED, Git, executable
 
     path = executable()
     said = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
@@ -196,11 +196,11 @@ def _size(number: float) -> str:
 
 def _workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.cli import options
-    from cleared.config.load import ConfigError
-    from cleared.workspace import locate
+    from cleared.config.loading import ConfigError
+    from cleared.workspace import location
 
     try:
-        root = locate.find(options.chosen(workspace))
+        root = location.find(options.chosen(workspace))
     except WorkspaceError as e:
         asked = options.chosen(workspace) is not None
         yield Row("workspace", "fail" if asked else "ok", f"none: {e.message}", e.remedy or "")
@@ -238,7 +238,7 @@ def _lock(host: Host) -> Row:
 
 
 def _service(host: Host) -> Row:
-    from cleared.triggers.control import running
+    from cleared.service.process_lock import running
 
     found = running(host.layout.state_dir)
     return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
@@ -253,7 +253,7 @@ def _repository(host: Host) -> Row:
 
 def _interrupted(host: Host, said: list[str]) -> Row:
     """A commit that was killed half-way: opening the repository for reading completes it, as every command does."""
-    from cleared.vcs.intent import intent_file
+    from cleared.vcs.commit_intent import intent_file
 
     name = "interrupted commit"
     intent = intent_file(host.layout.state_dir)
@@ -270,7 +270,7 @@ def _interrupted(host: Host, said: list[str]) -> Row:
 
 
 def _managed(host: Host) -> Row:
-    from cleared.runs.session import compared, refuse
+    from cleared.changes.session import compared, refuse
 
     with compared(host, "doctor") as (_, snapshot, different):
         refuse(different)
@@ -281,7 +281,7 @@ def _managed(host: Host) -> Row:
 def _approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
     from cleared.approvals.keys import home, own_key
-    from cleared.gate.trusting import books, signatories
+    from cleared.proposals.clone_trust import books, signatories
     from cleared.queries import agents
 
     found = agents(host)
@@ -328,7 +328,7 @@ def _stale(host: Host) -> Row:
 
 
 def _traces(host: Host) -> Row:
-    from cleared.runs.trace import Traces
+    from cleared.changes.trace import Traces
 
     traces = Traces(host.layout.state_dir)
     size = sum(path.stat().st_size for path in host.layout.state_dir.glob("runs.db*"))
@@ -343,9 +343,9 @@ def _traces(host: Host) -> Row:
 
 
 def _imports(host: Host) -> Row:
-    from cleared.primitives.imports import ImportSession
-    from cleared.runs.session import open_books
-    from cleared.runs.source import CommittedSource
+    from cleared.changes.book_sources import CommittedSource
+    from cleared.changes.session import open_books
+    from cleared.importing.drop_folder import ImportSession
     from cleared.vcs import Snapshot
 
     with host.reading() as repo:
@@ -386,9 +386,9 @@ def _writable(host: Host) -> Row:
 
 def _rebuild(workspace: Path | None) -> list[Row]:
     """Complete what was interrupted, then replace what is only operational."""
+    from cleared.changes.consumed_events import INDEX
+    from cleared.changes.trace import Traces
     from cleared.cli.options import host_of
-    from cleared.runs.consumed import INDEX
-    from cleared.runs.trace import Traces
 
     host = host_of(workspace)
     with host.writing("doctor --rebuild"):

@@ -7,8 +7,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cleared.changes.host import Host
     from cleared.cli.doctor import Row
-    from cleared.runs.host import Host
 
 NAME = "history"
 
@@ -17,7 +17,7 @@ def history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
     from cleared.cli.doctor import Row
     from cleared.vcs import Repository
-    from cleared.vcs.soundness import find_damage
+    from cleared.vcs.object_check import find_damage
 
     with Repository.open(host.root, for_writing=False) as repo:
         found = find_damage(repo)
@@ -38,8 +38,8 @@ def history(host: Host) -> Row:
 
 def lost(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
+    from cleared.changes.lost_rows import REMEDY, find_lost
     from cleared.cli.doctor import Row
-    from cleared.runs.lost import REMEDY, find_lost
     from cleared.vcs import Repository, Snapshot
 
     with Repository.open(host.root, for_writing=False) as repo:

@@ -80,7 +80,7 @@ def check(
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
         out(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
     if card:
-        from cleared.review.damage import card_damage
+        from cleared.review.damage_cards import card_damage
 
         done = card_damage(host)
         if done.commit:
@@ -99,7 +99,7 @@ def void(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
-    from cleared.runs.decide import void_entry
+    from cleared.decisions.journal_decisions import void_entry
 
     original, reversal, commit = void_entry(host_of(workspace), entry_id, reason)
     if json:
@@ -116,7 +116,7 @@ def accept(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Answer for a commit that changed the books without a run or a decision; journal check names it no more."""
-    from cleared.runs.decide import accept_commit
+    from cleared.audit.acceptance import accept_commit
 
     accepted, answer = accept_commit(host_of(workspace), commit, reason)
     if json:
@@ -128,7 +128,7 @@ def accept(
 @app.command("open")
 def open_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""
-    from cleared.runs.decide import open_accounts
+    from cleared.decisions.journal_decisions import open_accounts
 
     ids, commit = open_accounts(host_of(workspace))
     if json:

@@ -13,8 +13,8 @@ from cleared.cli.options import JsonOption, WorkspaceOption, host_of
 from cleared.cli.output import fields, out, out_json, safe, say, table
 
 if TYPE_CHECKING:
-    from cleared.loop.knobs import Knobs
-    from cleared.runs.host import Host
+    from cleared.changes.host import Host
+    from cleared.loop.loop_settings import Knobs
 
 app = typer.Typer(
     help="Run jobs one at a time: reports, checks, agent runs.", no_args_is_help=True, rich_markup_mode=None
@@ -66,7 +66,7 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as cleared loop
 
 
 def _open(workspace: Path | None, **flags: Any) -> tuple[Host, Knobs]:
-    from cleared.loop.knobs import knobs
+    from cleared.loop.loop_settings import knobs
 
     host = host_of(workspace)
     for name in ("runtime_dir", "log_dir"):  # as typed: below the directory one is in, not below the workspace
@@ -108,9 +108,9 @@ def run(
     Exits 0 after its cycles, also where jobs failed; 1 where a loop without an end stopped because a kind kept failing;
     3 where something was asked for that may not be run; 5 where a loop runs in that directory already.
     """
+    from cleared.changes.host_cache import Kept
     from cleared.loop import control
-    from cleared.loop.run import run as do
-    from cleared.runs.kept import Kept
+    from cleared.loop.runner import run as do
 
     if once and (loop or max_cycles is not None):
         raise typer.BadParameter("--once is one cycle: it goes with neither --loop nor --max-cycles")
@@ -155,7 +155,7 @@ def enqueue(
 @app.command("status")
 def status(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show how the loop is: what runs, what waits, why it stopped."""
-    from cleared.jobs.view import status as read
+    from cleared.jobs.loop_reader import status as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime)
@@ -189,7 +189,7 @@ def _show_status(found: dict[str, Any]) -> None:
 @app.command("tree")
 def tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the tree as it was last written: summary, jobs, what is known."""
-    from cleared.jobs.view import tree_text
+    from cleared.jobs.loop_reader import tree_text
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = tree_text(knobs.runtime)
@@ -213,7 +213,7 @@ def jobs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List jobs, newest first: waiting, running, ended."""
-    from cleared.jobs.view import jobs as read
+    from cleared.jobs.loop_reader import jobs as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, limit)
@@ -241,7 +241,7 @@ def show(
     job: Job, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Show a job: how it ended, what it was allowed, what it printed."""
-    from cleared.jobs.view import show as read
+    from cleared.jobs.loop_reader import show as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, job)
@@ -263,7 +263,7 @@ def show(
 @app.command("kinds")
 def kinds(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the kinds of jobs there are. Nothing else can be run."""
-    from cleared.jobs.kinds import kinds as read
+    from cleared.jobs.job_types import kinds as read
 
     host = host_of(workspace)
     turn = host.config.loop.rotation
@@ -361,7 +361,7 @@ def tail(
 ) -> None:
     """Show the loop's log."""
     _, knobs = _open(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
-    from cleared.jobs.view import log_lines
+    from cleared.jobs.loop_reader import log_lines
 
     shown, at = log_lines(knobs.runtime, lines)
     for line in shown:
@@ -381,8 +381,8 @@ def monitor(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the status and the last jobs over and over, until Ctrl-C; on anything but a terminal, once."""
-    from cleared.jobs.view import jobs as read_jobs
-    from cleared.jobs.view import status as read
+    from cleared.jobs.loop_reader import jobs as read_jobs
+    from cleared.jobs.loop_reader import status as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
@@ -408,7 +408,7 @@ def serve(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it."""
-    from cleared.loop.serve import serve as do
+    from cleared.loop.status_server import serve as do
 
     host, knobs = _open(workspace, runtime_dir=runtime_dir)
     do(knobs.runtime, port, host.clock, say)

@@ -13,7 +13,7 @@ import typer
 from cleared.cli.output import say
 
 if TYPE_CHECKING:
-    from cleared.runs.host import Host
+    from cleared.changes.host import Host
 
 WorkspaceOption = Annotated[
     Path | None,

@@ -44,7 +44,7 @@ def close(
 
     Refused while bank lines of that time are held, voided and not posted again, or missing (a gap in the balance).
     """
-    from cleared.runs.closing import close_period
+    from cleared.decisions.period_closing import close_period
 
     day = _day(through)
     commit = close_period(host_of(workspace), day, filed=filed, reason=reason, despite=despite)
@@ -62,7 +62,7 @@ def reopen(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Reopen everything from a day on; a commit with a reason."""
-    from cleared.runs.closing import reopen_period
+    from cleared.decisions.period_closing import reopen_period
 
     day = _day(start).replace(day=1) if len(start) == 7 else _day(start)
     commit = reopen_period(host_of(workspace), day, reason)

@@ -13,7 +13,7 @@ from cleared.cli.output import fields, out, out_json, say, table
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from cleared.review.decisions import Done
+    from cleared.review.card_decisions import Done
 
 app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -103,7 +103,7 @@ class Outcome(StrEnum):
 @app.command("approve")
 def approve(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Confirm entries as they are: one commit for all of them."""
-    from cleared.review.decisions import confirm
+    from cleared.review.card_decisions import confirm
 
     _tell(confirm(host_of(workspace), ids), json, "Confirmed")
 
@@ -131,7 +131,7 @@ def correct(
     """
     from cleared.app import correct as do
     from cleared.cli.options import day_of
-    from cleared.review.entries import Correction
+    from cleared.review.entry_decisions import Correction
 
     correction = Correction(
         account, tuple(_line(text) for text in line or ()), day_of(date) if date else None, counterparty,
@@ -165,7 +165,7 @@ def reject(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say that entries should not stand; they are voided, or booked as personal."""
-    from cleared.review.decisions import reject as do
+    from cleared.review.card_decisions import reject as do
 
     _tell(do(host_of(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
 
@@ -193,7 +193,7 @@ def answer(
 @app.command("skip")
 def skip(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Put cards behind all others; they wait still."""
-    from cleared.review.decisions import skip as do
+    from cleared.review.card_decisions import skip as do
 
     _tell(do(host_of(workspace), ids), json, "Skipped")
 
@@ -209,7 +209,7 @@ def agree(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None)
 @app.command("reviewers")
 def reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show who may decide, and your own public key, which is made where there is none yet."""
-    from cleared.review.people import people
+    from cleared.review.reviewer_list import people
 
     found = people(host_of(workspace))
     if json:
@@ -249,7 +249,7 @@ def expire(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Act on scripts' questions that nobody answered in time, as each script said, and go on with answered runs."""
     from cleared.app import executor
     from cleared.cli.agent import show_run
-    from cleared.review.resume import due
+    from cleared.review.questions import due
 
     host = host_of(workspace)
     done = due(host, lambda: executor(host), host.clock.now())

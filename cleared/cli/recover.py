@@ -21,7 +21,7 @@ def recover(
     git reset, git update-ref or a commit of old files can take entries, bank lines, cards and bank files out of the
     branch. Every command then says so, and nothing is written until this one has been run.
     """
-    from cleared.runs.recovering import forget_lost, recover_lost
+    from cleared.decisions.lost_row_recovery import forget_lost, recover_lost
 
     host = host_of(workspace)
     if forget:

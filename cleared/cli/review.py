@@ -42,9 +42,9 @@ def _capable() -> bool:
 
 
 def _prompts(workspace: Path | None) -> None:
-    from cleared.runs.kept import Kept
-    from cleared.tui.acts import Acts
-    from cleared.tui.plain import Plain
+    from cleared.changes.host_cache import Kept
+    from cleared.tui.key_actions import Acts
+    from cleared.tui.plain_prompts import Plain
 
     def ask(prompt: str) -> str | None:
         sys.stdout.write(safe(prompt))
@@ -60,8 +60,8 @@ def _prompts(workspace: Path | None) -> None:
 
 
 def _screen(workspace: Path | None) -> None:
-    from cleared.runs.kept import Kept
-    from cleared.tui.acts import Acts
+    from cleared.changes.host_cache import Kept
+    from cleared.tui.key_actions import Acts
     from cleared.tui.screen import ReviewApp
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead

@@ -16,7 +16,7 @@ from cleared.errors import WorkspaceError
 from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:
-    from cleared.triggers.unit import Service, Unit
+    from cleared.service.unit_file import Service, Unit
 
 app = typer.Typer(
     help="Have the system keep cleared up running (systemd, launchd).", no_args_is_help=True, rich_markup_mode=None
@@ -33,7 +33,7 @@ class _Unreachable(Exception):
 
 class _Systemd:
     def __init__(self, service: Service) -> None:
-        from cleared.triggers.unit import systemd
+        from cleared.service.unit_file import systemd
 
         given = Path(os.environ.get("XDG_CONFIG_HOME") or "")
         self.unit = systemd(service, given if given.is_absolute() else Path.home() / ".config")
@@ -71,7 +71,7 @@ class _Systemd:
 
 class _Launchd:
     def __init__(self, service: Service) -> None:
-        from cleared.triggers.unit import launchd
+        from cleared.service.unit_file import launchd
 
         self.unit = launchd(service, Path.home())
         self.wait = service.stop_seconds
@@ -146,7 +146,7 @@ def _call(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
 def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
     import platform
 
-    from cleared.triggers.unit import Service
+    from cleared.service.unit_file import Service
 
     system = platform.system()
     if system not in ("Linux", "Darwin"):
@@ -162,7 +162,7 @@ def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
 def _environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
     from cleared.approvals.keys import home
-    from cleared.approvals.pin import UNATTENDED
+    from cleared.approvals.workspace_pin import UNATTENDED
 
     found: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
@@ -180,9 +180,9 @@ def _of(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:
     """The manager, and the file as it is; of a workspace whose settings may be broken, too."""
     from math import ceil
 
-    from cleared.config.load import load_file
-    from cleared.triggers.unit import STOP_SECONDS
-    from cleared.workspace.locate import CONFIG, find
+    from cleared.config.loading import load_file
+    from cleared.service.unit_file import STOP_SECONDS
+    from cleared.workspace.location import CONFIG, find
 
     root = find(chosen(workspace))
     try:
@@ -207,7 +207,7 @@ def install(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Start cleared up now and at each login, and again when it fails."""
-    from cleared.workspace.files import write_atomic
+    from cleared.workspace.safe_files import write_atomic
 
     host_of(workspace)  # what cannot be opened cannot be served
     manager, before = _of(workspace)

@@ -42,8 +42,8 @@ def init(
     json: JsonOption = False,
 ) -> None:
     """Make a workspace: folders, chart of accounts, starter agents, one commit."""
+    from cleared.changes.workspace_creation import initialise
     from cleared.clock import clock_from
-    from cleared.runs.initialise import initialise
 
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
     root, commit = initialise(directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=say)
@@ -60,7 +60,7 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Copy bank files into the drop folder (import/), each whole or not at all."""
-    from cleared.runs.intake import import_files
+    from cleared.importing.drop_folder_copy import import_files
 
     host = host_of(workspace)
     names = import_files(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
@@ -79,6 +79,6 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """Make a sample workspace with six months of bank files, and walk through the main job."""
-    from cleared.demo.walk import walk
+    from cleared.demo.walkthrough import walk
 
     walk(directory, json)

@@ -47,7 +47,7 @@ def config_get(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print a setting (never a secret)."""
-    from cleared.config.load import get
+    from cleared.config.loading import get
 
     value = get(host_of(workspace).config, key)
     if json or isinstance(value, dict | list):
@@ -68,7 +68,7 @@ def config_set(
     What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step.
     """
     from cleared.app import set_setting
-    from cleared.config.load import is_secret
+    from cleared.config.loading import is_secret
 
     done = set_setting(host_of(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
@@ -117,14 +117,14 @@ def primitives(
 ) -> None:
     """List what agent scripts can call."""
     from cleared.primitives import registry
-    from cleared.registry import describe
+    from cleared.registry import projections
 
     if stubs:
-        out(describe.stubs(registry()).rstrip())
+        out(projections.stubs(registry()).rstrip())
     elif markdown:
-        out(describe.markdown(registry()).rstrip())
+        out(projections.markdown(registry()).rstrip())
     elif json:
-        out_json([describe.describe(p) for p in registry().values()])
+        out_json([projections.describe(p) for p in registry().values()])
     else:
         table(
             ["primitive", "effect", "grant", "what it does"],
@@ -166,7 +166,7 @@ def rpc(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Offer this workspace's reading primitives and commands as JSON-RPC 2.0 lines; never decisions."""
-    from cleared.rpc.service import serve_socket, serve_stdio
+    from cleared.rpc.workspace_server import serve_socket, serve_stdio
 
     if stdio == (socket is not None):
         raise typer.BadParameter("give exactly one of --stdio and --socket PATH")

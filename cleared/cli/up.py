@@ -41,14 +41,14 @@ def up(
     Only one service serves a workspace (exit code 5); other commands work beside it.
     """
     from cleared.clock import clock_from
-    from cleared.workspace.locate import Layout, find
+    from cleared.workspace.location import Layout, find
 
     if directories and workspace is not None:
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
     named: list[Path | None] = [*directories] if directories else [chosen(workspace)]
     roots = list(dict.fromkeys(find(directory) for directory in named))
     if detach:
-        from cleared.triggers.control import detach as start
+        from cleared.service.process_lock import detach as start
 
         for root in roots:
             host_of(root)  # what is wrong with it is said here
@@ -66,8 +66,8 @@ def down(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the run that is on."""
-    from cleared.triggers.control import stop
-    from cleared.workspace.locate import Layout, find
+    from cleared.service.process_lock import stop
+    from cleared.workspace.location import Layout, find
 
     found = stop(find(chosen(workspace)) / Layout.state, now=now, wait=wait)
     say(f"down: process {found.pid} has ended" if found else "the service was not up")
@@ -81,7 +81,7 @@ def status(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
-    from cleared.triggers.report import status as read
+    from cleared.service.status_report import status as read
 
     found = read(host_of(workspace))
     if json:
@@ -148,8 +148,8 @@ def logs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the service's log."""
-    from cleared.triggers.logbook import Follower, tail
-    from cleared.workspace.locate import Layout, find
+    from cleared.triggers.service_log import Follower, tail
+    from cleared.workspace.location import Layout, find
 
     state_dir = find(chosen(workspace)) / Layout.state
     follower = Follower(state_dir)
@@ -179,7 +179,7 @@ def schedule(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
-    from cleared.triggers.report import schedule as read
+    from cleared.service.status_report import schedule as read
 
     found = read(host_of(workspace), days, agent, limit)
     if json:
@@ -210,7 +210,7 @@ def emit(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
-    from cleared.triggers.emit import emit as do
+    from cleared.triggers.external_events import emit as do
 
     identity = do(host_of(workspace), name, payload_of(data))
     if json:

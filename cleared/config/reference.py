@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 from cleared.config import model
-from cleared.config.load import type_name
-from cleared.config.policy import is_policy
-from cleared.config.shape import fields
+from cleared.config.loading import type_name
+from cleared.config.protected_settings import is_policy
+from cleared.config.setting_keys import fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cleared.config.load import SECRET_NAMES, is_secret, plain
+from cleared.config.loading import SECRET_NAMES, is_secret, plain
 from cleared.config.model import Config
 
 REDACTED: Final = "[redacted]"

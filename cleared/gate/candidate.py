@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cleared.approvals.policy import in_force
-from cleared.approvals.record import CASES, canonical_digest, digest_of
-from cleared.config.load import load
+from cleared.approvals.approval_record import CASES, canonical_digest, digest_of
+from cleared.approvals.policy_in_force import in_force
+from cleared.changes.host import Host
+from cleared.config.loading import load
 from cleared.config.model import Config
 from cleared.errors import Place, UsageError
-from cleared.gate.cases import CASES_DIR
-from cleared.runs.host import Host
-from cleared.runs.scripts import MAX_SCRIPT, Scripts
-from cleared.workspace.files import read_stable
-from cleared.workspace.locate import Layout
-from cleared.workspace.names import safe_name
+from cleared.gate.regression_tests import CASES_DIR
+from cleared.runs.approved_scripts import MAX_SCRIPT, Scripts
+from cleared.workspace.location import Layout
+from cleared.workspace.safe_files import read_stable
+from cleared.workspace.safe_names import safe_name
 
 Kind = Literal["agent", "script", "case", "config"]
 MAX_CASE = 32 << 20
@@ -165,7 +165,7 @@ def _policy_waits(host: Host, kind: Kind) -> bool:
 
 
 def _runs(host: Host, scripts: Scripts, change: Change) -> list[str]:
-    from cleared.sandbox.named import grants_of
+    from cleared.sandbox.used_primitives import grants_of
 
     working = Scripts(host, scripts.snapshot, working_copy=True)
     source = (change.new or b"").decode("utf-8", "replace")

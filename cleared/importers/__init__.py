@@ -6,9 +6,9 @@ Pure: bytes in, values out; no git, no clock, nothing written. A file is read wh
 
 from __future__ import annotations
 
-from cleared.importers.accounts import resolve_account
+from cleared.importers.account_matching import resolve_account
 from cleared.importers.base import Fault, Faults, Importer, ImportFileError, Sample
-from cleared.importers.read import detect, read_file
+from cleared.importers.file_reading import detect, read_file
 
 __all__ = [
     "Fault",

@@ -2,7 +2,7 @@
 
 A plug-in is a class without constructor arguments, published as an entry point of the group
 ``cleared.importers`` under the importer's own ``name``, and switched on by that name in ``import.plugins``.
-``cleared.importers.contract.check_importer`` is the test it has to pass.
+``cleared.importers.plugin_tests.check_importer`` is the test it has to pass.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from cleared.errors import ClearedError, ExitCode, Place
-from cleared.schema.bank import BankRow, ParsedFile
+from cleared.schema.bank_row import BankRow, ParsedFile
 
 SAMPLE_BYTES = 64 * 1024
 MAX_FAULTS = 20

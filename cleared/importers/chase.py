@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cleared.importers.table import CsvImporter, Hints, RowReader, amount_cell, date_cell, folded
-from cleared.importers.values import AmountStyle, us_dates
-from cleared.schema.bank import BankRow
+from cleared.importers.cell_values import AmountStyle, us_dates
+from cleared.importers.csv_table import CsvImporter, Hints, RowReader, amount_cell, date_cell, folded
+from cleared.schema.bank_row import BankRow
 
 _CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")
 _CARD = ("Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo")

@@ -6,7 +6,7 @@ from cleared.config.model import Config
 from cleared.errors import Place, WorkspaceError
 from cleared.importers.base import Importer
 from cleared.importers.chase import ChaseCard, ChaseChecking
-from cleared.importers.profile import ProfileImporter
+from cleared.importers.csv_profile import ProfileImporter
 
 GROUP = "cleared.importers"
 BUILT_IN = {kind.name: kind for kind in (ChaseChecking, ChaseCard)}

@@ -10,16 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
-from cleared.clock import Clock, iso
+from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.errors import BusyError, PolicyError, WorkspaceError
-from cleared.jobs import schema
-from cleared.jobs.kinds import Kind, wanted
-from cleared.jobs.layout import Runtime
+from cleared.jobs import file_schemas
+from cleared.jobs.job_types import Kind, wanted
+from cleared.jobs.loop_state import peek
 from cleared.jobs.records import Item, Manifest, Message, Queued, SafetyStop, item_of
-from cleared.jobs.seal import Sealer
-from cleared.jobs.state import peek
-from cleared.workspace.files import reason, write_new
+from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.signing import Sealer
+from cleared.workspace.safe_files import reason, write_new
 
 MOST_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
@@ -56,11 +56,11 @@ def reserve(runtime: Runtime, kind: Kind, target: str, by: str, clock: Clock) ->
         if runtime.manifest(identity).exists():
             continue
         item: Item = {
-            "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": iso(now),
+            "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": format_iso(now),
         }  # fmt: skip
-        path, data = runtime.manifest(identity), schema.encoded(manifest(runtime, kind, item))
+        path, data = runtime.manifest(identity), file_schemas.encoded(manifest(runtime, kind, item))
         try:
-            if write_new(path, data, fsync=False, mode=schema.PRIVATE):
+            if write_new(path, data, fsync=False, mode=file_schemas.PRIVATE):
                 return item
         except OSError as error:
             raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
@@ -76,7 +76,7 @@ def manifest(runtime: Runtime, kind: Kind, item: Item) -> Manifest:
         "result_path": runtime.shown(runtime.result(item["job_id"])),
         "output_path": runtime.shown(runtime.output(item["job_id"])),
     }  # fmt: skip
-    schema.check("manifest", data, item["job_id"])
+    file_schemas.check("manifest", data, item["job_id"])
     return data
 
 
@@ -86,7 +86,13 @@ def sealed(item: Item, sealer: Sealer) -> Queued:
 
 def safety_stop(kind: str, target: str, by: str, why: str, clock: Clock) -> SafetyStop:
     """A record of something that was asked for and is not allowed."""
-    return {"at": iso(clock.now()), "kind": kind[:100], "target": target[:200], "by": by[:200], "reason": why[:1000]}
+    return {
+        "at": format_iso(clock.now()),
+        "kind": kind[:100],
+        "target": target[:200],
+        "by": by[:200],
+        "reason": why[:1000],
+    }
 
 
 def put(
@@ -95,13 +101,14 @@ def put(
 ) -> None:  # fmt: skip
     """Leave a message, and wake the loop. Raises ``WorkspaceError``."""
     message: Message = {
-        "schema_version": "single_agent_inbox_v1", "what": what, "at": iso(clock.now()), "job": job, "refused": refused,
+        "schema_version": "single_agent_inbox_v1", "what": what, "at": format_iso(clock.now()), "job": job,
+        "refused": refused,
     }  # fmt: skip
     # Messages are taken in by name: in the order of time, and of ids within one instant.
     number = name.rpartition("_")[2]
     order = int(number) if number.isdigit() else 0
     stem = f"{clock.now():%Y%m%dT%H%M%S%f}-{order:06d}-{name or f'{what}-{secrets.token_hex(4)}'}"
-    schema.write("inbox", runtime.inbox / f"{stem}.json", message, fsync=True)
+    file_schemas.write("inbox", runtime.inbox / f"{stem}.json", message, fsync=True)
     ring(runtime)
 
 
@@ -116,7 +123,7 @@ def messages(runtime: Runtime) -> Iterator[tuple[Path, Message | WorkspaceError]
         if name.startswith("."):
             continue
         try:
-            yield path, schema.read("inbox", path, shown=f"inbox/{name}")
+            yield path, file_schemas.read("inbox", path, shown=f"inbox/{name}")
         except WorkspaceError as error:
             yield path, error
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.csvtext import CsvDamage, records
+from cleared.ledger.csv_text import CsvDamage, records
 
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")

@@ -12,11 +12,11 @@ from decimal import Decimal
 
 from cleared.deadline import each
 from cleared.errors import Place
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books
 from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
 from cleared.ledger.journal import Month, check_accounts, known_month, parse_month
 from cleared.ledger.source import Source
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.schema import money
 

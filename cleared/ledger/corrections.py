@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from cleared.ledger.books import Books
 from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.ledger.staged_journal import Books
 
 CORRECTS: Final = "@corrects="
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Final
 
-from cleared.ledger.csvtext import field, record
+from cleared.ledger.csv_text import field, record
 from cleared.schema import money
 
 HEADER: Final = (

@@ -14,7 +14,7 @@ from typing import Final
 
 from cleared.deadline import each
 from cleared.errors import Place
-from cleared.ledger.csvtext import CsvDamage, record, records
+from cleared.ledger.csv_text import CsvDamage, record, records
 from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, split_id
 from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.schema import money

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.csvtext import CsvDamage, record, records
+from cleared.ledger.csv_text import CsvDamage, record, records
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")

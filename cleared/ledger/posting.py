@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from cleared.errors import Place, PrimitiveError
-from cleared.ledger.bank import BankLine
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books
+from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.entry import Entry, Leg, split_id
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
 from cleared.schema import money
 
 

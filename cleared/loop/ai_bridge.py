@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.clock import Clock, iso
-from cleared.jobs import schema
-from cleared.jobs.layout import Runtime
+from cleared.clock import Clock, format_iso
+from cleared.jobs import file_schemas
 from cleared.jobs.records import Item
-from cleared.loop.knobs import Knobs
-from cleared.workspace.files import write_atomic
+from cleared.jobs.runtime_directory import Runtime
+from cleared.loop.loop_settings import Knobs
+from cleared.workspace.safe_files import write_atomic
 
 REFERENCE: Final = "scripts/freedom_claude_loop_single_agent_v3.sh"
 """What the contract names for a future real bridge. It is never executed."""
@@ -43,11 +43,12 @@ def turn(runtime: Runtime, item: Item, knobs: Knobs, clock: Clock) -> tuple[bool
     text = _PROMPT.format(
         job=job, by=item["by"], at=item["enqueued_at"], target=item["target"], tree=runtime.shown(runtime.tree)
     )
-    write_atomic(prompt, text.encode("utf-8"), fsync=False, mode=schema.PRIVATE)
-    schema.write(
+    write_atomic(prompt, text.encode("utf-8"), fsync=False, mode=file_schemas.PRIVATE)
+    file_schemas.write(
         "bridge", runtime.jobs / f"{job}.bridge_manifest.json",
         {"schema_version": "single_agent_bridge_manifest_v1", "job_id": job, "target": item["target"],
-         "mode": "dry_run", "created_at": iso(clock.now()), "engine_invoked": False, "reference_command": REFERENCE,
+         "mode": "dry_run", "created_at": format_iso(clock.now()), "engine_invoked": False,
+         "reference_command": REFERENCE,
          "prompt_path": runtime.shown(prompt)},
     )  # fmt: skip
     return True, f"dry run: bridge manifest and prompt written to {runtime.shown(prompt)}; no engine was started"

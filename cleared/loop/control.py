@@ -9,13 +9,13 @@ import time
 from contextlib import closing, suppress
 from typing import Final, Literal
 
-from cleared.approvals.pin import UNATTENDED
+from cleared.approvals.workspace_pin import UNATTENDED
+from cleared.changes.host import Host
 from cleared.errors import BusyError, UsageError, WorkspaceError
-from cleared.jobs import inbox, view
-from cleared.loop.knobs import Knobs
-from cleared.loop.run import alone, already, machine, take_in
-from cleared.runs.host import Host
-from cleared.triggers.control import START_SECONDS, end, launch
+from cleared.jobs import inbox, loop_reader
+from cleared.loop.loop_settings import Knobs
+from cleared.loop.runner import alone, already, machine, take_in
+from cleared.service.process_lock import START_SECONDS, end, launch
 from cleared.workspace.lock import Holder
 from cleared.workspace.processes import alive
 from cleared.workspace.programs import find_program, own_command
@@ -57,14 +57,14 @@ def start(host: Host, knobs: Knobs) -> Holder | None:
     """
     runtime = knobs.runtime
     runtime.make()
-    found = view.up(runtime)
+    found = loop_reader.up(runtime)
     if found is not None:
         raise already(knobs, found.pid, found.since)
     said = runtime.log_folder / "control_room.out"
     if knobs.tmux_session is None:
 
         def ready(process: subprocess.Popen[bytes]) -> tuple[Holder | None] | None:
-            holder = view.up(runtime)
+            holder = loop_reader.up(runtime)
             if holder is not None and holder.pid == process.pid and runtime.state.exists():
                 return (holder,)
             return (None,) if process.poll() == 0 else None
@@ -109,7 +109,7 @@ def _tmux(host: Host, knobs: Knobs, session: str) -> Holder | None:
     until = host.clock.monotonic() + START_SECONDS
     while host.clock.monotonic() < until:
         here = _has(session)
-        found = view.up(knobs.runtime)
+        found = loop_reader.up(knobs.runtime)
         if found is not None and knobs.runtime.state.exists():
             return found
         if not here:
@@ -133,7 +133,7 @@ def stop(host: Host, knobs: Knobs, *, now: bool, wait: float) -> Holder | None:
             remedy="Wait, or end the job too: cleared loop stop --now.",
         )
 
-    found = end(lambda: view.up(knobs.runtime), late, now=now, wait=wait, clock=host.clock)
+    found = end(lambda: loop_reader.up(knobs.runtime), late, now=now, wait=wait, clock=host.clock)
     if found is None and now:
         _end_orphan(host, knobs)
     if knobs.tmux_session is not None and _is_of(knobs.tmux_session, knobs):
@@ -143,8 +143,8 @@ def stop(host: Host, knobs: Knobs, *, now: bool, wait: float) -> Holder | None:
 
 def _end_orphan(host: Host, knobs: Knobs) -> None:
     """End a job whose loop was killed, if there is one; it has a result then, as any other."""
-    from cleared.jobs.seal import Sealer
-    from cleared.jobs.state import peek
+    from cleared.jobs.loop_state import peek
+    from cleared.jobs.signing import Sealer
 
     state = peek(knobs.runtime)
     running = state["running"] if state else None

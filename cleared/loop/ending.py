@@ -6,12 +6,12 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from cleared.clock import iso
+from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
-from cleared.jobs import inbox, schema, state
+from cleared.jobs import file_schemas, inbox, loop_state
 from cleared.jobs.records import Manifest, Queued, Result, Row, Running, item_of
-from cleared.loop import processes, retention
-from cleared.loop.child import NO_INPUT
+from cleared.loop import job_processes, retention
+from cleared.loop.job_process import NO_INPUT
 from cleared.loop.memory import Memory
 from cleared.workspace.processes import alive, of_this_boot, session_of
 
@@ -69,7 +69,7 @@ class Endings(Memory):
     def _started(self, job: Queued) -> Running:
         pid, since, at = 2, "", job["enqueued_at"]
         with suppress(WorkspaceError):
-            manifest: Manifest = schema.read("manifest", self.runtime.manifest(job["job_id"]))
+            manifest: Manifest = file_schemas.read("manifest", self.runtime.manifest(job["job_id"]))
             pid, since, at = manifest["pid"] or 2, manifest["pid_started"] or "", manifest["started_at"] or at
         return {**job, "started_at": at, "pid": pid, "pid_started": since}
 
@@ -85,13 +85,13 @@ class Endings(Memory):
             return
         if ours:
             session = session_of(running["pid"], running["pid_started"])
-            processes.end_all(self.runtime.scratch(running["job_id"]), session)
+            job_processes.end_all(self.runtime.scratch(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])
         now = self.clock.now()
         result: Result = {
             "schema_version": "single_agent_job_result_v1", "job_id": running["job_id"], "kind": running["kind"],
             "target": running["target"], "status": "failed_or_no_result", "started_at": running["started_at"],
-            "ended_at": iso(now), "duration_sec": max(0.0, round((now - began).total_seconds(), 3)),
+            "ended_at": format_iso(now), "duration_sec": max(0.0, round((now - began).total_seconds(), 3)),
             "exit_code": None, "manifest_path": self.runtime.shown(self.runtime.manifest(running["job_id"])),
             "output_path": self.runtime.shown(self.runtime.output(running["job_id"])),
             "summary": "its process is gone, and left no result", "wakeup_written": False,
@@ -108,7 +108,7 @@ class Endings(Memory):
         path = self.runtime.result(running["job_id"])
         result["wakeup_written"] = self.flag.write(row, self.clock)
         self.step("flag written")
-        schema.write("result", path, result)
+        file_schemas.write("result", path, result)
         self.step("result written")
         current = self.state["running"]
         if current is not None and current["job_id"] == running["job_id"]:
@@ -154,12 +154,12 @@ class Endings(Memory):
         if not path.exists():
             return None
         try:
-            found: Result = schema.read("result", path, shown=self.runtime.shown(path))
+            found: Result = file_schemas.read("result", path, shown=self.runtime.shown(path))
         except WorkspaceError as error:
             aside = path.with_name(f"{path.name}.damaged")
             with suppress(OSError):
                 path.replace(aside)
-            state.note(self.state, f"a result was damaged and set aside as {aside.name}: {error}", self.clock)
+            loop_state.note(self.state, f"a result was damaged and set aside as {aside.name}: {error}", self.clock)
             return None
         return found if found["job_id"] == job else None
 

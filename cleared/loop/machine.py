@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from cleared.clock import iso
+from cleared.clock import format_iso
 from cleared.errors import PolicyError, WorkspaceError
-from cleared.jobs import inbox, schema, state
-from cleared.jobs.kinds import Kind, rotation
+from cleared.jobs import file_schemas, inbox, loop_state
+from cleared.jobs.job_types import Kind, rotation
 from cleared.jobs.records import Item, Message, Queued, Running, item_of
 from cleared.loop import retention
 from cleared.loop.ending import ROTATION, Endings
-from cleared.loop.standby import Standby
 from cleared.loop.supervisor import Work
-from cleared.triggers.enqueued import Asked
+from cleared.loop.watcher_process import Standby
+from cleared.triggers.requested_jobs import Asked
 
 _AT_ONCE: Final = 0.05
 """Seconds: a job that ends as soon is not shown as running."""
@@ -100,7 +100,7 @@ class Machine(Endings):
         most = self.config.triggers.max_depth
         if job.depth > most:
             text = f"{job.kind} {job.target}, asked for by {job.by}, is not run: the chain that leads to it is too long"
-            state.note(self.state, f"{text} (triggers.max_depth: {most})", self.clock)
+            loop_state.note(self.state, f"{text} (triggers.max_depth: {most})", self.clock)
             self.log(text)
             return
         try:
@@ -183,7 +183,7 @@ class Machine(Endings):
             standby.close()
 
     def _put_down(self, kind: Kind, item: Item, standby: Standby) -> Running:
-        now = iso(self.clock.now())
+        now = format_iso(self.clock.now())
         pid, since = standby.pid, standby.since
         running: Running = {**item, "started_at": now, "pid": pid, "pid_started": since, "seal": ""}
         running["seal"] = self.sealer.seal(running)
@@ -193,7 +193,7 @@ class Machine(Endings):
         self.save(twice=item["by"] == ROTATION, fsync=bool(kind.writes))
         manifest = inbox.manifest(self.runtime, kind, item)
         manifest |= {"status": "started", "started_at": now, "pid": pid, "pid_started": since}
-        schema.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
+        file_schemas.write("manifest", self.runtime.manifest(item["job_id"]), manifest)
         return running
 
     def _may_run(self, job: Queued) -> Kind | None:
@@ -223,9 +223,9 @@ class Machine(Endings):
             )
         left = len(self.state["queue"])
         self.save()
-        aside = state.archive(self.runtime, self.clock)
+        aside = loop_state.archive(self.runtime, self.clock)
         old = self.state
-        self.state = state.fresh(self.clock.now(), old["instance"])
+        self.state = loop_state.fresh(self.clock.now(), old["instance"])
         self.state["cursor"] = old["cursor"]
         if aside is not None:
             queued = f", {left} queued jobs with it" if left else ""

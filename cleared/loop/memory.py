@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cleared.clock import Clock, iso
+from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
-from cleared.jobs import inbox, state, tree
-from cleared.jobs.kinds import Kind, wanted
-from cleared.jobs.layout import Runtime
+from cleared.jobs import inbox, loop_state, status_tree
+from cleared.jobs.job_types import Kind, wanted
 from cleared.jobs.records import Code, State
-from cleared.jobs.seal import Sealer
-from cleared.loop import wakeup
-from cleared.loop.asked import Requests
-from cleared.loop.knobs import Knobs
+from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.signing import Sealer
+from cleared.loop import wakeup_flag
+from cleared.loop.loop_settings import Knobs
+from cleared.loop.script_requests import Requests
 
 
 @dataclass(slots=True)
@@ -32,13 +32,13 @@ class Memory:
     """Told of each transition; crash tests stop the process there."""
     state: State = field(init=False)
     sealer: Sealer = field(init=False)
-    flag: wakeup.Flag = field(init=False)
+    flag: wakeup_flag.Flag = field(init=False)
 
     def __post_init__(self) -> None:
         self.runtime.make()
         self.sealer = Sealer(self.runtime.folder)
-        self.flag = wakeup.Flag(self.runtime)
-        self.state, problem = state.load(self.runtime, self.clock)
+        self.flag = wakeup_flag.Flag(self.runtime)
+        self.state, problem = loop_state.load(self.runtime, self.clock)
         if problem:
             self.log(problem)
 
@@ -47,10 +47,10 @@ class Memory:
         return self.knobs.runtime
 
     def save(self, *, fsync: bool = True, twice: bool = False) -> None:
-        state.save(self.runtime, self.state, self.clock, fsync=fsync, twice=twice)
+        loop_state.save(self.runtime, self.state, self.clock, fsync=fsync, twice=twice)
 
     def export(self) -> None:
-        tree.export(self.runtime, self.state, self.clock)
+        status_tree.export(self.runtime, self.state, self.clock)
 
     def wanted_now(self, kind: str, target: str | None) -> tuple[Kind, str]:
         return wanted(self.config, self.runtime.root, kind, target)
@@ -58,7 +58,7 @@ class Memory:
     def stop(self, code: Code, reason: str) -> None:
         """Have the loop stop; the first reason is kept."""
         if self.state["stop"] is None:
-            self.state["stop"] = {"at": iso(self.clock.now()), "code": code, "reason": reason[:1000]}
+            self.state["stop"] = {"at": format_iso(self.clock.now()), "code": code, "reason": reason[:1000]}
             self.state["status"] = "stopped"
             self.log(f"stopped: {reason}")
 

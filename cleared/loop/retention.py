@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.clock import Clock
-from cleared.jobs.layout import Runtime
 from cleared.jobs.records import State
+from cleared.jobs.runtime_directory import Runtime
 
 _FILE: Final = re.compile(r"(job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]+)\.[a-z_]+\.[a-z]+(?:\.damaged)?")
 _OLD_TEMPORARY: Final = 3600.0

@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Final
 
 from cleared.approvals.keys import home
-from cleared.approvals.pin import UNATTENDED
-from cleared.clock import Clock, iso
+from cleared.approvals.person_only import JOB
+from cleared.approvals.workspace_pin import UNATTENDED
+from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
 from cleared.errors import ClearedError, WorkspaceError
-from cleared.gate.surface import JOB
-from cleared.jobs import schema
-from cleared.jobs.forbidden import Forbidden
-from cleared.jobs.kinds import Kind
+from cleared.jobs import file_schemas
+from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.job_types import Kind
 from cleared.jobs.records import Item, Result
-from cleared.loop import child, processes
-from cleared.loop.fence import fence, own, places, runs_agents, writable
-from cleared.loop.fence import start as start_fenced
-from cleared.loop.knobs import Knobs
-from cleared.loop.output import Output, last_line
-from cleared.sandbox.confine import Restrictions
+from cleared.loop import job_process, job_processes
+from cleared.loop.job_confinement import fence, own, places, runs_agents, writable
+from cleared.loop.job_confinement import start as start_fenced
+from cleared.loop.job_output import Output, last_line
+from cleared.loop.loop_settings import Knobs
+from cleared.sandbox.confinement import Restrictions
 
 GRACE: Final = 3.0
 """Seconds between TERM and KILL."""
@@ -102,14 +102,14 @@ class _Doing:
         result: Result = {
             "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": work.item["kind"],
             "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",
-            "started_at": iso(began), "ended_at": iso(work.clock.now()),
+            "started_at": format_iso(began), "ended_at": format_iso(work.clock.now()),
             "duration_sec": round(max(0.0, work.clock.monotonic() - at), 3), "exit_code": ended.exit_code,
             "manifest_path": runtime.shown(runtime.manifest(job)), "output_path": runtime.shown(runtime.output(job)),
             "summary": summary, "wakeup_written": False,
         }  # fmt: skip
         for attempt in range(_ATTEMPTS):  # a full disk may have room again; else the loop finds no result
             try:
-                schema.write("result", runtime.result(job), result)
+                file_schemas.write("result", runtime.result(job), result)
                 return
             except WorkspaceError:
                 if attempt == _ATTEMPTS - 1:
@@ -132,7 +132,7 @@ class _Doing:
         scratch = work.knobs.runtime.scratch(work.item["job_id"])
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            path = child.module_path(forbidden.root) if work.kind.function else []
+            path = job_process.module_path(forbidden.root) if work.kind.function else []
             wanted = fence(
                 forbidden, reads, [*writes, scratch], path, trust=own(work.kind), asks=runs_agents(work.kind)
             )
@@ -149,7 +149,7 @@ class _Doing:
     def _argv(self, forbidden: Forbidden, path: list[str]) -> list[str]:
         work = self._work
         if work.kind.function:
-            return child.command(work.kind.function, forbidden, work.target, work.item["by"], self._usual(), path)
+            return job_process.command(work.kind.function, forbidden, work.target, work.item["by"], self._usual(), path)
         program = shutil.which(work.kind.command[0], path=_PATH)
         if program is None:
             raise WorkspaceError(f"the program {work.kind.command[0]} is not installed")
@@ -232,7 +232,7 @@ class _Doing:
                 return
             if pid == 0:
                 scratch = self._work.knobs.runtime.scratch(self._work.item["job_id"])
-                processes.end_all(scratch, os.getpid(), group=group)
+                job_processes.end_all(scratch, os.getpid(), group=group)
                 time.sleep(0.005)
 
     def _judge(self, code: int, why: str, output: Output) -> _Ended:
@@ -252,7 +252,7 @@ def environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
         "PATH": _PATH, "HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
         "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
         "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
-        JOB: job, processes.FOLDER: str(scratch),
+        JOB: job, job_processes.FOLDER: str(scratch),
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
     }  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.chart import TYPES, Account
 from cleared.primitives.context import Context
+from cleared.registry.dict_shapes import AccountInfo
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import AccountInfo
 from cleared.registry.vocabulary import AccountId, Line
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cleared.config.load import get
+from cleared.config.loading import get
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.registry.primitive import Effect, primitive

@@ -9,21 +9,21 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.cards.model import Card, card_id
-from cleared.cards.store import CardDraft
-from cleared.clock import iso
+from cleared.cards.card import Card, card_id
+from cleared.cards.queue_files import CardDraft
+from cleared.clock import format_iso
 from cleared.config.model import Config
 from cleared.errors import Place, PrimitiveError
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books
+from cleared.importing.drop_folder import ImportSession
 from cleared.ledger.entry import Entry
-from cleared.primitives.imports import ImportSession
-from cleared.primitives.runlog import LogRow, RunLog
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
+from cleared.primitives.run_log import LogRow, RunLog
 from cleared.registry.vocabulary import Env
 from cleared.schema import money
 
 if TYPE_CHECKING:
-    from cleared.primitives.own_loop import OwnLoop
+    from cleared.primitives.loop_jobs import OwnLoop
 
 MAX_EVENTS: Final = 1_000
 
@@ -134,5 +134,5 @@ class Context:
     def card(self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any) -> str:
         """Stage a card unless it was asked before; its id."""
         identity = card_id(kind, *key)
-        self.cards.add(Card(identity, kind, title, iso(self.now), self.run_id, entry_id, self.agent, details))
+        self.cards.add(Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details))
         return identity

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cleared.clock import iso
+from cleared.clock import format_iso
 from cleared.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
+from cleared.registry.dict_shapes import EventInfo
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import EventInfo
 from cleared.registry.vocabulary import Json, Line, Text
 
 BUILT_IN: Final = (
@@ -67,7 +67,7 @@ def ctx_today(ctx: Context) -> str:
 @primitive(effect=Effect.READ, grant="ctx.read")
 def ctx_now(ctx: Context) -> str:
     """The instant the run began, UTC: ``YYYY-MM-DDTHH:MM:SSZ``. It does not change during a run."""
-    return iso(ctx.now)
+    return format_iso(ctx.now)
 
 
 @primitive(effect=Effect.READ, grant="ctx.read")

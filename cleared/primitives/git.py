@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cleared.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
+from cleared.registry.dict_shapes import CommitInfo, CommitResult
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import CommitInfo, CommitResult
 from cleared.registry.vocabulary import Line, Whole
 
 

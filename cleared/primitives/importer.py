@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cleared.clock import iso
+from cleared.clock import format_iso
 from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
-from cleared.ledger.bank import BankLine
+from cleared.importing.bank_file import OpenFile
+from cleared.ledger.bank_lines import BankLine
 from cleared.primitives.context import Context
-from cleared.primitives.import_file import OpenFile
+from cleared.registry.dict_shapes import BankFile, Processed, Transaction
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import BankFile, Processed, Transaction
 from cleared.registry.vocabulary import Json, Line, Text
 
 
@@ -70,7 +70,7 @@ def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
 
     The run's commit is refused where a row of the file is neither posted, held nor ignored.
     """
-    file = ctx.imports.mark_processed(filename, iso(ctx.now), ctx.run_id)
+    file = ctx.imports.mark_processed(filename, format_iso(ctx.now), ctx.run_id)
     ctx.note("importer_mark_processed", f"{filename} → {file.processed_as}")
     return {
         "name": file.name,

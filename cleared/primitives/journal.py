@@ -8,20 +8,20 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from cleared.approvals.effects import weight
-from cleared.cards.model import Card, card_id
-from cleared.clock import iso
+from cleared.approvals.decision_effects import weight
+from cleared.cards.card import Card, card_id
+from cleared.clock import format_iso
 from cleared.deadline import each
 from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
-from cleared.ledger.bank import BankLine
-from cleared.ledger.books import Books
+from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.corrections import corrections_of
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.posting import post
-from cleared.primitives import two
+from cleared.ledger.staged_journal import Books
+from cleared.primitives import two_person_rule
 from cleared.primitives.context import Context
+from cleared.registry.dict_shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
 from cleared.registry.vocabulary import (
     AccountId,
     Confidence,
@@ -153,7 +153,9 @@ def _post(
     try:
         _two_accounts(legs, field)
         _script_status(status)
-        both = status == "auto-confirmed" and two.takes_two(ctx, two.amount(ctx, legs, reference or ""))
+        both = status == "auto-confirmed" and two_person_rule.takes_two(
+            ctx, two_person_rule.amount(ctx, legs, reference or "")
+        )
         if both:
             status = "pending-review"
         entry, duplicate = post(
@@ -166,7 +168,7 @@ def _post(
     if not duplicate:
         ctx.budget.charge(entry)
     if both and not duplicate:
-        two.ask(ctx, entry)
+        two_person_rule.ask(ctx, entry)
     ctx.last_was_duplicate = duplicate
     ctx.last_entry = None if duplicate else entry.entry_id
     if log and not duplicate:
@@ -246,7 +248,7 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     reviewers (``thresholds.two_person``).
     """
     entry = ctx.books.existing(entry_id)
-    if two.takes_two(ctx, weight(entry, ctx.books, ctx.bank)):
+    if two_person_rule.takes_two(ctx, weight(entry, ctx.books, ctx.bank)):
         raise PrimitiveError(
             f"{entry.entry_id} is of an amount that only two reviewers void", place=Place(field="entry_id"),
             remedy="Ask them: queue_add_review(entry_id, …).",
@@ -266,7 +268,7 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     ctx.budget.charge(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)
     ctx.note("journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id)
-    ctx.cards.resolve(card_id("entry", original.entry_id), iso(ctx.now), ctx.agent, "voided")
+    ctx.cards.resolve(card_id("entry", original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
     for line in freed:
         hold(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
     ctx.last_entry = None
@@ -278,8 +280,8 @@ def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
     identity = card_id("line", line.line_id, *key)
     ctx.cards.add(
         Card(
-            identity, "line", f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300], iso(ctx.now),
-            ctx.run_id, None, ctx.agent,
+            identity, "line", f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
+            format_iso(ctx.now), ctx.run_id, None, ctx.agent,
             {"line": line.line_id, "date": str(line.posted_date), "amount": str(line.amount), "text": line.description},
         )
     )  # fmt: skip
@@ -294,9 +296,9 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     """
     _script_status(status)
     known = ctx.books.existing(entry_id)
-    if status == "auto-confirmed" and two.takes_two(ctx, weight(known, ctx.books, ctx.bank)):
+    if status == "auto-confirmed" and two_person_rule.takes_two(ctx, weight(known, ctx.books, ctx.bank)):
         if known.status == "pending-review":
-            two.ask(ctx, known)
+            two_person_rule.ask(ctx, known)
         return _ref(known)
     entry = ctx.books.set_status(entry_id, status)
     ctx.note("journal_update_status", status, entry.entry_id)

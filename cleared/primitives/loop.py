@@ -5,8 +5,8 @@ from __future__ import annotations
 from cleared.errors import Place, PolicyError, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.registry.dict_shapes import LoopAsked, LoopJob, LoopResult, LoopStatus
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import LoopAsked, LoopJob, LoopResult, LoopStatus
 from cleared.registry.vocabulary import Line, Whole
 
 

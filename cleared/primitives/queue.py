@@ -12,13 +12,13 @@ from typing import Final
 
 from cleared.deadline import each
 from cleared.errors import Place, PrimitiveError
-from cleared.ledger.bank import VERSION
+from cleared.ledger.bank_lines import VERSION
 from cleared.ledger.corrections import effective
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.context import Context
 from cleared.primitives.journal import hold
+from cleared.registry.dict_shapes import CardInfo, DecisionInfo, LegInfo
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.shapes import CardInfo, DecisionInfo, LegInfo
 from cleared.registry.vocabulary import Confidence, Date, Line, Text
 
 _TIMEOUT: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])", re.ASCII)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.cards.model import Card
-from cleared.cards.store import find
-from cleared.runs.desk import Desk
-from cleared.runs.questions import Questions
+from cleared.cards.card import Card
+from cleared.cards.queue_files import find
+from cleared.decisions.decision_context import Desk
+from cleared.runs.question_tickets import Questions
 
 ANSWERS: Final = {
     "line": {"ignore": "The line is set aside for good."},

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cleared.approvals.record import CASES
-from cleared.approvals.standing import Approvals
-from cleared.cards.model import Card, card_id
-from cleared.clock import iso
+from cleared.approvals.approval_record import CASES
+from cleared.approvals.person_only import refuse_in_job
+from cleared.approvals.verification import Approvals
+from cleared.cards.card import Card, card_id
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.consumed_events import ended
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
+from cleared.clock import format_iso
+from cleared.decisions.authorization import AGREES, SecondNeeded
+from cleared.decisions.decision_context import UNDOABLE, Decided, Desk, decide
 from cleared.errors import PolicyError
-from cleared.gate.approve import Signer, sign_cases
-from cleared.gate.cases import CASES_DIR
-from cleared.gate.history import parent_of
-from cleared.gate.surface import refuse_in_job
-from cleared.ledger.books import Books
+from cleared.gate.past_runs import parent_of
+from cleared.gate.regression_tests import CASES_DIR
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
+from cleared.ledger.staged_journal import Books
 from cleared.primitives.journal import hold
+from cleared.proposals.approval import Signer, sign_cases
 from cleared.review.answers import questions_on
-from cleared.review.decisions import Done
-from cleared.review.entries import withdraw
-from cleared.runs.asking import ask_once_more
-from cleared.runs.authority import AGREES, SecondNeeded
-from cleared.runs.consumed import ended
-from cleared.runs.desk import UNDOABLE, Decided, Desk, decide
-from cleared.runs.host import Host
-from cleared.runs.session import open_books
-from cleared.runs.source import CommittedSource
+from cleared.review.card_decisions import Done
+from cleared.review.entry_decisions import withdraw
+from cleared.runs.suspended_runs import ask_once_more
 from cleared.vcs import Snapshot, history
 
 UNDOES = "Undoes"
@@ -60,7 +60,7 @@ def undo(host: Host, *, dry_run: bool = False) -> Done:
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
         _refuse_gone_on(host, desk, names)
         for card in commit.trailers.get(AGREES, "").split():
-            desk.context.cards.disagree(card, iso(desk.context.now), desk.by, decision)
+            desk.context.cards.disagree(card, format_iso(desk.context.now), desk.by, decision)
         _restore(desk, before, after, months, done)
         _reopen(desk, names, decision, done)
         questions = questions_on(desk)
@@ -256,7 +256,7 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
         details = ask_once_more(questions_on(desk), card, identity) if card.kind == "question" else card.details
-        again = Card(identity, card.kind, card.title, iso(context.now), card.run_id,
+        again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add(again)
         done.cards.append(again.id)
@@ -264,4 +264,6 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
         follows = card.kind == "question" and card.details.get("run") in runs  # asked because of that answer
         posted = card.kind == "line" and context.bank.posted(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision or follows or posted) and card.id not in done.cards:
-            context.cards.resolve(card.id, iso(context.now), desk.by, "settled: the decision before it was taken back")
+            context.cards.resolve(
+                card.id, format_iso(context.now), desk.by, "settled: the decision before it was taken back"
+            )

@@ -15,21 +15,21 @@ from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from cleared.cards import age, store
-from cleared.cards.model import KINDS, Card
+from cleared.cards import age, queue_files
+from cleared.cards.card import KINDS, Card
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
 from cleared.errors import ClearedError, UsageError
-from cleared.ledger.bank import BankLine, ImportRecord, normalise
+from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise
 from cleared.ledger.chart import Account, Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.review.answers import choices_of
-from cleared.runs.host import Host
-from cleared.runs.questions import Questions
-from cleared.runs.session import open_books
-from cleared.runs.source import CommittedSource
+from cleared.runs.question_tickets import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot
-from cleared.workspace.names import inside
+from cleared.workspace.safe_names import inside
 
 SIMILAR: Final = 5
 SHOWN_BYTES: Final = 8 * 1024 * 1024
@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something that can be done about a card. ``verb`` is what ``cleared.tui.acts`` knows."""
+    """Something that can be done about a card. ``verb`` is what ``cleared.tui.key_actions`` knows."""
 
     verb: str
     """confirm | correct | reject | agree | answer | approve | decline | retry"""
@@ -173,7 +173,7 @@ def look(host: Host) -> Picture:
         snapshot = Snapshot(repo, head)
         source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
-        cards = {c.id: c for c in store.load(source, host.layout.queue_dir).values() if c.status == "open"}
+        cards = {c.id: c for c in queue_files.load(source, host.layout.queue_dir).values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == "line" and "line" in c.details}
         entries = {e.entry_id: e for e in books.entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from cleared.bounds import MAX_CALLS, MAX_SHOWN_LINES
+from cleared.changes.host import Host
+from cleared.changes.session import make_context, new_run_id
 from cleared.deadline import DeadlineExceeded, until
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Budget, Context
-from cleared.runs.host import Host
+from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, error_of
-from cleared.runs.scripts import Script, Scripts
-from cleared.runs.session import make_context, new_run_id
-from cleared.sandbox.allowance import limits_of
-from cleared.sandbox.failure import HostCallFailed, Position, ScriptError, traceback
+from cleared.sandbox.effective_limits import limits_of
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.named import granted, kinds_in
+from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, traceback
+from cleared.sandbox.used_primitives import granted, kinds_in
 from cleared.vcs import Repository, Snapshot
 
 MAX_DEPTH: Final = 8

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cleared.cards.model import Card
+from cleared.cards.card import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
 from cleared.primitives.journal import show_json
-from cleared.registry.wire import to_json
+from cleared.registry.json_values import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
 

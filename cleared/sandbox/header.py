@@ -16,9 +16,9 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from cleared.errors import Place
-from cleared.sandbox import values
+from cleared.sandbox import header_values
 from cleared.sandbox.finding import Finding, rules
-from cleared.sandbox.source import normalise, parse
+from cleared.sandbox.script_source import normalise, parse
 
 _NEVER = "An agent that is never run, or run at another time than meant, is noticed late."
 
@@ -138,26 +138,26 @@ class Header:
         return next((line.line for line in self.raw if line.key == key), None)
 
 
-_READERS: Mapping[str, values.Reader] = {
-    "name": values.name,
-    "trigger": values.choices(*TRIGGERS),
-    "schedule": values.cron,
-    "timezone": values.timezone,
-    "watch": values.paths,
-    "event": values.words,
-    "description": values.text,
-    "grants": values.words_or_none,
-    "args": values.identifiers,
-    "timeout": values.seconds(0.001, 86400),
-    "memory_mb": values.integer(16, 1 << 16),
-    "max_calls": values.integer(1, 10**9),
-    "max_entries": values.integer(0, 10**9),
-    "max_total": values.money,
-    "accounts": values.integers,
-    "catch_up": values.choice("none", "latest", "all"),
-    "overlap": values.choice("skip", "queue"),
-    "retries": values.integer(0, 100),
-    "jitter": values.seconds(0, 86400),
+_READERS: Mapping[str, header_values.Reader] = {
+    "name": header_values.name,
+    "trigger": header_values.choices(*TRIGGERS),
+    "schedule": header_values.cron,
+    "timezone": header_values.timezone,
+    "watch": header_values.paths,
+    "event": header_values.words,
+    "description": header_values.text,
+    "grants": header_values.words_or_none,
+    "args": header_values.identifiers,
+    "timeout": header_values.seconds(0.001, 86400),
+    "memory_mb": header_values.integer(16, 1 << 16),
+    "max_calls": header_values.integer(1, 10**9),
+    "max_entries": header_values.integer(0, 10**9),
+    "max_total": header_values.money,
+    "accounts": header_values.integers,
+    "catch_up": header_values.choice("none", "latest", "all"),
+    "overlap": header_values.choice("skip", "queue"),
+    "retries": header_values.integer(0, 100),
+    "jitter": header_values.seconds(0, 86400),
 }
 _SCRIPT_KEYS = ("name", "description", "args")
 _FIELDS = {"trigger": "triggers"}  # where key and field differ
@@ -238,7 +238,7 @@ class _Reading:
         for key, line in self._lines.items():
             try:
                 read[_FIELDS.get(key, key)] = _READERS[key](line.value)
-            except values.Bad as bad:
+            except header_values.Bad as bad:
                 self._find(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
         if "name" not in self._lines:
             if self._kind == "agent":

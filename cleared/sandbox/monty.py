@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cleared.clock import SystemClock
 from cleared.errors import Place, UsageError, WorkspaceError
-from cleared.sandbox.confine import Level
-from cleared.sandbox.drive import Drive, HostCall, Job
-from cleared.sandbox.failure import Frame, ScriptError
+from cleared.sandbox.confinement import Level
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.source import normalise, parse
-from cleared.sandbox.tail import Rewritten
-from cleared.sandbox.watch import Watch
-from cleared.sandbox.workers import MAX_WORKERS, Confine, Worker, Workers, prepare_client
+from cleared.sandbox.result_expression import Rewritten
+from cleared.sandbox.script_failure import Frame, ScriptError
+from cleared.sandbox.script_session import Drive, HostCall, Job
+from cleared.sandbox.script_source import normalise, parse
+from cleared.sandbox.worker_pool import MAX_WORKERS, Confine, Worker, Workers, prepare_client
+from cleared.sandbox.worker_watchdog import Watch
 
 if TYPE_CHECKING:
     from pydantic_monty import OSPolicy, ResourceLimits

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from cleared.errors import UsageError
-from cleared.sandbox import values
+from cleared.sandbox import header_values
 
 MOST = 10_000
 """So many times at most are made up for at once, or listed."""
@@ -74,7 +74,7 @@ class Schedule:
         try:
             self._calendar = _calendar(expression)
             self._zone = _zone(timezone)
-        except values.Bad as bad:
+        except header_values.Bad as bad:
             raise UsageError(bad.message, remedy=bad.remedy) from None
 
     def next(self, after: datetime) -> datetime | None:
@@ -341,7 +341,9 @@ def _field(position: int, text: str) -> _Field:
     try:
         expanded, nth = croniter.croniter.expand(" ".join(fields))
     except (croniter.CroniterError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise values.Bad("cron", f"{text[:60]!r} is not a field of a cron expression: {error}", values.CRON) from None
+        raise header_values.Bad(
+            "cron", f"{text[:60]!r} is not a field of a cron expression: {error}", header_values.CRON
+        ) from None
     found = expanded[position]
     low, high = croniter.croniter.RANGES[position]
     named = tuple(range(low, high + 1)) if "*" in found else tuple(found)
@@ -355,7 +357,7 @@ def _days(month_day: str, month: str, weekday: str) -> _Days:
 
 @lru_cache(maxsize=16_384)
 def _calendar(expression: str) -> _Calendar:
-    minute, hour, month_day, month, weekday, *second = values.cron_fields(expression)
+    minute, hour, month_day, month, weekday, *second = header_values.cron_fields(expression)
     minutes, hours, seconds = (
         tuple(number for number in _field(position, text).values if isinstance(number, int))
         for position, text in ((0, minute), (1, hour), (5, second[0] if second else "0"))
@@ -365,7 +367,7 @@ def _calendar(expression: str) -> _Calendar:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> _Zone:
-    return _Zone(values.timezone(name))
+    return _Zone(header_values.timezone(name))
 
 
 def _second(instant: datetime) -> int:

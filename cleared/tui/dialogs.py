@@ -18,9 +18,9 @@ from textual.widgets import Input, Static
 from cleared.cli.output import safe
 from cleared.errors import UsageError
 from cleared.review import view
-from cleared.review.entries import Correction, with_details
+from cleared.review.entry_decisions import Correction, with_details
 from cleared.review.view import Found, Picture
-from cleared.tui import draw
+from cleared.tui import rendering
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class Choose(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         lines = Text()
         for key, label in self.options:
-            lines.append(f" {key} ", draw.STRONG).append(f" {safe(label)}\n")
+            lines.append(f" {key} ", rendering.STRONG).append(f" {safe(label)}\n")
         parts: list[Static | Input | VerticalScroll] = []
         if self.body:
             parts.append(VerticalScroll(Static(self.body), classes="covered"))
@@ -176,7 +176,7 @@ class AskAccount(Dialog[Correction | None]):
         pane = self.query_one("#found", Static)
         if "=" not in self.typed:
             size = pane.content_size
-            pane.update(draw.found(self.listed, self.current, size.height or 8, size.width or 60))
+            pane.update(rendering.found(self.listed, self.current, size.height or 8, size.width or 60))
             return
         split = view.split(self.picture, self.identity, self.typed)
         lines = [f"  {view.name_of(self.picture, a)}   {v}" for a, v in split.lines]

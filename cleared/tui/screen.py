@@ -22,11 +22,11 @@ from textual.widgets import Static
 from cleared.cli.output import safe
 from cleared.errors import ClearedError
 from cleared.review import view
-from cleared.review.entries import Correction
+from cleared.review.entry_decisions import Correction
 from cleared.review.view import Choice, Picture, Row
-from cleared.tui import draw, keys
-from cleared.tui.acts import UNDO, Acts, Said, Wish, code
+from cleared.tui import key_bindings, rendering
 from cleared.tui.dialogs import AskAccount, AskText, Choose, Dialog, Look, TakesKeys
+from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code
 
 CLOSING_SECONDS: Final = 0.03
 """How long a dialog may take to close after the key that ends it."""
@@ -139,9 +139,9 @@ class ReviewApp(App[None]):
         screen = self.screen_stack[0]
         width = screen.size.width
         left = len(self.listed)
-        name = draw.cut(f"cleared review · {self.picture.name}", max(10, width - 42))
-        how = draw.progress(self.done, left, self.waiting)
-        head = Text(name, draw.STRONG, no_wrap=True)
+        name = rendering.cut(f"cleared review · {self.picture.name}", max(10, width - 42))
+        how = rendering.progress(self.done, left, self.waiting)
+        head = Text(name, rendering.STRONG, no_wrap=True)
         head.append(" " * max(1, width - 2 - head.cell_len - len(how))).append(how, "")
         screen.query_one("#head", Static).update(head)
         screen.query_one("#said", Static).update(Text(safe(self.said), no_wrap=True, overflow="ellipsis"))
@@ -151,21 +151,21 @@ class ReviewApp(App[None]):
         if self.identity is None:
             card.border_title = ""
             card.border_subtitle = ""
-            shown.update(draw.empty(self.done))
+            shown.update(rendering.empty(self.done))
             offers = [("u", "undo"), ("?", "help"), ("q", "quit")]
         else:
             found = view.show(self.picture, self.identity)
             card.border_title = Text(f"{found.heading} · {self.current + 1} of {left}")
-            shown.update(draw.card(found, max(40, card.content_size.width)))
+            shown.update(rendering.card(found, max(40, card.content_size.width)))
             size = listing.content_size
-            listing.update(draw.rows(self.listed, self.current, size.height or 5, size.width or width - 4))
-            offers = [(key, _short(key, label)) for key, label in keys.offers(found)]
+            listing.update(rendering.rows(self.listed, self.current, size.height or 5, size.width or width - 4))
+            offers = [(key, _short(key, label)) for key, label in key_bindings.offers(found)]
             offers += [("s", "skip"), ("u", "undo")]
             offers += [("o", "code")] if found.has_code else []
             offers += [("f", "file")] if found.has_file else []
             offers += [("?", "help"), ("q", "quit")]
             self.call_after_refresh(self._mark_more)
-        screen.query_one("#keys", Static).update(draw.keys(offers, width - 2))
+        screen.query_one("#keys", Static).update(rendering.keys(offers, width - 2))
 
     def _mark_more(self) -> None:
         """Nobody should approve what lies below the edge without knowing that there is more."""
@@ -298,7 +298,7 @@ class ReviewApp(App[None]):
     def action_choose(self, key: str) -> None:
         if self.identity is None:
             return
-        choice = keys.by_key(view.show(self.picture, self.identity), key)
+        choice = key_bindings.by_key(view.show(self.picture, self.identity), key)
         if choice is None:
             self._tell(f"{key} does nothing here; ? shows the keys.")
         else:
@@ -332,7 +332,7 @@ class ReviewApp(App[None]):
                 why(_OUTCOME[key])
 
         if choice.verb == "correct":
-            title = f"Which account? {draw.cut(about, 40)}"
+            title = f"Which account? {rendering.cut(about, 40)}"
             self.push_screen(AskAccount(title, picture, ids[0], one=len(ids) == 1), corrected)
         elif choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
             self.push_screen(Choose("It posts a bank line. What is that?", _OUTCOMES), outcome)
@@ -343,7 +343,7 @@ class ReviewApp(App[None]):
 
     def _twin(self, picture: Picture, identity: str) -> AskText:
         likely = view.twins(picture, picture.cards[identity])
-        lines = "\n".join(f"{e.entry_id}  {e.date}  {e.amount}  {draw.cut(e.description, 36)}" for e in likely)
+        lines = "\n".join(f"{e.entry_id}  {e.date}  {e.amount}  {rendering.cut(e.description, 36)}" for e in likely)
         first = likely[0].entry_id if likely else ""
         return AskText("A duplicate of which entry?", "its id", first, Text(lines))
 
@@ -364,11 +364,15 @@ class ReviewApp(App[None]):
             return
         card = view.show(self.picture, self.identity)
         listed = [r for r in found.rows if r.id not in self.pending]
-        usable = {k: c for k in "acr" if (c := keys.by_key(card, k)) is not None and c.verb != "answer"}
+        usable = {k: c for k in "acr" if (c := key_bindings.by_key(card, k)) is not None and c.verb != "answer"}
         body = Text(
-            "\n".join(f"{r.date}  {draw.fill(r.amount, 10, right=True)}  {draw.cut(r.text, 44)}" for r in listed)
+            "\n".join(
+                f"{r.date}  {rendering.fill(r.amount, 10, right=True)}  {rendering.cut(r.text, 44)}" for r in listed
+            )
         )
-        title = f"{len(listed)} × {draw.cut(found.vendor, 24)} · {draw.cut(found.accounts, 24)} · {found.total}"
+        title = (
+            f"{len(listed)} × {rendering.cut(found.vendor, 24)} · {rendering.cut(found.accounts, 24)} · {found.total}"
+        )
         options = [(k, f"{c.label}, all {len(listed)}") for k, c in usable.items()]
         self.push_screen(
             Choose(title, options, body), lambda key: self._decide(usable[key], listed) if key is not None else None
@@ -434,18 +438,18 @@ class ReviewApp(App[None]):
         body = Text(no_wrap=True)
         for text in texts:
             if len(texts) > 1:
-                body.append(f"{safe(text.name)}\n", draw.STRONG)
+                body.append(f"{safe(text.name)}\n", rendering.STRONG)
             if text.note:
-                body.append(f"{text.note}\n", draw.QUIET)
-            body.append_text(draw.file(text) if text.line else draw.changes(text))
+                body.append(f"{text.note}\n", rendering.QUIET)
+            body.append_text(rendering.file(text) if text.line else rendering.changes(text))
         title = texts[0].name if len(texts) == 1 else f"{len(texts)} files"
         self.push_screen(Look(title, body, texts[0].line if len(texts) == 1 else None))
 
     def action_help(self) -> None:
         lines = Text()
-        for key, _, about in keys.KEYS:
-            lines.append(f" {key:>3}  ", draw.STRONG).append(f"{about}\n")
-        lines.append(" ↑ ↓  ", draw.STRONG).append("Move in the list; PgUp and PgDn in the card\n")
+        for key, _, about in key_bindings.KEYS:
+            lines.append(f" {key:>3}  ", rendering.STRONG).append(f"{about}\n")
+        lines.append(" ↑ ↓  ", rendering.STRONG).append("Move in the list; PgUp and PgDn in the card\n")
         self.push_screen(Look("Keys", lines, wrap=True))
 
     def action_leave(self) -> None:

@@ -6,18 +6,18 @@ tells what the user changed by hand, ``history`` reads the past (with GitPython,
 
 from __future__ import annotations
 
+from cleared.vcs.clone_mark import origin
+from cleared.vcs.commit import STEPS, LocalMove, Unfinished, seal
 from cleared.vcs.housekeeping import maybe_gc
 from cleared.vcs.index import held_by_git, wait_for_index
-from cleared.vcs.objects import Author, blob_id
-from cleared.vcs.origin import origin
-from cleared.vcs.recent import Recent, parents_in, recent
+from cleared.vcs.object_writer import Author, blob_id
+from cleared.vcs.recent_commits import Recent, parents_in, recent
 from cleared.vcs.recovery import recover
 from cleared.vcs.refs import GitBusy, HeadMoved
-from cleared.vcs.remembered import forget, long_before, remembered
+from cleared.vcs.remembered_commit import forget, long_before, remembered
 from cleared.vcs.repository import Repository, TreeEntry
-from cleared.vcs.seal import STEPS, LocalMove, Unfinished, seal
 from cleared.vcs.snapshot import Snapshot
-from cleared.vcs.worktree import Difference, differences
+from cleared.vcs.worktree_changes import Difference, differences
 
 __all__ = [
     "STEPS",

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cleared.errors import UsageError, WorkspaceError
-from cleared.vcs.command import NOT_INSTALLED, Git, executable
-from cleared.vcs.objects import parse_trailers
+from cleared.vcs.git_process import NOT_INSTALLED, Git, executable
+from cleared.vcs.object_writer import parse_trailers
 
 if TYPE_CHECKING:
     from git import Repo

@@ -18,8 +18,8 @@ from typing import Final
 
 from cleared.clock import SystemClock
 from cleared.errors import WorkspaceError
-from cleared.vcs.command import Git, GitFailed
-from cleared.vcs.objects import encoded, sync_files
+from cleared.vcs.git_process import Git, GitFailed
+from cleared.vcs.object_writer import encoded, sync_files
 from cleared.vcs.refs import GitBusy
 from cleared.vcs.repository import Repository
 

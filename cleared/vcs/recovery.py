@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
-from cleared.vcs import files
-from cleared.vcs.completion import bring_up, conclude, index_entries, unmake
+from cleared.vcs import working_files
+from cleared.vcs.commit_intent import Intent, decode, encode, intent_file, load
 from cleared.vcs.index import IndexLock, left_behind, sweep_index
-from cleared.vcs.intent import Intent, decode, encode, intent_file, load
 from cleared.vcs.refs import settle
 from cleared.vcs.repository import Repository
 from cleared.vcs.snapshot import Snapshot
+from cleared.vcs.working_tree_update import bring_up, conclude, index_entries, unmake
 
 
 def recover(repo: Repository, state_dir: Path | None = None) -> str | None:
@@ -26,7 +26,7 @@ def recover(repo: Repository, state_dir: Path | None = None) -> str | None:
     """
     state_dir = repo.root / ".cleared" if state_dir is None else state_dir
     if state_dir.is_dir():
-        files.sweep(state_dir)
+        working_files.sweep(state_dir)
     note = left_behind(repo)
     if note is None and not os.path.lexists(intent_file(state_dir)):
         return None
@@ -71,8 +71,8 @@ def _finish(repo: Repository, state_dir: Path, intent: Intent | None, told: list
         told.append("removed the lock of a git that was killed")
     lock.take(encode(intent))
     for change in intent.paths:
-        if not files.is_blocked(repo.root, change.path):
-            files.sweep((repo.root / change.path).parent)
+        if not working_files.is_blocked(repo.root, change.path):
+            working_files.sweep((repo.root / change.path).parent)
     owed = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
     head = repo.find_head()
     now = Snapshot(repo, head)

@@ -16,9 +16,9 @@ from typing import IO, cast
 
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, WorkspaceError
-from cleared.vcs.command import Git, first_line
-from cleared.vcs.objects import sync_files
-from cleared.vcs.remembered import drop_damaged, remembering_ref
+from cleared.vcs.git_process import Git, first_line
+from cleared.vcs.object_writer import sync_files
+from cleared.vcs.remembered_commit import drop_damaged, remembering_ref
 from cleared.vcs.repository import Repository
 
 #: Git holds these locks for milliseconds; one that does not change for so many seconds has no owner.

@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import IO, Literal, Self, cast
 
 from cleared.errors import WorkspaceError
-from cleared.vcs.command import Git, GitFailed
-from cleared.vcs.opening import not_openable
+from cleared.vcs.git_process import Git, GitFailed
+from cleared.vcs.open_errors import not_openable
 
 HashName = Literal["sha1", "sha256"]
 
@@ -219,7 +219,7 @@ class Repository:
         if _OID.fullmatch(text):
             return text
         if not text.strip("\0") and file.is_file() and not _text(file).strip("\0"):
-            from cleared.vcs.broken import broken_branch
+            from cleared.vcs.damaged_branch import broken_branch
 
             raise broken_branch(self, file)
         if not text and self.branch != "HEAD":

@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cleared.clock import Clock, SystemClock, iso
+from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.workspace.files import reason, sweep_temporaries
+from cleared.workspace.safe_files import reason, sweep_temporaries
 
 _POLL_SECONDS = 0.05
 _SPARE = 4096
@@ -124,7 +124,7 @@ def writer_lock(
             raise RuntimeError("the writer lock is held by this thread already")
     descriptor = _acquire(path, wait_seconds, clock, on_wait)
     try:
-        _describe(descriptor, Holder(os.getpid(), what, iso(clock.now())))
+        _describe(descriptor, Holder(os.getpid(), what, format_iso(clock.now())))
         with _guard:
             _held[key] = me
         if name == "lock":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cleared.config.edit import set_value
+from cleared.config.editing import set_value
 from cleared.workspace import starters
 from cleared.workspace.charts import chart
 

@@ -14,11 +14,11 @@ from harness import Workspace, refused, unchanged
 from reviewers import People
 
 from cleared.approvals import tickets
-from cleared.approvals.authority import OPEN
+from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import Key
-from cleared.approvals.record import digest_of
-from cleared.runs import questions
-from cleared.runs.questions import Questions
+from cleared.approvals.reviewers import OPEN
+from cleared.runs import question_tickets
+from cleared.runs.question_tickets import Questions
 
 # -- answers ----------------------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ def test_a_replayed_answer(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
             assert ws.json("queue", "expire")["runs"] == []
         assert len(posted_rows(ws)) == 1
     else:
-        monkeypatch.setattr(questions, "is_answer", lambda *_: True)
+        monkeypatch.setattr(question_tickets, "is_answer", lambda *_: True)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
         assert len(posted_rows(ws)) == 2
 
@@ -86,7 +86,7 @@ def test_a_timeout_before_its_time(ws: Workspace, monkeypatch: pytest.MonkeyPatc
     if walled:
         assert ws.json("queue", "expire")["runs"] == []
     else:
-        monkeypatch.setattr(questions, "TIMEOUT", "nobody")
+        monkeypatch.setattr(question_tickets, "TIMEOUT", "nobody")
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
 
 
@@ -138,7 +138,7 @@ def test_a_decision_that_was_taken_back_is_replayed(
 ) -> None:  # fmt: skip
     """Whoever can write the queue removes the lines by which an answer was taken back, before its run went on."""
     from cleared.app import open_workspace
-    from cleared.review.decisions import answer
+    from cleared.review.card_decisions import answer
 
     card = asks(ws)["id"]
     answer(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on
@@ -179,13 +179,13 @@ def test_another_clone_answers_once_it_is_trusted(
 
 def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key is for runs: a record that is signed with it lets no script run."""
-    from cleared.approvals import trust
-    from cleared.approvals.record import Record, record_path
-    from cleared.approvals.record import signed as signed_record
+    from cleared.approvals import trust_store
+    from cleared.approvals.approval_record import Record, record_path
+    from cleared.approvals.approval_record import signed as signed_record
 
     asks(ws)
     workspace, key = ws.read("agents/approvals/workspace").strip(), mallory()
-    known = trust.load(workspace)
+    known = trust_store.load(workspace)
     known.runs[key.public] = "mallory"
     known.save()
     ws.put("agents/evil.py", ws.read("agents/asker.py"))

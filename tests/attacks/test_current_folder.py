@@ -16,8 +16,8 @@ from cleared.app import open_workspace
 from cleared.clock import FixedClock
 from cleared.loop import control as loop_control
 from cleared.loop import supervisor
-from cleared.triggers import control
-from cleared.triggers.notify import Notifier
+from cleared.notify.notifications import Notifier
+from cleared.service import process_lock
 from cleared.workspace import programs
 
 NIGHT = datetime(2025, 2, 10, 2, tzinfo=UTC)
@@ -92,7 +92,7 @@ def test_what_is_started_in_the_background(
         (("loop", "start", "--sleep", "60"), ("loop", "stop")) if what == "loop" else (("up", "-d"), ("down",))
     )
     if not wall:
-        for module in (control, loop_control):
+        for module in (process_lock, loop_control):
             monkeypatch.setattr(module, "own_command", lambda *argv: [sys.executable, "-c", "import json"])
     done = trapped(*start)
     try:

@@ -7,7 +7,7 @@ import json
 import pytest
 from harness import Workspace, refused, unchanged
 
-from cleared.triggers import emit
+from cleared.triggers import external_events
 
 
 @pytest.mark.parametrize("wall", [True, False])
@@ -17,7 +17,7 @@ def test_a_job_hands_in_no_event(ws: Workspace, monkeypatch: pytest.MonkeyPatch,
         with unchanged(ws):
             refused(ws("event", "emit", "ping"), 3, "not for a job")
     else:
-        monkeypatch.setattr(emit, "refuse_in_job", lambda: None)
+        monkeypatch.setattr(external_events, "refuse_in_job", lambda: None)
         head = ws.head()
         ws.ok("event", "emit", "ping")
         assert ws.head() != head

@@ -12,7 +12,7 @@ import pytest
 from asking import asks, lines
 from harness import JANUARY, Workspace
 
-from cleared.runs.origins import Origins
+from cleared.audit.commit_origins import Origins
 
 Attack = Callable[[Workspace], None]
 JOURNAL = "books/2025/01/journal.csv"

@@ -15,7 +15,7 @@ from harness import IDENTITY, JANUARY, Workspace
 from world import World
 
 from cleared.app import open_workspace
-from cleared.triggers.enqueued import Asked, asked_since
+from cleared.triggers.requested_jobs import Asked, asked_since
 from cleared.vcs import Repository
 
 RUN = "20250210T055900Z-aaaaaa"
@@ -56,8 +56,8 @@ def heard(ws: Workspace) -> list[object]:
 def forge(ws: Workspace, event: dict[str, object], *trailers: tuple[str, str]) -> None:
     """A commit that says what a run's would: an event, its trailers, and an attestation of both under the name of this
     machine's key, which is in every attestation; what cannot be had is the signature."""
-    from cleared.runs.attestation import digest
-    from cleared.runs.emitted import text_of
+    from cleared.changes.attestation import digest
+    from cleared.changes.emitted_events import text_of
 
     last = json.loads(lines(ws)[-1])
     said = {"Run": RUN, "Agent": "says", "Origin": last["says"]["trailers"]["Origin"], "Emits": "1", **dict(trailers)}
@@ -88,7 +88,7 @@ def test_a_forged_event_starts_nobody(world: World) -> None:
 
 
 def test_it_would_if_signatures_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
     assert forged_event(world) == ["pay 1,000,000"]
 
 
@@ -106,7 +106,7 @@ def test_a_forged_order_asks_the_loop_for_nothing(ws: Workspace) -> None:
 
 
 def test_it_would_if_signatures_of_orders_were_not_looked_at(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
     assert [(asked.kind, asked.target) for asked in forged_job(ws)] == [("agent_run", "says")]
 
 
@@ -149,7 +149,7 @@ def test_a_forged_card_of_a_failed_run_runs_nothing(ws: Workspace) -> None:
 
 
 def test_it_would_if_attestations_were_not_asked_for(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.failure.was_opened", lambda *_: True)
+    monkeypatch.setattr("cleared.runs.failed_runs.was_opened", lambda *_: True)
     assert again(ws) == 0
     assert heard(ws) == ["pay 1,000,000"]
 
@@ -207,7 +207,7 @@ def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:
 
 
 def test_it_would_not_be_if_attestations_were_not_compared(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.provenance.settled_by_nobody", lambda *_: [])
+    monkeypatch.setattr("cleared.audit.provenance.settled_by_nobody", lambda *_: [])
     assert settle_by_hand(ws) == []
 
 
@@ -281,7 +281,7 @@ def test_an_event_stays_consumed_whatever_becomes_of_the_messages(
 
 
 def test_it_would_not_if_messages_were_what_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.consumed._add", lambda *_: None)
+    monkeypatch.setattr("cleared.changes.consumed_events._add", lambda *_: None)
     assert rewrite(world, soft_reset, monkeypatch) == [1, 1]
 
 
@@ -302,7 +302,7 @@ def test_a_forged_mark_suppresses_no_run(world: World) -> None:
 
 
 def test_it_would_if_signatures_of_marks_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.runs.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
     assert forge_consumption(world) == ["2025-02-11T06:00:00Z"]
 
 
@@ -337,7 +337,7 @@ def test_what_is_taken_out_and_put_back_is_not_told_again(world: World, monkeypa
 
 def test_it_would_be_if_age_was_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T06:00:00Z")
-    monkeypatch.setattr("cleared.triggers.stream._last_seen", lambda *_: None)
+    monkeypatch.setattr("cleared.triggers.event_stream._last_seen", lambda *_: None)
     assert put_back(world) == [1, 1]
 
 
@@ -381,7 +381,7 @@ def test_what_another_machine_consumed_counts_once_it_is_trusted(
 
 
 def is_consumed(ws: Workspace, key: str) -> bool:
-    from cleared.runs.consumed import consumed
+    from cleared.changes.consumed_events import consumed
     from cleared.vcs import Snapshot
 
     host = open_workspace(ws.root)

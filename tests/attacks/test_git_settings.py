@@ -1,5 +1,5 @@
 """Fault 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
-the one wall that is for it (``cleared.vcs.settings``, and the environment) switched off, they do."""
+the one wall that is for it (``cleared.vcs.git_settings``, and the environment) switched off, they do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness import Workspace, chase, no_traceback, refused
 
 import cleared
 from cleared.errors import WorkspaceError
-from cleared.jobs.forbidden import Forbidden
-from cleared.jobs.kinds import BUILT_IN
-from cleared.loop.child import JobContext
-from cleared.loop.reports import git_status_summary
-from cleared.vcs import blob_id, command, settings
+from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.job_types import BUILT_IN
+from cleared.loop.job_process import JobContext
+from cleared.loop.report_jobs import git_status_summary
+from cleared.vcs import blob_id, git_process, git_settings
 
 PACKAGE = Path(cleared.__file__).parent
 HOOKS = ("reference-transaction", "post-index-change", "pre-auto-gc", "pre-commit", "post-commit", "post-checkout")
@@ -89,14 +89,14 @@ def collect_garbage(ws: Workspace) -> None:
         ws.git("hash-object", "-w", "--no-filters", "loose")
     ws.git("config", "gc.auto", "1")
     ws.git("config", "gc.autoDetach", "false")
-    command.Git(ws.root).start(["gc", "--auto", "--quiet"], gc=True).communicate()
+    git_process.Git(ws.root).start(["gc", "--auto", "--quiet"], gc=True).communicate()
 
 
 def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "fixed", lambda **_: [])
-    monkeypatch.setattr(settings, "outranked", lambda *_: [])
-    monkeypatch.setattr(settings, "OPTIONS", dict.fromkeys(settings.OPTIONS, ()))
-    monkeypatch.setattr(command, "_FIXED", {"LC_ALL": "C"})
+    monkeypatch.setattr(git_settings, "fixed", lambda **_: [])
+    monkeypatch.setattr(git_settings, "outranked", lambda *_: [])
+    monkeypatch.setattr(git_settings, "OPTIONS", dict.fromkeys(git_settings.OPTIONS, ()))
+    monkeypatch.setattr(git_process, "_FIXED", {"LC_ALL": "C"})
 
 
 def test_no_command_runs_a_program_of_the_repositorys_settings(ws: Workspace, tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_git_is_started_in_one_place() -> None:
                 spawns = of == "os" and name.startswith(("exec", "spawn", "posix_spawn"))
                 if spawns or name.startswith("create_subprocess") or (of in ("os", "subprocess") and name in starters):
                     found.add(inner)
-                    assert inner == "vcs/command.py" or "git" not in words(node), f"{inner}:{node.lineno}"
+                    assert inner == "vcs/git_process.py" or "git" not in words(node), f"{inner}:{node.lineno}"
     assert found == {
-        "vcs/command.py", "workspace/processes.py", "cli/service.py", "loop/control.py", "loop/supervisor.py",
-        "triggers/control.py", "triggers/deliver.py", "bridge/client.py",
+        "vcs/git_process.py", "workspace/processes.py", "cli/service.py", "loop/control.py", "loop/supervisor.py",
+        "service/process_lock.py", "notify/channels.py", "bridge/client.py",
     }  # fmt: skip
     assert not [kind.name for kind in BUILT_IN.values() if kind.command], "a job's command is no second one"
 

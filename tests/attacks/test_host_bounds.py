@@ -16,17 +16,17 @@ from harness import CLOCK, Workspace, chase, fails
 
 from cleared import bounds, deadline
 from cleared.app import open_workspace
+from cleared.changes.host import Host
+from cleared.changes.trace import Traces
 from cleared.clock import FixedClock, clock_from
 from cleared.dispatch import Dispatcher
 from cleared.errors import ClearedError, PrimitiveError
-from cleared.primitives.runlog import RunLog
+from cleared.primitives.run_log import RunLog
+from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Registry, primitive
 from cleared.registry.vocabulary import Env
-from cleared.registry.wire import from_wire, to_wire
-from cleared.rpc.service import Service
+from cleared.rpc.workspace_server import Service
 from cleared.runs import attempt
-from cleared.runs.host import Host
-from cleared.runs.trace import Traces
 from cleared.schema import money
 
 POST = '{"date": "2025-01-03", "description": "x", "debit_account": 5020, "credit_account": 1010, "amount": 1}'
@@ -102,16 +102,16 @@ def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the script leaves to be checked is checked in the run's time; what is checked is sealed whole."""
-    from cleared.runs import execute
+    from cleared.runs import execution
 
     asked: list[bool] = []
-    settle = execute.settle
+    settle = execution.settle
 
     def late(*args: Any) -> None:
         monkeypatch.setattr(FixedClock, "monotonic", lambda self: time.monotonic() + 1e6)
         settle(*args)
 
-    monkeypatch.setattr(execute, "settle", late)
+    monkeypatch.setattr(execution, "settle", late)
     fails(ws, f"journal_add_many([{POST}])", "did not end within")
     monkeypatch.setattr(deadline._Deadline, "ask", lambda self: asked.append(True))
     assert ws.run("probe")["status"] == "succeeded" and asked
@@ -266,7 +266,7 @@ def test_d4_document_003s_ingest_takes_more_rows_than_a_log_has(ws: Workspace, s
 
 
 def test_b10_rows_of_a_log_are_bounded_in_bytes() -> None:
-    from cleared.primitives.runlog import LogRow
+    from cleared.primitives.run_log import LogRow
 
     log = RunLog(1_000, 10, (1 << 20) + 100_000)
     for _ in range(900):
@@ -285,12 +285,12 @@ CHATTY = 'for i in range(100):\n    config_get("a.b", "x" * 1_000)'
 
 def test_b10_a_trace_has_its_limit_in_bytes(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one run: all calls stay, without what they were given; of all runs: the oldest go."""
-    monkeypatch.setattr("cleared.runs.trace.MAX_TRACE_BYTES", 20_000)
+    monkeypatch.setattr("cleared.changes.trace.MAX_TRACE_BYTES", 20_000)
     ws.script(CHATTY)
     calls = traced(ws)["calls"]
     assert len(calls) == 100 and len(json.dumps(calls)) < 60_000 and calls[-1]["line"]
-    monkeypatch.setattr("cleared.runs.trace.MAX_TRACE_BYTES", 10**9)
-    monkeypatch.setattr("cleared.runs.trace.MAX_TRACES_BYTES", 1 << 20)
+    monkeypatch.setattr("cleared.changes.trace.MAX_TRACE_BYTES", 10**9)
+    monkeypatch.setattr("cleared.changes.trace.MAX_TRACES_BYTES", 1 << 20)
     for _ in range(12):
         ws.run("probe")
     runs = Traces(ws.root / ".cleared").runs(100)

@@ -23,14 +23,14 @@ import pytest
 from harness import Workspace, no_traceback, refused
 
 from cleared import app
-from cleared.loop import fence, processes
+from cleared.loop import job_confinement, job_processes
 from cleared.sandbox import landlock, seccomp, syscalls
-from cleared.sandbox.confine import landlock_abi
+from cleared.sandbox.confinement import landlock_abi
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 KINDS = '''
 import ctypes, json, os, signal, sys, time
-from cleared.jobs.kinds import Kind
+from cleared.jobs.job_types import Kind
 
 attack = Kind("attack", "An attack.", function="attack_kinds:do_attack", target="path", default_target="attack.py",
               writes=("made",), timeout=30)
@@ -110,7 +110,7 @@ def no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a kernel before Landlock's sixth ABI."""
     monkeypatch.setattr(landlock, "SCOPES", 99)
-    fence._system.cache_clear()
+    job_confinement._system.cache_clear()
 
 
 def on_others(pid: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -248,7 +248,7 @@ def test_what_a_job_leaves_behind_is_ended_when_its_watcher_is_killed(
     no_scopes(monkeypatch)
     no_filter(monkeypatch)
     if not wall:
-        monkeypatch.setattr(processes, "end_children", lambda: None)
+        monkeypatch.setattr(job_processes, "end_children", lambda: None)
     jobs.run(STRAY)
     pid = int((jobs.ws.root / "made/stray").read_text())
     try:

@@ -1,5 +1,6 @@
 """Fault 4: names that look like others, and characters that nobody sees. The gate refuses each, with its place; with
-the one wall that is for it (``cleared.sandbox.letters``) switched off, each becomes a proposal that may be approved."""
+the one wall that is for it (``cleared.sandbox.unicode_lint``) switched off, each becomes a proposal that
+may be approved."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from gate.proposals import edit, findings, propose, text
 from harness import Workspace, unchanged
 from world import World
 
-from cleared.sandbox import letters
-from cleared.sandbox.lint import lint
+from cleared.sandbox import unicode_lint
+from cleared.sandbox.construct_lint import lint
 
 ATTACKS = {
     "a primitive's name with a Cyrillic letter": (
@@ -37,9 +38,9 @@ HEADER = '"""\nname: Probe\ntrigger: on_demand\ndescription: harm\u200bless\n"""
 
 def switch_off(patch: pytest.MonkeyPatch) -> None:
     """The program as it was before it had these rules."""
-    patch.setattr(letters, "unseen", lambda *_: iter(()))
-    patch.setattr(letters, "strange_names", lambda *_: iter(()))
-    patch.setattr(letters, "is_strange", lambda *_: False)
+    patch.setattr(unicode_lint, "unseen", lambda *_: iter(()))
+    patch.setattr(unicode_lint, "strange_names", lambda *_: iter(()))
+    patch.setattr(unicode_lint, "is_strange", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", ATTACKS)

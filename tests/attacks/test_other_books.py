@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from harness import Workspace, here, refused, unchanged
 
-from cleared.approvals import pin, standing
-from cleared.approvals.record import CONFIG, FOLDER, WORKSPACE
+from cleared.approvals import verification, workspace_pin
+from cleared.approvals.approval_record import CONFIG, FOLDER, WORKSPACE
 
 PROBE = "agents/probe.py"
 
@@ -38,11 +38,11 @@ def carry(source: Workspace, to: Workspace) -> None:
 def believe(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall switched off: the id is what the tracked file says, as it was before there were pins."""
 
-    def claimed(root: Path, claim: bytes | None) -> pin.Books:
+    def claimed(root: Path, claim: bytes | None) -> workspace_pin.Books:
         found = (claim or b"").decode().strip()
-        return pin.Books(found, True, found)
+        return workspace_pin.Books(found, True, found)
 
-    for module in (pin, standing):
+    for module in (workspace_pin, verification):
         monkeypatch.setattr(module, "books_of", claimed)
 
 

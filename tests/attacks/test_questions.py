@@ -15,12 +15,12 @@ from asking import ASKS, NEVER_ASKS, POST, TIMED, answers, asks, edit, lines, ma
 from harness import QUEUE, Workspace, refused, unchanged
 from world import World
 
+from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import Key
-from cleared.approvals.record import digest_of
-from cleared.approvals.standing import Approvals
-from cleared.cards.model import Card
-from cleared.runs import questions
-from cleared.runs.questions import Questions
+from cleared.approvals.verification import Approvals
+from cleared.cards.card import Card
+from cleared.runs import question_tickets
+from cleared.runs.question_tickets import Questions
 
 # -- a forged question ------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ def test_a_forged_question_of_an_agent_that_asks(
             assert ws.json("queue", "expire")["runs"] == []
         assert posted(ws) == []
     else:
-        monkeypatch.delitem(questions.DOUBTS, "key")
+        monkeypatch.delitem(question_tickets.DOUBTS, "key")
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
         assert posted(ws) == [("1999-12-31", "for yes")]
 
@@ -141,7 +141,7 @@ def alter(ws: Workspace, card: str) -> None:
         details = {k: v for k, v in line["details"].items() if k != "ticket"} | {"default": "yes"}
         ticket = line["details"]["ticket"] | {"due": "2025-02-10T06:00:00Z", "default": "yes"}
         shown = Card(card, "question", line["title"], "", line["run_id"], None, line["agent"], details)
-        line["details"] = {**details, "ticket": ticket | {"shown": questions.shown(shown)}}
+        line["details"] = {**details, "ticket": ticket | {"shown": question_tickets.shown(shown)}}
 
     edit(ws, card, change)
 
@@ -156,7 +156,7 @@ def test_an_altered_ticket(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
             assert "was altered" in ws.json("queue", "expire")["said"][0]
         assert posted(ws) == []
     else:
-        monkeypatch.delitem(questions.DOUBTS, "signature")
+        monkeypatch.delitem(question_tickets.DOUBTS, "signature")
         assert ws.json("queue", "expire")["answered"] == {card: "yes"}
         assert posted(ws) == [("2025-02-10", "for yes")]
 
@@ -170,7 +170,7 @@ def test_a_card_edited_by_hand(ws: Workspace, monkeypatch: pytest.MonkeyPatch, w
         answers(ws, card)
         assert ws.json("queue", "show", card)["held"] and ws.ok("queue", "list").out.count("held: ") == 1
     else:
-        monkeypatch.delitem(questions.DOUBTS, "shown")
+        monkeypatch.delitem(question_tickets.DOUBTS, "shown")
         assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
 
 
@@ -182,7 +182,7 @@ def test_the_ticket_of_another_question(ws: Workspace, monkeypatch: pytest.Monke
     if walled:
         answers(ws, "mallory1")
     else:
-        monkeypatch.delitem(questions.DOUBTS, "card")
+        monkeypatch.delitem(question_tickets.DOUBTS, "card")
         assert ws("queue", "answer", "mallory1", "yes").code == 0
 
 
@@ -198,7 +198,7 @@ def test_the_ticket_of_another_workspace(ws: Workspace, monkeypatch: pytest.Monk
     if walled:
         answers(ws, card)
     else:
-        monkeypatch.delitem(questions.DOUBTS, "workspace")
+        monkeypatch.delitem(question_tickets.DOUBTS, "workspace")
         assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
 
 
@@ -224,7 +224,7 @@ def test_another_version_is_live(ws: Workspace, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("walled", [True, False])
 def test_it_does_not_ask_that_again(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
     """The books have moved so that the run asks nothing: what it would do now is not what was answered."""
-    from cleared.runs import asking
+    from cleared.runs import suspended_runs
 
     body = f'if len(journal_query()) == 0:\n    queue_ask("Pay it?", ["no", "yes"])\n{POST.format(what="nobody")}'
     (card,) = ws.script(body.replace("nobody", '"nobody"'), name="asker")["cards"]
@@ -236,7 +236,7 @@ def test_it_does_not_ask_that_again(ws: Workspace, monkeypatch: pytest.MonkeyPat
         assert len(posted(ws)) == 4
         assert [c["kind"] for c in ws.cards() if c["agent"] == "asker"] == ["failed_run"]
     else:
-        real = asking.resume
-        monkeypatch.setattr(asking, "resume", lambda *a: replace(real(*a), place=""))
+        real = suspended_runs.resume
+        monkeypatch.setattr(suspended_runs, "resume", lambda *a: replace(real(*a), place=""))
         assert ws.json("queue", "answer", card["id"], "yes")["run"]["status"] == "succeeded"
         assert len(posted(ws)) == 5

@@ -166,15 +166,15 @@ def test_b7_many_refused_files_are_one_card_for_each_kind(ws: Workspace, tmp_pat
 
 
 def test_without_the_kinds_each_file_is_a_card(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.primitives import import_cards
+    from cleared.importing import file_cards
 
-    many = import_cards.refusals
+    many = file_cards.refusals
 
     def singly(refused, *about):  # type: ignore[no-untyped-def]
         for name, error in refused.items():
             many({name: error}, *about)
 
-    monkeypatch.setattr(import_cards, "refusals", singly)
+    monkeypatch.setattr(file_cards, "refusals", singly)
     for n in range(60):
         (ws.root / f"import/link-{n:02}.csv").symlink_to("/etc/passwd")
     ws.run("ingest")

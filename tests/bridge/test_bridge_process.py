@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from peers import BRIDGE, PATIENCE, Peer, error, peer, request, result, script
 
-from cleared.bridge.order import Order
+from cleared.bridge.run_request import Order
 from cleared.bridge.server import serve_bridge
 
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from cleared.cards.model import Card, card_id
-from cleared.cards.store import CardDraft, find, load, render_open, render_resolve
+from cleared.cards.card import Card, card_id
+from cleared.cards.queue_files import CardDraft, find, load, render_open, render_resolve
 from cleared.errors import WorkspaceError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cleared.cli.run import run
+from cleared.cli.command_runner import run
 from cleared.sandbox.monty import Sandbox
 from cleared.workspace.lock import writer_lock
 
@@ -83,10 +83,10 @@ def test_a_confinement_the_kernel_refuses_is_said(
     doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A18: where there is none, doctor does not claim it."""
-    from cleared.sandbox import workers
+    from cleared.sandbox import worker_pool
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workers, "restrictions", lambda *_, **__: workers._UNCONFINED)
+    monkeypatch.setattr(worker_pool, "restrictions", lambda *_, **__: worker_pool._UNCONFINED)
     code, rows = doctor()
     assert code == 0
     assert rows["confinement"]["status"] == "warn"

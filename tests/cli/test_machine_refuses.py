@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from harness import Done, Workspace, copy_books, no_traceback, refused
 
-from cleared.cli import net
+from cleared.cli import machine_errors
 
 LONG = ["d" * 200] * 3
 
@@ -172,7 +172,7 @@ def test_whatever_the_machine_refuses(
     monkeypatch.setattr(cleared.queries, "agents", refuse)
     refused(ws("agent", "list"), code, said)
     assert ws("agent", "list", "--json").json["error"]["exit_code"] == code
-    monkeypatch.setenv(net.DEBUG, "1")
+    monkeypatch.setenv(machine_errors.DEBUG, "1")
     assert "Traceback" in ws("agent", "list").err
 
 

@@ -26,7 +26,7 @@ def test_usage(argv: list[str], said: str) -> None:
 def test_a_text_needs_no_pydantic() -> None:
     """Its import takes longer than all the rest of a command's start; values typer has to check still are."""
     code = (
-        "import sys\nfrom cleared.cli.run import run\n"
+        "import sys\nfrom cleared.cli.command_runner import run\n"
         "code = run(['agent', 'show', 'nope', '-C', '/'])\n"
         "print(code, 'pydantic' in sys.modules)\n"
         "run(['run', 'list', '--limit', '-3'])\n"

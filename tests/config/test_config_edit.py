@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cleared.config.edit import set_value
-from cleared.config.load import ConfigError, get, load
+from cleared.config.editing import set_value
+from cleared.config.loading import ConfigError, get, load
 from cleared.errors import ClearedError, UsageError
 from cleared.workspace import starters
 

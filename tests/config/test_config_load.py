@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleared.config.load import ConfigError, get, load, load_file
+from cleared.config.loading import ConfigError, get, load, load_file
 from cleared.config.model import Config
 from cleared.config.reference import keys
 from cleared.errors import ExitCode, PolicyError, PrimitiveError, WorkspaceError

@@ -19,9 +19,9 @@ from harness import copy_books
 
 from cleared import queries
 from cleared.app import open_workspace, run
+from cleared.changes.host import Host
+from cleared.changes.workspace_creation import initialise
 from cleared.clock import SystemClock
-from cleared.runs.host import Host
-from cleared.runs.initialise import initialise
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 Line = tuple[str, str, Decimal]

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from cleared.app import open_workspace, run
+from cleared.changes.workspace_creation import initialise
 from cleared.clock import SystemClock
-from cleared.runs.closing import close_period
-from cleared.runs.decide import void_entry
-from cleared.runs.initialise import initialise
+from cleared.decisions.journal_decisions import void_entry
+from cleared.decisions.period_closing import close_period
 
 
 class Stopper:

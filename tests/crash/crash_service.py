@@ -57,9 +57,9 @@ class Hand:
 def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
     """What there is to do at that time, by the real service."""
     from cleared.app import Served, open_workspace
-    from cleared.runs.host import Host
-    from cleared.triggers.logbook import Logbook
-    from cleared.triggers.service import Service
+    from cleared.changes.host import Host
+    from cleared.service.workspace_service import Service
+    from cleared.triggers.service_log import Logbook
 
     clock = Hand(at)
 
@@ -99,9 +99,9 @@ def _within(name: str) -> Iterator[None]:
 
 
 def _attach(point: Callable[[str], None]) -> None:
-    from cleared.triggers import notices
-    from cleared.triggers.handling import Handler
-    from cleared.triggers.inbox import Inbox
+    from cleared.service.delivery import Handler
+    from cleared.triggers import service_notices
+    from cleared.triggers.pending_deliveries import Inbox
 
     def attach(owner: Any, name: str, *, before: bool = True, within: bool = False) -> None:
         real = getattr(owner, name)
@@ -123,7 +123,7 @@ def _attach(point: Callable[[str], None]) -> None:
     attach(Handler, "_ended")
     attach(Handler, "_split")
     for name in ("cycle", "set_aside"):
-        attach(notices, name, within=True)
+        attach(service_notices, name, within=True)
     together = Inbox.together
 
     @contextlib.contextmanager
@@ -156,10 +156,10 @@ def main() -> None:
     import pydantic_monty  # noqa: F401
 
     import cleared.app
-    import cleared.review.resume
-    import cleared.runs.execute
+    import cleared.review.questions
+    import cleared.runs.execution
     import cleared.sandbox.monty
-    import cleared.triggers.service  # noqa: F401
+    import cleared.service.workspace_service  # noqa: F401
 
     attend(_obey)
 

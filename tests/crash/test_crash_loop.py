@@ -20,7 +20,7 @@ from crash_service import Hand
 from harness import copy_books
 from looped import STEPS, Loops, eventually, plugged_in, prepare
 
-from cleared.jobs import state
+from cleared.jobs import loop_state
 
 EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
 KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "24"))
@@ -205,7 +205,7 @@ def test_a_state_cut_short_at_any_length(start: Path, loops: Loops, tmp_path: Pa
     for length in range(0, len(whole) - 1, 1 if EVERY else 61):
         life.runtime.state.unlink(missing_ok=True)
         life.runtime.state.write_bytes(whole[:length])
-        found, problem = state.load(life.runtime, life.host.clock)
+        found, problem = loop_state.load(life.runtime, life.host.clock)
         assert "its backup is used" in problem and not life.runtime.state.exists()
         assert found["notices"].pop()["text"] == problem
         assert found == json.loads(backup)

@@ -34,8 +34,8 @@ from harness import Workspace
 
 from cleared import queries
 from cleared.app import open_workspace, run
+from cleared.decisions.journal_decisions import void_entry
 from cleared.errors import ClearedError, Interrupted
-from cleared.runs.decide import void_entry
 from cleared.runs.outcome import RunResult
 from cleared.vcs import STEPS, HeadMoved
 

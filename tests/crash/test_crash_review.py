@@ -41,7 +41,7 @@ def stop(name):
         os.kill(os.getpid(), signal.SIGKILL)
 
 app.open_workspace = lambda *a, **k: real(*a, **{**k, "on_step": stop})
-from cleared.cli.run import run
+from cleared.cli.command_runner import run
 sys.exit(run(sys.argv[3:]))
 """
 

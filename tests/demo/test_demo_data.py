@@ -11,8 +11,8 @@ from typing import Any
 import pydantic_monty
 import pytest
 
-from cleared.config.load import load
-from cleared.demo.data import agent_text, bank_files, demo_config, demo_files
+from cleared.config.loading import load
+from cleared.demo.sample_firm import agent_text, bank_files, demo_config, demo_files
 from cleared.workspace import starters
 from cleared.workspace.charts import chart
 from cleared.workspace.template import initial_files

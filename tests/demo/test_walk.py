@@ -99,7 +99,7 @@ def test_a_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.demo import walk as module
+    from cleared.demo import walkthrough as module
     from cleared.errors import CheckFailed
 
     monkeypatch.setattr(module, "agent_text", lambda: '"""\nname: Broken\ntrigger: on_demand\n"""\n1 / 0\n')

@@ -100,7 +100,7 @@ def test_commands_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_primitives_exist(page: str) -> None:
-    from cleared.jobs.kinds import BUILT_IN
+    from cleared.jobs.job_types import BUILT_IN
     from cleared.primitives import registry
 
     known = {*registry(), *BUILT_IN}  # kinds of jobs are called alike
@@ -113,7 +113,7 @@ def test_primitives_exist(page: str) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if "reference" not in p])
 def test_configuration_keys_exist(page: str) -> None:
     from cleared.config.reference import keys
-    from cleared.triggers.stream import BUILT_IN
+    from cleared.triggers.event_stream import BUILT_IN
 
     known = {info.key for info in keys()} | set(BUILT_IN)
     sections = {key.partition(".")[0].removesuffix("[]") for key in known}

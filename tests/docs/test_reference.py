@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from cleared.sandbox import header, letters, lint, source, values  # noqa: E402
+from cleared.sandbox import construct_lint, header, header_values, script_source, unicode_lint  # noqa: E402
 from docs import generate  # noqa: E402
 
 
@@ -27,7 +27,7 @@ def test_every_page_is_generated() -> None:
 
 
 def test_keys_that_need_approval_are_marked() -> None:
-    from cleared.config.policy import is_policy
+    from cleared.config.protected_settings import is_policy
 
     rows = re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", generate.config(), re.MULTILINE)
     assert {key for key, _ in rows if is_policy(key)} == {key for key, text in rows if text.startswith("**policy**")}
@@ -35,15 +35,15 @@ def test_keys_that_need_approval_are_marked() -> None:
 
 
 def test_every_rule_for_scripts_is_shown() -> None:
-    text = "".join(map(inspect.getsource, (letters, lint, source)))
+    text = "".join(map(inspect.getsource, (unicode_lint, construct_lint, script_source)))
     literal = set(re.findall(r'(?:yield|Finding\()\s*"([a-z-]+)"', text))
     assert literal >= {"dunder", "type-ignore", "syntax"}
-    assert literal | {rule for rule, _, _ in lint._CONSTRUCTS.values()} == set(generate.SAMPLES)
+    assert literal | {rule for rule, _, _ in construct_lint._CONSTRUCTS.values()} == set(generate.SAMPLES)
 
 
 def test_every_rule_for_headers_is_shown() -> None:
     literal = set(re.findall(r'"(header-[a-z]+)"', inspect.getsource(header)))
-    literal |= {f"header-{rule}" for rule in re.findall(r'Bad\("([a-z]+)"', inspect.getsource(values))}
+    literal |= {f"header-{rule}" for rule in re.findall(r'Bad\("([a-z]+)"', inspect.getsource(header_values))}
     assert literal == set(generate.HEADER_SAMPLES)
 
 
@@ -56,12 +56,12 @@ def test_every_primitive_and_command_is_on_its_page() -> None:
 
 
 def test_every_kind_of_job_and_every_field_of_a_loops_files_is_on_its_page() -> None:
-    from cleared.jobs import schema
-    from cleared.jobs.kinds import BUILT_IN
+    from cleared.jobs import file_schemas
+    from cleared.jobs.job_types import BUILT_IN
 
     page = generate.jobs()
     for kind in BUILT_IN.values():
         assert f"| `{kind.name}` | {kind.about} |" in page
     for name in ("result", "tree", "state", "manifest"):
-        for field in schema.text(name)["required"]:  # type: ignore[arg-type]
+        for field in file_schemas.text(name)["required"]:  # type: ignore[arg-type]
             assert f"| `{field}` |" in page

@@ -16,7 +16,7 @@ import pytest
 from harness import JANUARY, Workspace, chase, refused
 from world import World
 
-from cleared.runs import taken as holding
+from cleared.changes import imported_files as holding
 
 MORE = "DEBIT,01/31/2025,LATE,-7.00,ACH_DEBIT,2439.40,,\n"
 LATE = JANUARY + MORE
@@ -167,7 +167,7 @@ def test_a_run_that_fails_leaves_the_file_where_it_is_and_holds_nothing(ws: Work
 
 def test_killed_while_it_was_brought_back(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the file in import/ and the card, between the card and the note of it: one file, one card."""
-    from cleared.runs import growing
+    from cleared.decisions import grown_files
 
     class Killed(BaseException):
         pass
@@ -180,7 +180,7 @@ def test_killed_while_it_was_brought_back(ws: Workspace, monkeypatch: pytest.Mon
         file.write(MORE.encode())
         for name in ("_card", "save"):
             with monkeypatch.context() as patch, pytest.raises(Killed):
-                patch.setattr(growing, name, die)
+                patch.setattr(grown_files, name, die)
                 ws("agent", "run", "review_reminder")
         ws.run("ingest")
         ws.run("ingest")

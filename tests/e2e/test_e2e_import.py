@@ -292,16 +292,16 @@ def test_b10_files_that_are_being_written_are_left_alone(ws: Workspace) -> None:
 def test_b10_a_file_that_changes_after_it_was_parsed(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """ARCHITECTURE: a file that changed since it was parsed fails the seal."""
     from cleared import queries  # noqa: F401 - loaded before the clock is wound up
-    from cleared.runs import execute
+    from cleared.runs import execution
 
     path = ws.drop("a.csv")
-    original = execute._Run._finish
+    original = execution._Run._finish
 
-    def change(self: execute._Run, result: object) -> None:
+    def change(self: execution._Run, result: object) -> None:
         path.write_text(JANUARY + "x")
         original(self, result)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(execute._Run, "_finish", change)
+    monkeypatch.setattr(execution._Run, "_finish", change)
     before = ws.state()
     done = ws("agent", "run", "ingest", "--json")
     assert done.code == 1 and "import/a.csv changed since it was read" in done.err and "Run the agent again" in done.err

@@ -142,9 +142,9 @@ def test_a3_what_only_looks_forbidden_passes(ws: Workspace) -> None:
 )  # fmt: skip
 def test_a5_isolation_with_the_lint_off(ws: Workspace, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A5: the sandbox itself has no files, environment, network, processes."""
-    from cleared.runs import scripts
+    from cleared.runs import approved_scripts
 
-    monkeypatch.setattr(scripts, "lint", lambda *a, **k: [])
+    monkeypatch.setattr(approved_scripts, "lint", lambda *a, **k: [])
     found = fails(ws, POST + "\n" + body)
     assert "root:" not in json.dumps(found)
 

@@ -326,7 +326,7 @@ def test_ctrl_c_while_waiting(ws: Workspace) -> None:
 INTERRUPTED = """
 import os, signal, sys
 from cleared import app
-from cleared.cli.run import run
+from cleared.cli.command_runner import run
 at, seen, original = int(sys.argv[1]), [], app.open_workspace
 def step(name):
     seen.append(name)

@@ -20,14 +20,14 @@ from harness import Workspace, copy_books, environment
 from peers import BRIDGE, peer, request, script
 
 from cleared import app
-from cleared.clock import iso
+from cleared.changes.host import Host
+from cleared.changes.trace import Traces
+from cleared.clock import format_iso
 from cleared.errors import ClearedError
+from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.runs.host import Host
-from cleared.runs.scripts import Script, Scripts
-from cleared.runs.trace import Traces
+from cleared.sandbox.construct_lint import lint
 from cleared.sandbox.header import Header
-from cleared.sandbox.lint import lint
 from cleared.sandbox.monty import Sandbox
 from cleared.vcs import Repository, Snapshot, blob_id
 
@@ -74,7 +74,7 @@ class World:
         attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, scripts=scripts)
         traces = Traces(self.host.layout.state_dir)
         traces.begin(
-            {"id": attempt.run_id, "agent": "escape", "dry_run": False, "started_at": iso(attempt.now),
+            {"id": attempt.run_id, "agent": "escape", "dry_run": False, "started_at": format_iso(attempt.now),
              "event": attempt.event, "script": made.file, "head": snapshot.commit}
         )  # fmt: skip
         result, error, told = None, None, ""

@@ -21,16 +21,16 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from cleared import app
+from cleared.changes.host import Host
 from cleared.errors import ClearedError
-from cleared.gate.traps import traps
+from cleared.gate.semantic_lint import traps
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
-from cleared.runs.host import Host
+from cleared.sandbox.construct_lint import lint
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
-from cleared.sandbox.lint import lint
-from cleared.sandbox.named import named
-from cleared.sandbox.source import normalise
+from cleared.sandbox.script_source import normalise
+from cleared.sandbox.used_primitives import named
 
 FILE = "agents/fuzzed.py"
 PATIENCE = 5.0

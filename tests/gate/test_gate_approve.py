@@ -16,7 +16,7 @@ from proposals import FEBRUARY, edit, history, live, proposal, propose, text, th
 
 from cleared.app import open_workspace
 from cleared.bridge.jsonrpc import Request, RpcError
-from cleared.rpc.service import Service
+from cleared.rpc.workspace_server import Service
 
 
 def count(ws: Workspace, since: str) -> int:

@@ -9,9 +9,9 @@ from harness import Workspace, fails, unchanged
 from proposals import edit, history, live, propose, text, threshold, write
 
 from cleared.app import open_workspace
-from cleared.gate import words
 from cleared.gate.candidate import Change
-from cleared.sandbox import allowance
+from cleared.proposals import proposal_text
+from cleared.sandbox import effective_limits
 from cleared.sandbox.header import _READERS, parse_header
 
 POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount="1")'
@@ -94,8 +94,8 @@ def test_a17_the_host_refuses_what_was_not_granted(ws: Workspace) -> None:
     live(ws, "accounts_list()\n1")
     record = next((ws.root / "agents/approvals/agents/probe").glob("*.json"))
     assert '"accounts_list"' in record.read_text() and "journal" not in record.read_text()
+    from cleared.approvals.approval_record import parse, signed
     from cleared.approvals.keys import own_key
-    from cleared.approvals.record import parse, signed
 
     key = own_key(ws.root)
     assert key is not None
@@ -238,7 +238,7 @@ def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: 
         change = Change("agents/probe.py", "agent", before.encode(), after.encode())
         header, problems = parse_header(after, change.path)
         assert not problems, (key, problems)
-        lines = words.header_lines(change, header, host)
+        lines = proposal_text.header_lines(change, header, host)
         assert said in " ".join(lines), (key, lines)
         assert bool(lines) == bool(said), (key, lines)
 
@@ -265,8 +265,8 @@ def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
 def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace) -> None:
     """D17, fault 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allowance, "beyond", lambda *_: iter(()))
-        patch.setattr("cleared.gate.static.beyond", lambda *_: iter(()))
+        patch.setattr(effective_limits, "beyond", lambda *_: iter(()))
+        patch.setattr("cleared.gate.static_checks.beyond", lambda *_: iter(()))
         live(ws, "for i in range(100):\n    ctx_today()", header="timeout: 2h\nmax_calls: 20000000\n")
     found = ws.run("probe")
     assert [w.split(" [")[1].split("]")[0] for w in found["warnings"]] == ["header-limit", "header-limit"]

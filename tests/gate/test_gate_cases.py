@@ -12,9 +12,9 @@ import pytest
 from harness import JANUARY, Workspace, chase, no_traceback, refused, unchanged
 
 from cleared.errors import PolicyError
-from cleared.gate import cases as store
-from cleared.gate import rehearse
-from cleared.gate.rehearse import is_input_name
+from cleared.gate import dry_run
+from cleared.gate import regression_tests as store
+from cleared.gate.dry_run import is_input_name
 
 INGEST = "agents/ingest.py"
 
@@ -330,7 +330,7 @@ def test_a_file_that_is_no_case_is_said_to_be_none(name: str) -> None:
 def test_a_rehearsal_writes_only_into_its_own_folder(name: str) -> None:
     """Whoever names the files: what reads them is checked, and so is what writes them."""
     assert not is_input_name(name)
-    with pytest.raises(PolicyError), rehearse.drop_folder({name: b"x"}):
+    with pytest.raises(PolicyError), dry_run.drop_folder({name: b"x"}):
         pass
 
 

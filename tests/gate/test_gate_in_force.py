@@ -10,11 +10,11 @@ from harness import Workspace, refused, trust_books
 from world import World
 
 from cleared.app import open_workspace, run
-from cleared.approvals.record import WORKSPACE
+from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
-from cleared.rpc.service import Current
-from cleared.runs.kept import Kept
-from cleared.tui.acts import Acts
+from cleared.changes.host_cache import Kept
+from cleared.rpc.workspace_server import Current
+from cleared.tui.key_actions import Acts
 
 POSTS = (
     'journal_add_double("2025-02-03", "rent", 5020, 1010, "100.00", status="pending-review")\n'
@@ -98,9 +98,9 @@ def test_whatever_decides_it_is_noticed(posts: Workspace, what: str) -> None:
     elif what == "workspace":
         posts.put(WORKSPACE, "f" * 32 + "\n")
     elif what == "trust":
-        from cleared.approvals import trust
+        from cleared.approvals import trust_store
 
-        trust.name(posts.read(WORKSPACE).strip(), {"ed25519:x": "somebody"})
+        trust_store.name(posts.read(WORKSPACE).strip(), {"ed25519:x": "somebody"})
     elif what == "record":
         (posts.root / "agents/approvals/config.json").write_text("{}")
     elif what == "settings":

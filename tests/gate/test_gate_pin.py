@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from harness import IDENTITY, Workspace, here, no_traceback, refused, unchanged
 
-from cleared.approvals.pin import MARK, pins_folder
-from cleared.approvals.record import WORKSPACE
+from cleared.approvals.approval_record import WORKSPACE
+from cleared.approvals.workspace_pin import MARK, pins_folder
 
 HEADER = '"""\nname: probe\ntrigger: on_demand\n"""\n'
 NOT_YET = "not trusted on this machine yet"
@@ -55,8 +55,8 @@ def test_an_init_that_fails_leaves_no_pin(tmp_path: Path, plain_environment: Non
     def stop(step: str) -> None:
         raise RuntimeError(step)
 
+    from cleared.changes.workspace_creation import initialise
     from cleared.clock import SystemClock
-    from cleared.runs.initialise import initialise
 
     with pytest.raises(RuntimeError):
         initialise(

@@ -579,7 +579,7 @@ def test_a_forged_proposal_that_does_not_pass_is_not_approved(ws: Workspace) -> 
     write(ws, "1")
     found = propose(ws, "probe")
     bad = text("import os")
-    from cleared.approvals.record import digest_of
+    from cleared.approvals.approval_record import digest_of
 
     ws.put(f"queue/proposals/{proposal(ws, 'P1')['folder']}/files/agents/probe.py", bad)
     ws.put("agents/probe.py", bad)

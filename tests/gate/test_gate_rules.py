@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cleared.gate.rules import RULES, STAGES, rule_of
-from cleared.sandbox import values
+from cleared.gate.lint_rules import RULES, STAGES, rule_of
+from cleared.sandbox import header_values
 from scripts import BODIES, HOSTILE, WHOLE, unmarked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_every_rule_that_is_emitted_is_listed() -> None:
     found = set(emitted())
     assert {"dunder", "header-key", "round-money", "unknown-account", "watched"} <= {rule for _, rule in found}
     assert not {(file, rule) for file, rule in found if rule not in RULES}
-    assert {f"header-{rule}" for rule in re.findall(r'Bad\("([a-z]+)"', inspect.getsource(values))} <= set(RULES)
+    assert {f"header-{rule}" for rule in re.findall(r'Bad\("([a-z]+)"', inspect.getsource(header_values))} <= set(RULES)
 
 
 def test_every_static_rule_is_exercised_by_the_table() -> None:

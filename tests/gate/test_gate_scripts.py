@@ -12,17 +12,17 @@ from harness import Workspace, no_traceback
 
 from cleared.config.model import Sandbox
 from cleared.errors import WorkspaceError
-from cleared.gate.rules import rule_of
-from cleared.gate.traps import traps
+from cleared.gate.lint_rules import rule_of
+from cleared.gate.semantic_lint import traps
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
-from cleared.registry import describe
+from cleared.registry import projections
 from cleared.registry.primitive import Registry
-from cleared.sandbox.allowance import beyond
+from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.effective_limits import beyond
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
-from cleared.sandbox.lint import lint
-from cleared.sandbox.typecheck import TypeChecker
+from cleared.sandbox.type_check import TypeChecker
 from scripts import BODIES, HEADER, HOSTILE, WHOLE, Expected, unmarked
 
 FILE = "agents/probe.py"
@@ -55,7 +55,7 @@ def check(starting_point: Path) -> Iterator[Check]:
             found += traps(source, FILE, primitives, chart, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})
             if allowed not in checkers:
-                stubs = describe.stubs(Registry(primitives[n] for n in primitives if n in allowed))
+                stubs = projections.stubs(Registry(primitives[n] for n in primitives if n in allowed))
                 checkers[allowed] = stack.enter_context(TypeChecker(stubs))
             found += checkers[allowed].check(source, FILE)
             return list(dict.fromkeys(found))  # the header's check and the lint say the same of an unreadable text
@@ -191,19 +191,19 @@ def test_the_checker_works_with_whatever_is_granted() -> None:
     """Its self-test must not need a primitive that the header does not grant."""
     primitives = registry()
     for names in ((), ("accounts_get",), ("git_commit", "ctx_dry_run")):
-        with TypeChecker(describe.stubs(Registry(primitives[n] for n in names))) as checker:
+        with TypeChecker(projections.stubs(Registry(primitives[n] for n in names))) as checker:
             assert [f.rule for f in checker.check("ctx_log('x')\n", FILE)] == ["type:unresolved-reference"]
 
 
 def test_broken_stubs_are_not_ignored() -> None:
-    broken = describe.stubs(registry()).replace("def ctx_log(", "def 9ctx_log(")
+    broken = projections.stubs(registry()).replace("def ctx_log(", "def 9ctx_log(")
     with pytest.raises(WorkspaceError, match="stubs"), TypeChecker(broken):
         pass
 
 
 def test_the_stubs_name_nothing_that_is_not_there() -> None:
     """What a stub fails to import or to resolve would be any type at all, without a word."""
-    stubs = describe.stubs(registry())
+    stubs = projections.stubs(registry())
     with TypeChecker(stubs) as checker:
         found = {f.rule for f in checker.check(stubs, FILE)}
     assert not {r for r in found if "unresolved" in r or "syntax" in r}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness import Workspace, nothing_posted, refused, unchanged
 
-from cleared.config.edit import set_value
+from cleared.config.editing import set_value
 
 HEADER = '"""\nname: Probe\ntrigger: on_demand\n"""\n'
 RECORD = "agents/approvals/config.json"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from harness import IDENTITY, Done, Workspace, no_traceback, refused, unchanged
 
-from cleared.approvals import record as records
+from cleared.approvals import approval_record as records
+from cleared.approvals.approval_record import Record, digest_of, record_path, signed
 from cleared.approvals.keys import own_key
-from cleared.approvals.record import Record, digest_of, record_path, signed
 
 HEADER = '"""\nname: Probe\ntrigger: on_demand\n"""\n'
 PROBE = "agents/probe.py"
@@ -389,7 +389,7 @@ def test_a_proposal_can_be_approved_in_a_clone_which_examines_it_again(
         refused(there("agent", "approve", number), 3, "not trusted on this machine", "cleared trust")
         there.ok("trust", "--yes")
         examined = []
-        from cleared.gate.check import Gate
+        from cleared.gate.examination import Gate
 
         inner = Gate.examine
 

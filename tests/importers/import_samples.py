@@ -8,7 +8,7 @@ import pytest
 
 from cleared.config.model import BankAccount, Config, CsvProfile, Import, Limits
 from cleared.importers import ImportFileError, read_file
-from cleared.schema.bank import BankRow, ParsedFile
+from cleared.schema.bank_row import BankRow, ParsedFile
 
 CHECKING_HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #"
 CARD_HEADER = "Transaction Date,Post Date,Description,Category,Type,Amount,Memo"

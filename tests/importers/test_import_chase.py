@@ -9,7 +9,7 @@ import pytest
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, checking, config, read, refusal
 
 from cleared.importers import detect
-from cleared.schema.bank import BankRow
+from cleared.schema.bank_row import BankRow
 
 
 def test_B6_checking_rows_have_date_description_amount_type_and_balance() -> None:

@@ -15,9 +15,9 @@ from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, GERMAN,
 
 from cleared.importers import Importer, ImportFileError, Sample, detect, read_file
 from cleared.importers.chase import ChaseCard, ChaseChecking
-from cleared.importers.contract import check_importer
-from cleared.importers.profile import ProfileImporter
-from cleared.schema.bank import ParsedFile
+from cleared.importers.csv_profile import ProfileImporter
+from cleared.importers.plugin_tests import check_importer
+from cleared.schema.bank_row import ParsedFile
 
 GERMAN_DATA = GERMAN_TEXT.encode("cp1252")
 OURS: list[tuple[Importer, list[bytes], list[bytes]]] = [

@@ -18,7 +18,7 @@ from cleared.errors import WorkspaceError
 from cleared.importers import ImportFileError, Sample, detect, read_file, resolve_account
 from cleared.importers.chase import ChaseChecking
 from cleared.importers.plugins import BUILT_IN
-from cleared.schema.bank import ParsedFile
+from cleared.schema.bank_row import ParsedFile
 
 SIMPLE = b"Date,Text,Amount\n2025-01-02,x,1\n"
 MINE = profile(

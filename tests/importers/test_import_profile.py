@@ -16,7 +16,7 @@ from import_samples import one, profile, read, refusal
 
 from cleared.config.model import CsvProfile
 from cleared.errors import WorkspaceError
-from cleared.importers.profile import ProfileImporter
+from cleared.importers.csv_profile import ProfileImporter
 from cleared.schema import money
 
 SPLIT = {"date": "Date", "description": "Text", "debit": "Out", "credit": "In"}

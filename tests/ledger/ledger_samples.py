@@ -7,11 +7,11 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from cleared.config.load import load
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books, Bounds
+from cleared.config.loading import load
 from cleared.ledger.entry import HEADER_LINE, Leg
-from cleared.workspace.locate import Layout
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books, Bounds
+from cleared.workspace.location import Layout
 
 CHART = (
     b"account_id,account_name,account_type,parent_id,tax_line,description,code,currency,status,closed_on\n"

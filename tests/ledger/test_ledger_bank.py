@@ -9,13 +9,13 @@ import pytest
 from ledger_samples import CHART, JAN5, JOURNAL, bank, books, journal, leg_row, legs, pair
 
 from cleared.errors import PrimitiveError, WorkspaceError
-from cleared.ledger.bank import LINES, MATCHES, OUTCOMES, append_rows, fingerprint, identify, line_of, normalise
-from cleared.ledger.bankbook import BankBook
+from cleared.ledger.bank_lines import LINES, MATCHES, OUTCOMES, append_rows, fingerprint, identify, line_of, normalise
 from cleared.ledger.chart import parse_chart
 from cleared.ledger.checks import check_books, check_draft
-from cleared.ledger.csvtext import record
+from cleared.ledger.csv_text import record
 from cleared.ledger.posting import post
-from cleared.schema.bank import BankRow
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.schema.bank_row import BankRow
 
 LEDGER = {"checking": 1010}
 

@@ -9,10 +9,10 @@ import pytest
 from ledger_samples import JAN5, JOURNAL, ZERO, bank, books, journal, leg_row, legs, pair
 
 from cleared.errors import PrimitiveError
-from cleared.ledger.books import Bounds
 from cleared.ledger.checks import check_against, check_books, check_draft, trial_balance_digest
 from cleared.ledger.entry import STATUSES, TRANSITIONS, Leg
 from cleared.ledger.periods import PeriodMark, append_mark, parse_periods
+from cleared.ledger.staged_journal import Bounds
 
 
 def closed(through: date, digest: str = "") -> dict[str, bytes]:

@@ -14,7 +14,7 @@ import jsonschema
 from harness import Done, Workspace, no_traceback
 from running import SECONDS, eventually
 
-from cleared.jobs.schema import FOLDER
+from cleared.jobs.file_schemas import FOLDER
 
 FILES = {
     "single_agent_state.json": "state", "single_agent_state.json.bak": "state", "single_agent_wakeup.flag": "wakeup",
@@ -174,7 +174,7 @@ PROBES = '''
 import os, signal, socket, subprocess, sys, time
 from pathlib import Path
 
-from cleared.jobs.kinds import Kind
+from cleared.jobs.job_types import Kind
 
 
 def kind(name, *command, **more):

@@ -7,9 +7,9 @@ from typing import Any
 from harness import Workspace
 
 from cleared.clock import SystemClock
-from cleared.config.load import load_file
-from cleared.jobs import schema, state
-from cleared.jobs.layout import Runtime, own_runtime
+from cleared.config.loading import load_file
+from cleared.jobs import file_schemas, loop_state
+from cleared.jobs.runtime_directory import Runtime, own_runtime
 
 GIT = "grants: [loop.read, loop_enqueue:git_status_summary, git.commit]\n"
 
@@ -25,7 +25,7 @@ def begun(ws: Workspace, **more: Any) -> Runtime:
     """A loop has been there."""
     runtime = own(ws)
     if not runtime.state.exists():
-        state.save(runtime, {**state.fresh(SystemClock().now()), **more}, SystemClock())  # type: ignore[typeddict-item]
+        loop_state.save(runtime, {**loop_state.fresh(SystemClock().now()), **more}, SystemClock())  # type: ignore[typeddict-item]
     return runtime
 
 
@@ -48,6 +48,6 @@ def end(ws: Workspace, job: str, by: str = "person", at: str | None = None, **mo
         "manifest_path": manifest["result_path"], "output_path": manifest["output_path"], "summary": "clean",
         "wakeup_written": True, **more,
     }  # fmt: skip
-    schema.write("manifest", runtime.manifest(job), manifest)
-    schema.write("result", runtime.result(job), result)
+    file_schemas.write("manifest", runtime.manifest(job), manifest)
+    file_schemas.write("result", runtime.result(job), result)
     return result

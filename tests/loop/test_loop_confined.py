@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from looping import Loop, changed, eventually
 
-from cleared.sandbox.confine import landlock_abi
+from cleared.sandbox.confinement import landlock_abi
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 MARKER = "MARKER-9c2e-of-the-test"
@@ -141,7 +141,7 @@ def test_a_plug_in_may_not_ask_for_what_would_free_it(probed: Loop) -> None:
     folder = Path(sys.path[0])
     for number, path in enumerate([".", "/", "", ".git", ".git/hooks", "agents", "./.git", "../x", ".cleared/loop",
                                    ".cleared", "x/../.git"]):  # fmt: skip
-        text = ("from cleared.jobs.kinds import Kind\n"
+        text = ("from cleared.jobs.job_types import Kind\n"
                 f"free{number} = Kind('free{number}', 'Free.', command=('true',), writes=({path!r},))\n")  # fmt: skip
         plug_in(folder, f"free_kinds{number}", text, [f"free{number}"])
         probed.ws.config(f"loop.plugins=[free{number}]")

@@ -16,7 +16,7 @@ from running import Up, eventually
 from scripting import begun, end, own
 from world import World
 
-from cleared.clock import iso
+from cleared.clock import format_iso
 
 HEARS = "trigger: event\nevent: loop.job_finished\n"
 TELL = 'p = ctx_event()["payload"]\nctx_emit("seen", p["job_id"] + " " + p["status"])\ngit_commit(p["summary"])'
@@ -103,7 +103,7 @@ def test_the_payload_is_the_result_without_its_paths(world: World) -> None:
 
 def test_after_the_loss_of_the_inbox_what_was_delivered_is_not_again(world: World) -> None:
     now = world.time.at
-    world.ws.put(".cleared/loop/single_agent_state.json", created(world.ws, iso(now - timedelta(days=30))))
+    world.ws.put(".cleared/loop/single_agent_state.json", created(world.ws, format_iso(now - timedelta(days=30))))
     ended(world, 3)
     ended(world, 4)
     assert len(world.keys("hears")) == 2

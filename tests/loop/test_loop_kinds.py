@@ -137,7 +137,7 @@ def test_gate_check_all_names_who_does_not_pass(loop: Loop) -> None:
 
 # -- plug-ins ---------------------------------------------------------------------------------------------------------
 
-HEAD = "from cleared.jobs.kinds import Kind\n"
+HEAD = "from cleared.jobs.job_types import Kind\n"
 
 
 @pytest.mark.parametrize(

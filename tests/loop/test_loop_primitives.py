@@ -13,11 +13,11 @@ from scripting import GIT, begun, end, own
 
 from cleared.app import open_workspace
 from cleared.clock import SystemClock
-from cleared.config.load import load_file
+from cleared.config.loading import load_file
 from cleared.errors import PolicyError
 from cleared.jobs.inbox import enqueue
 from cleared.primitives.loop import loop_enqueue
-from cleared.triggers.enqueued import Asked, asked_since
+from cleared.triggers.requested_jobs import Asked, asked_since
 from cleared.vcs import Repository
 
 ASK = 'loop_enqueue("git_status_summary")'
@@ -286,7 +286,7 @@ def test_a_result_that_is_none_is_passed_over(ws: Workspace) -> None:
 
 
 def test_outside_of_a_run_jobs_can_be_read_and_not_asked_for(ws: Workspace) -> None:
-    from cleared.rpc.service import Service
+    from cleared.rpc.workspace_server import Service
 
     service = Service(open_workspace(ws.root))
     with service.dispatcher() as door:

@@ -14,7 +14,7 @@ from harness import copy_books
 from looped import Life, Loops, files, plugged_in, prepare
 
 from cleared.errors import WorkspaceError
-from cleared.jobs import schema, view
+from cleared.jobs import file_schemas, loop_reader
 
 CYCLES = int(os.environ.get("CLEARED_LOOP_CYCLES", "1000"))
 EACH = CYCLES // 12
@@ -48,14 +48,14 @@ class Reader:
         job_files.sort(key=lambda found: found[0].name)
         for path, name in job_files[-NEWEST:] + job_files[self.passes % 50 :: 50]:
             self.one(path, name)
-        status = view.status(self.life.runtime)
+        status = loop_reader.status(self.life.runtime)
         assert status["cycles"] >= self.cycles
-        assert len({row["job_id"] for row in view.jobs(self.life.runtime, 25)}) >= min(1, self.ended)
+        assert len({row["job_id"] for row in loop_reader.jobs(self.life.runtime, 25)}) >= min(1, self.ended)
 
     def one(self, path: Path, name: Any) -> None:
         try:
-            found = schema.read(name, path)
-        except schema.Damaged:
+            found = file_schemas.read(name, path)
+        except file_schemas.Damaged:
             raise
         except WorkspaceError as error:
             assert name == "inbox" and "no such file" in str(error), f"{path}: {error}"
@@ -114,4 +114,4 @@ def test_no_reader_sees_half_a_file(life: tuple[Life, Loops]) -> None:
     assert one.state()["cycles"] >= CYCLES and reader.cycles > CYCLES // 2 and reader.ended > EACH // 2
     assert reader.passes > 20 and reader.read > 5 * reader.passes, (reader.passes, reader.read)
     for path in one.runtime.jobs.glob("*.bridge_manifest.json"):
-        schema.read("bridge", path)
+        file_schemas.read("bridge", path)

@@ -19,7 +19,7 @@ import pytest
 from harness import no_traceback, unchanged
 from looping import SCHEMAS, Loop, changed, eventually
 
-from cleared.jobs.schema import FOLDER
+from cleared.jobs.file_schemas import FOLDER
 
 RESULT = {
     "schema_version", "job_id", "kind", "target", "status", "started_at", "ended_at", "duration_sec", "exit_code",
@@ -84,7 +84,7 @@ def test_e2_a_job_leaves_three_files_with_every_field(loop: Loop) -> None:
     assert result["summary"] == "0 changed, 1 untracked" and 0 <= result["duration_sec"] < 60
     assert loop.ws.read(result["output_path"]) == "?? new.txt\n\n0 changed, 1 untracked\n"
     manifest = json.loads(loop.ws.read(result["manifest_path"]))
-    assert manifest["command"] == [] and manifest["function"] == "cleared.loop.reports:git_status_summary"
+    assert manifest["command"] == [] and manifest["function"] == "cleared.loop.report_jobs:git_status_summary"
     assert manifest["status"] == "started" and manifest["pid"] > 1
     started, ended = (datetime.fromisoformat(result[k]) for k in ("started_at", "ended_at"))
     assert started <= ended

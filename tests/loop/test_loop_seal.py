@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleared.jobs.seal import KEY, Sealer
+from cleared.jobs.signing import KEY, Sealer
 
 
 def test_the_key_is_its_owners_alone_and_a_seal_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

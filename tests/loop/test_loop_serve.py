@@ -21,9 +21,9 @@ import pytest
 from harness import Workspace
 
 from cleared.clock import SystemClock
-from cleared.config.load import load_file
-from cleared.jobs import schema, state, tree
-from cleared.jobs.layout import Runtime, own_runtime
+from cleared.config.loading import load_file
+from cleared.jobs import file_schemas, loop_state, status_tree
+from cleared.jobs.runtime_directory import Runtime, own_runtime
 
 CLOCK = SystemClock()
 
@@ -96,7 +96,7 @@ def row(number: int, summary: str) -> dict[str, object]:
 
 def put_down(runtime: Runtime, *summaries: str) -> None:
     """A loop has been there, with jobs that said this."""
-    found = state.fresh(CLOCK.now(), "0" * 16)
+    found = loop_state.fresh(CLOCK.now(), "0" * 16)
     for number, summary in enumerate(summaries, 1):
         found["jobs"].append(row(number, summary))  # type: ignore[arg-type]
         found["knowledge"].append(
@@ -106,8 +106,8 @@ def put_down(runtime: Runtime, *summaries: str) -> None:
         found["safety_stops"].append(
             {"at": "2025-02-10T06:00:00Z", "kind": summary[:100], "target": "", "by": "person", "reason": summary}
         )
-    state.save(runtime, found, CLOCK)
-    tree.export(runtime, found, CLOCK)
+    loop_state.save(runtime, found, CLOCK)
+    status_tree.export(runtime, found, CLOCK)
 
 
 # -- what there is --------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_the_tree_is_given_as_the_loop_wrote_it(ws: Workspace, page: Page) -> No
     got = page.ask(path="/tree.json")
     assert got.headers["Content-Type"] == "application/json"
     found = json.loads(got.body)
-    schema.check("tree", found, "tree")
+    file_schemas.check("tree", found, "tree")
     assert found == ws.json("loop", "tree")
 
 
@@ -321,7 +321,7 @@ def test_fifty_pollers_get_whole_trees_while_the_loop_writes(ws: Workspace, page
             assert got.status in (200, 304), got.body
             if got.status == 200:
                 found = json.loads(got.body)
-                schema.check("tree", found, "tree")
+                file_schemas.check("tree", found, "tree")
                 assert len({j["summary"] for j in found["jobs"]}) == 1
             tag = got.headers["ETag"]
             assert page.ask().status == 200

@@ -12,22 +12,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cleared.cards.model import Card
-from cleared.cards.store import CardDraft, load
-from cleared.config.load import load as load_config
+from cleared.cards.card import Card
+from cleared.cards.queue_files import CardDraft, load
+from cleared.config.loading import load as load_config
 from cleared.dispatch import Dispatcher
-from cleared.ledger.bankbook import BankBook
-from cleared.ledger.books import Books, Bounds
+from cleared.importing.drop_folder import ImportSession
 from cleared.ledger.checks import check_books, check_draft, trial_balance_digest
 from cleared.ledger.periods import PeriodMark, append_mark
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books, Bounds
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives import registry
 from cleared.primitives.context import Context
-from cleared.primitives.imports import ImportSession
-from cleared.primitives.own_loop import OwnLoop
+from cleared.primitives.loop_jobs import OwnLoop
 from cleared.registry.vocabulary import Env
 from cleared.workspace.charts import chart
-from cleared.workspace.locate import Layout
+from cleared.workspace.location import Layout
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

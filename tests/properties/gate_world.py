@@ -16,7 +16,7 @@ from harness import Done, Workspace, copy_books, no_traceback
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cleared.approvals.record import WORKSPACE, digest_of, quarantine_path, record_folder, record_path, short
+from cleared.approvals.approval_record import WORKSPACE, digest_of, quarantine_path, record_folder, record_path, short
 from cleared.vcs import STEPS
 
 BEGAN = datetime(2025, 2, 10, 6, tzinfo=UTC)

@@ -254,11 +254,11 @@ class LoopMachine(RuleBasedStateMachine):
 
     def _waiting(self, state: dict[str, Any] | None) -> tuple[list[str], bool]:
         """The jobs that wait, in order; whether nobody has altered any of them, and none is done."""
-        from cleared.jobs import view
+        from cleared.jobs import loop_reader
 
         if state is None:
             return [], False
-        found = [job["job_id"] for job in view.waiting(self.life.runtime, state)]  # type: ignore[arg-type]
+        found = [job["job_id"] for job in loop_reader.waiting(self.life.runtime, state)]  # type: ignore[arg-type]
         done = {job for _, job in self.life.marks()} | self.life.dropped | {FORGED}
         return found, not done & set(found) and len(set(found)) == len(found)
 

@@ -13,7 +13,7 @@ import croniter
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from cleared.sandbox import values
+from cleared.sandbox import header_values
 from cleared.triggers.schedule import Schedule, due
 
 EXAMPLES = settings(max_examples=150, deadline=None)
@@ -67,8 +67,8 @@ def near_a_change(draw: st.DrawFn) -> tuple[str, datetime]:
 
 def of(expression: str, zone: str) -> Schedule:
     try:
-        values.cron(expression)
-    except values.Bad:
+        header_values.cron(expression)
+    except header_values.Bad:
         assume(False)
     return Schedule(expression, zone)
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleared.ledger.bank import BankLine, normalise, parse_lines
-from cleared.ledger.csvtext import record, records
+from cleared.ledger.bank_lines import BankLine, normalise, parse_lines
+from cleared.ledger.csv_text import record, records
 from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, Entry, Leg, leg_suffix, make_id, split_id
 from cleared.ledger.journal import append, parse_month, set_statuses
-from cleared.registry.wire import from_wire, to_wire
+from cleared.registry.json_values import from_wire, to_wire
 from cleared.schema import money
 
 ZERO = Decimal(0)
@@ -121,7 +121,7 @@ def test_a_bank_line_is_read_as_it_was_written(text: str, kind: str, cents: int,
         "f1:" + "0" * 24, date(2025, 1, 2), None, Decimal(cents).scaleb(-2), "USD", text, "id", None
         if balance is None else Decimal(balance).scaleb(-2), "posted", "ab", 7, 1, "", kind,
     )  # fmt: skip
-    from cleared.ledger.bank import LINES, append_rows
+    from cleared.ledger.bank_lines import LINES, append_rows
 
     assert parse_lines(append_rows(None, LINES, line.text()), "f") == [line]
 

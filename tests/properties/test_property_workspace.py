@@ -14,12 +14,12 @@ from books_world import Row, chase
 
 from cleared import queries
 from cleared.app import open_workspace, run
+from cleared.changes.host import Host
+from cleared.changes.workspace_creation import initialise
 from cleared.clock import FixedClock
+from cleared.decisions.journal_decisions import void_entry
+from cleared.decisions.period_closing import close_period, reopen_period
 from cleared.errors import ClearedError
-from cleared.runs.closing import close_period, reopen_period
-from cleared.runs.decide import void_entry
-from cleared.runs.host import Host
-from cleared.runs.initialise import initialise
 from cleared.vcs import STEPS
 
 NOW = datetime(2025, 12, 1, 6, tzinfo=UTC)

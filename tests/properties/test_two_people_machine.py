@@ -173,10 +173,10 @@ class TwoPeopleMachine(RuleBasedStateMachine):
 def signatories(ws: Workspace) -> tuple[str, ...]:
     """The keys with a valid signature on the last commit, and on what was agreed to before it on a card it settles."""
     from cleared.app import open_workspace
-    from cleared.approvals.authority import agreements
-    from cleared.cards import store
-    from cleared.runs.signatures import signer
-    from cleared.runs.source import CommittedSource
+    from cleared.approvals.reviewers import agreements
+    from cleared.cards import queue_files
+    from cleared.changes.book_sources import CommittedSource
+    from cleared.decisions.signatures import signer
     from cleared.vcs import Snapshot, history
 
     host = open_workspace(ws.root)
@@ -185,8 +185,8 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
         commit = history.commit_info(ws.root, "HEAD")
         workspace = ws.read("agents/approvals/workspace").strip()
         key = signer(repo, commit, workspace)
-        cards = store.load(CommittedSource(Snapshot(repo, commit.id)), "queue").values()
-        before = store.load(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
+        cards = queue_files.load(CommittedSource(Snapshot(repo, commit.id)), "queue").values()
+        before = queue_files.load(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
         for card in cards:
             if card.status == "resolved" and card.id in before and before[card.id].status == "open":
                 found += [a.key for a in agreements(card.id, card.agreed)[-2:] if a.genuine and a.key != key]

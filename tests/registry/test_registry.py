@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cleared.primitives import registry
-from cleared.registry.describe import describe, markdown, stubs
+from cleared.registry.json_values import from_wire, to_json, to_wire
 from cleared.registry.primitive import DeclarationError, Effect, Registry, primitive
+from cleared.registry.projections import describe, markdown, stubs
 from cleared.registry.vocabulary import KINDS, Env, Text
-from cleared.registry.wire import from_wire, to_json, to_wire
 
 ENV = Env()
 

@@ -155,7 +155,7 @@ def test_brought_back_it_can_be_answered_again(ws: Workspace) -> None:
 
 
 def test_rolled_back_meanwhile(ws: Workspace) -> None:
-    from cleared.approvals.record import digest_of, record_path
+    from cleared.approvals.approval_record import digest_of, record_path
 
     waiting(ws)
     path, old = "agents/asker.py", ws.read("agents/asker.py")
@@ -313,7 +313,7 @@ def test_a_person_ends_it(ws: Workspace) -> None:
 def test_killed_between_the_answer_and_the_run(ws: Workspace, how: str) -> None:
     """The same answer again, or the next look at what is due, goes on; twice is once."""
     from cleared.app import open_workspace
-    from cleared.review.decisions import answer as only_answer
+    from cleared.review.card_decisions import answer as only_answer
 
     card = waiting(ws)
     only_answer(open_workspace(ws.root), card["id"], "5010")

@@ -106,7 +106,7 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
     from cleared.app import open_workspace
     from cleared.review.view import Choice
-    from cleared.tui.acts import UNDO, Acts, Wish
+    from cleared.tui.key_actions import UNDO, Acts, Wish
 
     acts = Acts(lambda: open_workspace(people.ws.root))
     wish = Wish(Choice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
@@ -125,8 +125,8 @@ def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> 
 
 def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
     from cleared.app import open_workspace
-    from cleared.tui.acts import Acts
-    from cleared.tui.plain import Plain
+    from cleared.tui.key_actions import Acts
+    from cleared.tui.plain_prompts import Plain
 
     def sitting(name: str, *typed: str) -> str:
         told: list[str] = []
@@ -522,7 +522,7 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """The signature is good; that it took two is seen all the same."""
-    from cleared.runs.authority import Authority
+    from cleared.decisions.authorization import Authority
 
     with monkeypatch.context() as patch:
         patch.setattr(Authority, "lone", lambda self, effects: [])
@@ -533,7 +533,7 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
 
 
 def test_what_another_agreed_to_covers_nothing_else(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.runs.authority import Authority
+    from cleared.decisions.authorization import Authority
 
     people.ok("ben", "queue", "approve", INVOICE)
     with monkeypatch.context() as patch:

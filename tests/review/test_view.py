@@ -9,10 +9,10 @@ from harness import Workspace, chase
 
 from cleared.app import open_workspace
 from cleared.app import why as why_of
+from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.review import view
 from cleared.review.view import Picture
-from cleared.runs.host import Host
 
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")

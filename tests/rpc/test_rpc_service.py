@@ -23,8 +23,8 @@ from cleared.app import open_workspace
 from cleared.bridge.jsonrpc import Request, RpcError, answer
 from cleared.clock import clock_from
 from cleared.errors import ClearedError, PolicyError, PrimitiveError, UsageError
-from cleared.registry.wire import from_wire, to_wire
-from cleared.rpc.service import ONLY_IN_A_RUN, Current, Service
+from cleared.registry.json_values import from_wire, to_wire
+from cleared.rpc.workspace_server import ONLY_IN_A_RUN, Current, Service
 
 # -- one contract, two transports -------------------------------------------------------------------------------------
 
@@ -409,14 +409,14 @@ def test_what_is_no_socket_is_left_alone(posted: Workspace, path: Path) -> None:
 
 
 def test_another_users_process_is_hung_up_on(posted: Workspace, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.rpc.unixsocket import SocketServer, peer_uid
+    from cleared.rpc.unix_socket import SocketServer, peer_uid
 
     with SocketServer(path, lambda r: "secret") as found:
         threading.Thread(target=found.serve, daemon=True).start()
         friend = Client(path)
         assert friend.ask("x")["result"] == "secret"
         friend.close()
-        monkeypatch.setattr("cleared.rpc.unixsocket.peer_uid", lambda c: os.getuid() + 1)
+        monkeypatch.setattr("cleared.rpc.unix_socket.peer_uid", lambda c: os.getuid() + 1)
         stranger = Client(path)
         assert stranger.file.readline() == b""
         stranger.close()
@@ -428,7 +428,7 @@ def test_another_users_process_is_hung_up_on(posted: Workspace, path: Path, monk
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs a second user to be")
 def test_the_kernel_says_who_connects(path: Path) -> None:
-    from cleared.rpc.unixsocket import SocketServer
+    from cleared.rpc.unix_socket import SocketServer
 
     with SocketServer(path, lambda r: "secret") as found:
         threading.Thread(target=found.serve, daemon=True).start()
@@ -443,7 +443,7 @@ def test_the_kernel_says_who_connects(path: Path) -> None:
 
 
 def test_too_many_clients_are_told_so(path: Path) -> None:
-    from cleared.rpc.unixsocket import MAX_CONNECTIONS, SocketServer
+    from cleared.rpc.unix_socket import MAX_CONNECTIONS, SocketServer
 
     with SocketServer(path, lambda r: 1) as found:
         threading.Thread(target=found.serve, daemon=True).start()
@@ -457,7 +457,7 @@ def test_too_many_clients_are_told_so(path: Path) -> None:
 
 
 def test_errors_are_of_the_documented_classes() -> None:
-    from cleared.bridge.problems import refused
+    from cleared.bridge.error_codec import refused
     from cleared.errors import Place
 
     place = Place("a.csv", 3, None, "amount")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cleared.sandbox.failure import Position
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.script_failure import Position
 
 INGEST = Path(__file__).with_name("document_003_ingest.txt").read_text(encoding="utf-8")
 """Document 003's ``agents/ingest.py``, verbatim (not .py: it is no Python module, its last expression is a result)."""

@@ -12,20 +12,20 @@ import pytest
 from sandbox_samples import run, worker_pids
 
 from cleared.errors import WorkspaceError
-from cleared.sandbox import workers
-from cleared.sandbox.confine import Level, restrictions, run_restricted
+from cleared.sandbox import worker_pool
+from cleared.sandbox.confinement import Level, restrictions, run_restricted
 from cleared.sandbox.monty import Sandbox
 
 ROOT = Path(__file__).parents[2]
-LEVEL = workers.confinement_level()
+LEVEL = worker_pool.confinement_level()
 needs_all = pytest.mark.skipif(not LEVEL.full, reason=f"this system reaches {LEVEL}")
 
 # Everything a broken interpreter might try, by the C library's thin wrappers around the system calls.
 PROBE = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from cleared.sandbox.confine import restrictions, run_restricted
-from cleared.sandbox.workers import _binary
+from cleared.sandbox.confinement import restrictions, run_restricted
+from cleared.sandbox.worker_pool import _binary
 libc = ctypes.CDLL(None, use_errno=True)
 argv = (ctypes.c_char_p * 2)(b"sh", None)
 libc.mmap.restype = ctypes.c_long
@@ -147,8 +147,8 @@ def test_A18_off_and_best_run_everywhere() -> None:
 
 
 def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "observed", lambda pid, wanted: Level(rlimits=True))
-    monkeypatch.setattr(workers, "_failed", set())
+    monkeypatch.setattr(worker_pool, "observed", lambda pid, wanted: Level(rlimits=True))
+    monkeypatch.setattr(worker_pool, "_failed", set())
     with Sandbox(confine="require") as sandbox, pytest.raises(WorkspaceError, match="cannot be confined") as caught:
         run(sandbox, "1")
     assert caught.value.remedy

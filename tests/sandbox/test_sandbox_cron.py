@@ -6,7 +6,7 @@ from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.sandbox import values
+from cleared.sandbox import header_values
 
 NUMBER = st.integers(0, 33).map(str) | st.integers(0, 9).map("0{}".format)
 PART = st.builds(
@@ -18,12 +18,12 @@ FIELD = st.just("*") | st.lists(PART, min_size=1, max_size=3).map(",".join)
 
 @given(st.lists(FIELD, min_size=5, max_size=5))
 def test_A1_what_is_plain_happens(fields: list[str]) -> None:
-    if values._is_plain(fields):
+    if header_values._is_plain(fields):
         assert croniter(" ".join(fields), datetime(2024, 1, 1, tzinfo=UTC)).get_next(datetime).year in (2024, 2025)
 
 
 def test_A1_the_starters_are_plain() -> None:
     for text in ("0 6 * * *", "0 7 1 * *", "0 8 * * 1-5", "*/5 * * * *", "0,30 9-17/2 * 1-6 0"):
-        assert values._is_plain(text.split()), text
+        assert header_values._is_plain(text.split()), text
     for text in ("60 6 * * *", "0 6 31 2 *", "0 6 29 2 *", "0 6 * * mon", "*/0 * * * *", "5/2 * * * *", "5-1 * * * *"):
-        assert not values._is_plain(text.split()), text
+        assert not header_values._is_plain(text.split()), text

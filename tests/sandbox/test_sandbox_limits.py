@@ -7,9 +7,9 @@ import time
 import pytest
 from sandbox_samples import Host, run
 
-from cleared.sandbox.failure import ScriptError
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.script_failure import ScriptError
 
 SECONDS = 1.0
 LIMITS = Limits(seconds=SECONDS, memory_bytes=64 << 20, max_calls=500, max_output_bytes=10_000)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandbox_samples import INGEST
 
-from cleared.sandbox.lint import lint
+from cleared.sandbox.construct_lint import lint
 
 REFUSED = [
     ("import os", "import", 1, 1),

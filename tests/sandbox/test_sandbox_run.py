@@ -16,10 +16,10 @@ import pytest
 from sandbox_samples import FILE, NOW, Host, run, worker_pids
 
 from cleared.errors import BusyError, ExitCode, Place, PolicyError, UsageError, WorkspaceError
-from cleared.sandbox.failure import HostCallFailed, ScriptError
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.workers import confinement_level
+from cleared.sandbox.script_failure import HostCallFailed, ScriptError
+from cleared.sandbox.worker_pool import confinement_level
 
 ROOT = Path(__file__).parents[2]
 
@@ -227,7 +227,7 @@ def test_ctrl_c_stops_within_a_second(body: str) -> None:
 
 def test_importing_the_package_stays_cheap() -> None:
     program = (
-        "import sys, cleared.sandbox.monty, cleared.sandbox.header, cleared.sandbox.lint\n"
+        "import sys, cleared.sandbox.monty, cleared.sandbox.header, cleared.sandbox.construct_lint\n"
         "print([m for m in ('pydantic_monty', 'croniter', 'zoneinfo') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sandbox_samples import FILE, INGEST, Host, run
 
 from cleared.errors import Place
-from cleared.sandbox.failure import HostCallFailed, ScriptError
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.tail import Rewritten
+from cleared.sandbox.result_expression import Rewritten
+from cleared.sandbox.script_failure import HostCallFailed, ScriptError
 
 ROWS = [
     {"date": "2025-01-03", "description": "GITHUB *PRO", "amount": -4.0, "reference": "a", "type": "ACH_DEBIT"},

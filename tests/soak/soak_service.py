@@ -17,7 +17,7 @@ from typing import Any, Self
 from harness import Workspace, here
 from soak_files import SETTLE, Row
 
-from cleared.triggers.inbox import peek
+from cleared.triggers.pending_deliveries import peek
 
 TAKE = (
     'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n'

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from harness import Workspace
 
-import cleared.triggers.folder as module
+import cleared.triggers.watched_folder as module
 from cleared.clock import FixedClock, SystemClock
-from cleared.triggers.folder import Folder, Look
+from cleared.triggers.watched_folder import Folder, Look
 
 SETTLE = 2.0
 

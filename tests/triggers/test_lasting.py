@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness import Workspace
 from world import World
 
-from cleared.runs.trace import Traces
+from cleared.changes.trace import Traces
 
 BEAT = 'ctx_emit("beat", {"due": ctx_event()["payload"]["due"]})'
 

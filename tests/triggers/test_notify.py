@@ -20,8 +20,8 @@ from mailserver import MailServer, certificate
 
 from cleared.app import open_workspace
 from cleared.clock import FixedClock
-from cleared.triggers import deliver
-from cleared.triggers.notify import Notifier, next_digest
+from cleared.notify import channels
+from cleared.notify.notifications import Notifier, next_digest
 
 NIGHT = datetime(2025, 2, 10, 2, 0, tzinfo=UTC)
 MORNING = datetime(2025, 2, 10, 8, 0, tzinfo=UTC)
@@ -282,7 +282,7 @@ def test_a_server_that_says_nothing_holds_nobody_up(
 ) -> None:
     import socket
 
-    monkeypatch.setattr(deliver, "NETWORK_SECONDS", 0.3)
+    monkeypatch.setattr(channels, "NETWORK_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         by_mail(ws, server)
         ws.config(f"notifications.smtp_port={silent.getsockname()[1]}")
@@ -303,7 +303,7 @@ def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(w
     command.does("os.kill(os.getppid(), signal.SIGKILL)")
     program = (
         "import sys\nfrom pathlib import Path\nfrom datetime import datetime, timedelta\n"
-        "from cleared.app import open_workspace\nfrom cleared.triggers.notify import Notifier\n"
+        "from cleared.app import open_workspace\nfrom cleared.notify.notifications import Notifier\n"
         "box = Notifier(open_workspace(Path(sys.argv[1])))\nnow = datetime.fromisoformat(sys.argv[2])\n"
         "if sys.argv[3:]:\n    box.failed('run-1', 'ingest', 'no', now)\n"
         "box.tick(now + timedelta(minutes=1))\n"
@@ -520,7 +520,7 @@ def test_a_command_that_fails_says_why_by_its_last_line(ws: Workspace, command: 
 def test_a_command_that_hangs_is_ended_with_all_it_started(
     ws: Workspace, command: Command, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    monkeypatch.setattr(deliver, "COMMAND_SECONDS", 0.5)
+    monkeypatch.setattr(channels, "COMMAND_SECONDS", 0.5)
     pid = command.kept.with_name("pid")
     command.does(f"open({str(pid)!r}, 'w').write(str(os.getpid()))\n{then}")
     box = notifier(ws)

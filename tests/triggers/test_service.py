@@ -631,7 +631,7 @@ def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp
     import sys
     import time
 
-    from cleared.triggers.fleet import Member
+    from cleared.service.service_process import Member
 
     told = tmp_path / "told"
     agent(world, "fails", "trigger: event\nevent: ping\nretries: 0\n", "1 / 0")
@@ -697,7 +697,7 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
     trust_books(there)
     from cleared.app import open_workspace
-    from cleared.review.decisions import answer
+    from cleared.review.card_decisions import answer
 
     [card] = world.ws.cards()
     answer(open_workspace(world.ws.root), card["id"], "yes")  # the run is not gone on with, as if it were killed here

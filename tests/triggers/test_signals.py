@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cleared.sandbox.watch import Watch
-from cleared.triggers.loop import Loop, Pipe, signals
+from cleared.sandbox.worker_watchdog import Watch
+from cleared.service.driver import Loop, Pipe, signals
 
 
 def tell() -> None:

@@ -69,7 +69,7 @@ def test_a_collector_without_the_packages_is_refused_with_the_remedy(
 
 
 def test_without_a_collector_in_the_environment_there_are_no_spans() -> None:
-    from cleared.triggers.spans import Spans
+    from cleared.service.spans import Spans
 
     for environment in ({}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, {"OTEL_SERVICE_NAME": "x"}):
         assert Spans.wanted(environment) is None

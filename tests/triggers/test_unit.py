@@ -16,7 +16,7 @@ from harness import Done, Workspace, here, refused, trust_books
 
 from cleared.cli import commands
 from cleared.errors import WorkspaceError
-from cleared.triggers.unit import Service, launchd, systemd
+from cleared.service.unit_file import Service, launchd, systemd
 
 ODD = [
     "plain", "with space", "100%", "%h %n %%", "a\"b'c", "back\\slash\\", "x\\n\\x41", "$HOME", "${HOME} $$ $",

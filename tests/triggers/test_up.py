@@ -225,7 +225,7 @@ def test_an_answered_question_is_taken_up_within_a_second(up: Up) -> None:
 
 def settle(ws: Workspace, card: str, choice: str) -> None:
     from cleared.app import open_workspace
-    from cleared.review.decisions import answer
+    from cleared.review.card_decisions import answer
 
     answer(open_workspace(ws.root), card, choice)
 

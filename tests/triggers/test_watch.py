@@ -17,8 +17,8 @@ import pytest
 from harness import IDENTITY
 
 from cleared.clock import SystemClock
-from cleared.triggers.folder import Folder
-from cleared.triggers.watch import Watcher
+from cleared.triggers.file_watch import Watcher
+from cleared.triggers.watched_folder import Folder
 
 QUIET = 0.3
 LATE = 15.0
@@ -376,7 +376,7 @@ class TestStartAndEnd:
         code = """
 import sys, time
 from pathlib import Path
-from cleared.triggers.watch import Watcher
+from cleared.triggers.file_watch import Watcher
 watcher = Watcher(lambda tag: None)
 watcher.start()
 for n in range(10):
@@ -394,7 +394,7 @@ print(time.process_time() - start)
         code = """
 import shutil, sys, time
 from pathlib import Path
-from cleared.triggers.watch import Watcher
+from cleared.triggers.file_watch import Watcher
 drop = Path(sys.argv[1])
 watcher = Watcher(lambda tag: None)
 watcher.start()
@@ -415,7 +415,7 @@ class TestLimits:
     LIMITED = """
 import sys, time
 from pathlib import Path
-from cleared.triggers.watch import Watcher
+from cleared.triggers.file_watch import Watcher
 
 def limit(name, n):
     Path("/proc/sys/user", name).write_text(str(n))

@@ -18,8 +18,8 @@ from textual.pilot import Pilot
 
 from cleared.app import open_workspace
 from cleared.clock import clock_from
-from cleared.tui.acts import Acts
 from cleared.tui.dialogs import AskAccount, Look
+from cleared.tui.key_actions import Acts
 from cleared.tui.screen import ReviewApp
 
 FEBRUARY = chase(

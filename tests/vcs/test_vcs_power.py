@@ -14,7 +14,7 @@ from vcs_samples import Work
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import Repository
-from cleared.vcs.remembered import remembering_ref
+from cleared.vcs.remembered_commit import remembering_ref
 
 CHILD = """
 import sys

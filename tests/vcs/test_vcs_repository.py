@@ -15,7 +15,7 @@ from vcs_samples import Work, git, put
 
 from cleared.errors import ExitCode, WorkspaceError
 from cleared.vcs import Repository, Snapshot, blob_id, maybe_gc
-from cleared.vcs.objects import LooseObjects
+from cleared.vcs.object_writer import LooseObjects
 
 
 def refusal(root: Path) -> str:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.config.load import load
+from cleared.config.loading import load
 from cleared.errors import ExitCode, UsageError, WorkspaceError
-from cleared.workspace.locate import Layout, find, open_layout
+from cleared.workspace.location import Layout, find, open_layout
 
 
 def test_it_looks_upwards_as_git_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

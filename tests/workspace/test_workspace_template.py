@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cleared.config.load import load
+from cleared.config.loading import load
 from cleared.errors import UsageError
 from cleared.workspace import starters
 from cleared.workspace.charts import ENTITY_TYPES, chart
-from cleared.workspace.locate import open_layout
+from cleared.workspace.location import open_layout
 from cleared.workspace.template import initial_files
 
 TOP = Path(__file__).parents[2]

@@ -1,0 +1,42 @@
+"""This user's right to read his own keys and lists of trust, given back where something has taken it.
+
+A confined job can read none of them, but it can change the permissions of its user's files (Landlock knows nothing of
+those), and so lock the person out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from cleared.approvals.keys import home
+from cleared.approvals.trust_store import folder as trust_folder
+from cleared.approvals.workspace_pin import pins_folder
+
+
+def restore_access() -> list[Path]:
+    """Give the owner's rights back to what ``cleared`` keeps of this user; what it was given back to.
+
+    Rights of others are left as they are: a key that others can read is refused, with what to do about it.
+    """
+    given = []
+    for folder in (home(), trust_folder(), pins_folder()):
+        given += _give_back(folder, stat.S_IRWXU)
+        with suppress(OSError), os.scandir(folder) as found:
+            for entry in found:
+                if folder != home() or "-key" in entry.name:
+                    given += _give_back(Path(entry.path), stat.S_IRUSR | stat.S_IWUSR)
+    return given
+
+
+def _give_back(path: Path, wanted: int) -> list[Path]:
+    with suppress(OSError):
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        ours = os.name == "posix" and status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode)
+        if ours and mode & wanted != wanted:
+            path.chmod(mode | wanted)
+            return [path]
+    return []

@@ -1,0 +1,91 @@
+"""Which policy is in force: the approved one, whatever the working copy of ``config.yaml`` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleared.approvals.approval_record import CONFIG, WORKSPACE
+from cleared.approvals.keys import KEY, home
+from cleared.approvals.trust_store import folder
+from cleared.approvals.verification import Approvals
+from cleared.approvals.workspace_pin import MARK, pins_folder
+from cleared.config.model import Config
+from cleared.config.protected_settings import changes, policy_of, with_policy
+from cleared.errors import Place, PolicyError
+from cleared.workspace.git_directory import git_folders
+from cleared.workspace.location import CONFIG as SETTINGS
+
+
+class _Files:
+    """The records in the working tree: what they say is in their signatures, wherever they lie."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read(self, path: str) -> bytes | None:
+        full = self.root / path
+        try:
+            if full.is_symlink() or full.is_dir():
+                return b""
+            return full.read_bytes() if full.is_file() else None
+        except OSError:
+            return b""  # there, and of no use: it must not count as never approved
+
+    def paths(self, prefix: str) -> list[str]:
+        return []
+
+
+def stamp(root: Path) -> object:
+    """Something that is another when anything that decides what is in force was written anew: the settings, their
+    approval, which books these are, whom and what this user trusts. Every process that lives long asks it."""
+    folders = git_folders(root)
+    mark = folders[1] / MARK if folders is not None else root
+    return [
+        _written(path)
+        for path in (root / SETTINGS, root / CONFIG, root / WORKSPACE, mark, folder(), pins_folder(), home() / KEY)
+    ]
+
+
+def _written(path: Path) -> tuple[int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InForce:
+    """The configuration to work with; what in ``config.yaml`` waits for approval; why nothing may run, if so."""
+
+    config: Config
+    waiting: tuple[tuple[str, Any, Any], ...] = ()
+    """Key, value in force, value in the file."""
+    problem: PolicyError | None = None
+
+
+def in_force(root: Path, config: Config) -> InForce:
+    """The configuration with the approved policy; without a record that is the policy as shipped."""
+    files = _Files(root)
+    wanted = policy_of(config)
+    found = files.read(CONFIG)
+    approved: dict[str, Any] = {}
+    approvals = Approvals(files, root, {})
+    if approvals.books.problem is not None:
+        return InForce(with_policy(config, {}), tuple(changes({}, wanted)), approvals.books.problem)
+    if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
+        record = approvals.read(CONFIG)
+        if record is None or record.kind != "config":
+            problem = PolicyError(
+                "the approval of these settings cannot be verified on this machine, so nothing is run",
+                place=Place(CONFIG),
+                remedy="Look at who approved them and say whether you trust them: cleared trust. "
+                "Or approve them yourself: cleared config approve.",
+            )
+            return InForce(with_policy(config, {}), tuple(changes({}, wanted)), problem)
+        approved = dict(record.policy)
+    if wanted == approved:
+        return InForce(config)
+    return InForce(with_policy(config, approved), tuple(changes(approved, wanted)))

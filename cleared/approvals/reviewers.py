@@ -1,0 +1,151 @@
+"""Who may decide, what it takes two of them for, and the signatures that show afterwards who decided what.
+
+A decision's commit carries ``Key`` and ``Signature``, over the workspace, the commit before, its first line, its other
+trailers and the content of every file it changed. What the first of two has agreed to is signed by itself and lies in
+the queue, as an event of the card that it is about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from cleared.approvals.approval_record import canonical_digest, digest_of
+from cleared.approvals.keys import Key, verify
+
+KEY: Final = "Key"
+SIGNATURE: Final = "Signature"
+_VERSION: Final = 1
+_MAX_TEXT: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """``reviewers``: public key → name; nobody: everybody may decide. ``two_person``: the amount from which on it
+    takes two of them."""
+
+    reviewers: Mapping[str, str] = field(default_factory=dict)
+    two_person: Decimal | None = None
+
+    @property
+    def restricted(self) -> bool:
+        return bool(self.reviewers)
+
+    def takes_two(self, weight: Decimal | None) -> bool:
+        """Whether two must have agreed to something of this weight; None is more than any amount."""
+        return self.two_person is not None and (weight is None or weight >= self.two_person)
+
+
+OPEN: Final = Rules()
+
+
+def rules_in(policy: Mapping[str, Any]) -> Rules:
+    """The rules that an approved policy sets, as its record has them; what cannot be read is as shipped."""
+    listed = policy.get("reviewers", ())
+    people = {
+        str(each["key"]): str(each.get("name", ""))
+        for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict) and "key" in each
+    }  # fmt: skip
+    try:
+        amount = Decimal(str(policy["thresholds.two_person"]))
+    except (KeyError, InvalidOperation):
+        amount = Decimal(0)
+    return Rules(people, amount if amount.is_finite() and amount > 0 else None)
+
+
+# -- a decision's commit ----------------------------------------------------------------------------------------------
+
+
+def commit_payload(
+    workspace: str, parent: str, subject: str, trailers: Mapping[str, str], files: Mapping[str, bytes | None]
+) -> bytes:
+    """What is signed of a commit. ``files``: those that differ from the parent's (None: removed)."""
+    return _canonical(
+        {
+            "version": _VERSION, "workspace": workspace, "parent": parent, "subject": subject,
+            "trailers": {k: v for k, v in trailers.items() if k != SIGNATURE},
+            "files": {path: "" if data is None else digest_of(data) for path, data in files.items()},
+        }
+    )  # fmt: skip
+
+
+# -- what the first of two agrees to ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``covers``: marks of everything it would do (see ``effects``); ``wish``: how to decide the same again."""
+
+    card: str
+    decision: str
+    by: str
+    at: str
+    workspace: str
+    says: str
+    covers: tuple[str, ...]
+    wish: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+    signature: str = ""
+
+    def payload(self) -> bytes:
+        data = asdict(self)
+        del data["signature"]
+        return _canonical({"version": _VERSION, **data})
+
+    @property
+    def genuine(self) -> bool:
+        """Whether the signature is that of the key it names."""
+        return bool(self.key) and verify(self.key, self.signature, self.payload())
+
+    def data(self) -> dict[str, Any]:
+        """As the queue keeps it, beside the card."""
+        found = asdict(self)
+        del found["card"]
+        return found
+
+
+def agreement(key: Key, **values: Any) -> Agreement:
+    """A signed agreement."""
+    unsigned = Agreement(**values, key=key.public)
+    return Agreement(**values, key=key.public, signature=key.sign(unsigned.payload()))
+
+
+def agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agreement]:
+    """What was agreed to about a card, oldest first; only what can be read."""
+    made = []
+    for data in found:
+        try:
+            values: dict[str, Any] = {k: tuple(v) if k == "covers" else v for k, v in data.items()}
+            each = Agreement(card=card, **values)
+            texts = (each.decision, each.by, each.at, each.workspace, each.says, each.key, each.signature)
+            if all(isinstance(t, str) and len(t) < _MAX_TEXT for t in (*texts, *each.covers)):
+                made.append(each)
+        except TypeError:
+            continue
+    return sorted(made, key=lambda a: a.at)
+
+
+def first_of_two(
+    found: Iterable[Agreement], covers: Iterable[str], rules: Rules, workspace: str, other_than: str
+) -> Agreement | None:
+    """The agreement of another reviewer to exactly this, if it is what was agreed to last."""
+    wanted = tuple(sorted(covers))
+    for each in reversed(list(found)):
+        if each.covers != wanted:
+            return None
+        if each.key != other_than and each.key in rules.reviewers and each.workspace == workspace and each.genuine:
+            return each
+    return None
+
+
+def mark(*content: Any) -> str:
+    """A short name for one thing that a decision does; the same wherever the same is done."""
+    return hashlib.sha256(canonical_digest(list(content)).encode()).hexdigest()[:32]
+
+
+def _canonical(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str).encode("ascii")

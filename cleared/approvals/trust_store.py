@@ -1,0 +1,137 @@
+"""Whose approvals count here: kept outside the repository, a file for each workspace, on this machine only.
+
+It also remembers what was withdrawn by a rollback, so that bringing an old commit back with plain git does not bring
+its approval back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cleared.approvals.keys import home
+from cleared.errors import WorkspaceError
+from cleared.workspace.safe_files import write_atomic
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is a workspace's id; it comes from a file that anybody may have written, and names one here."""
+    return _ID.fullmatch(text) is not None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Trust:
+    """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more. ``barred``:
+    ``path@digest`` of a version → when it was rolled back; approvals from before then count no more."""
+
+    workspace: str
+    keys: dict[str, str] = field(default_factory=dict)
+    withdrawn: set[str] = field(default_factory=set)
+    barred: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, str] = field(default_factory=dict)
+    """Path of a record of settings → when the last one that was made here was made; an older one counts no more."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """Key of another machine's runs → whose it was said to be: it asks and answers, and approves nothing."""
+    questions: dict[str, Any] | None = None
+    """Card → ticket, of questions from before there were tickets; None: it was not looked for them yet."""
+
+    def save(self) -> None:
+        """Raises ``WorkspaceError`` where it cannot be written."""
+        if not is_id(self.workspace):
+            raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
+        path = _path(self.workspace)
+        data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred,
+                "newest": self.newest, "runs": self.runs, "questions": self.questions}  # fmt: skip
+        write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
+
+
+def load(workspace: str) -> Trust:
+    """What this user trusts of a workspace; nothing where nothing was said yet."""
+    if not is_id(workspace):
+        return Trust(workspace)
+    path = _path(workspace)
+    try:
+        data = json.loads(path.read_bytes())
+        texts = {
+            name: {str(k): str(v) for k, v in data.get(name, {}).items()}
+            for name in ("keys", "barred", "newest", "runs")
+        }  # fmt: skip
+        old = data.get("questions")
+        return Trust(
+            workspace, withdrawn={str(i) for i in data["withdrawn"]}, questions=dict(old) if old is not None else None,
+            **texts,
+        )  # fmt: skip
+    except (FileNotFoundError, NotADirectoryError):
+        return Trust(workspace)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise WorkspaceError(
+            f"{path} is damaged", remedy="Delete it, then say again whom you trust: cleared trust."
+        ) from None
+
+
+def withdraw(workspace: str, records: Iterable[str], version: str, at: str) -> Trust:
+    """Never take these records, nor others of this version from before ``at``, for approvals on this machine again.
+
+    Returns what was trusted before, to be saved again if nothing comes of it.
+    """
+    trust, before = load(workspace), load(workspace)
+    trust.withdrawn |= set(records)
+    trust.barred[version] = at
+    trust.save()
+    return before
+
+
+def take_back(workspace: str, cards: Iterable[str]) -> None:
+    """Never go on with these questions as they were asked, though what settled them were lost."""
+    trust = load(workspace)
+    trust.withdrawn |= set(cards)
+    trust.save()
+
+
+def remember_questions(workspace: str, tickets: Mapping[str, Any]) -> None:
+    """These are the tickets of questions from before there were any; no others get one."""
+    trust = load(workspace)
+    trust.questions = dict(tickets)
+    trust.save()
+
+
+def allow(workspace: str, version: str, at: str) -> None:
+    """Let what is approved at ``at`` count though the clock has gone back since the version was rolled back."""
+    trust = load(workspace)
+    if trust.barred.get(version, "") > at:
+        trust.barred[version] = at
+        trust.save()
+
+
+def remember(workspace: str, path: str, at: str) -> None:
+    """A record of settings was made here at this time: older ones count no more."""
+    trust = load(workspace)
+    trust.newest[path] = at
+    trust.save()
+
+
+def name(workspace: str, people: Mapping[str, str]) -> None:
+    """Trust those (key → name) whom somebody here has named as reviewers: that says it."""
+    trust = load(workspace)
+    trust.keys = {**people, **trust.keys}
+    trust.save()
+
+
+def version_of(path: str, digest: str) -> str:
+    """A version as ``Trust.barred`` names it."""
+    return f"{path}@{digest}"
+
+
+def folder() -> Path:
+    """Where the files of all workspaces lie; it is written to whenever one of them changes."""
+    return home() / "workspaces"
+
+
+def _path(workspace: str) -> Path:
+    return folder() / f"{workspace}.json"

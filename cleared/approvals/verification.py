@@ -1,0 +1,206 @@
+"""What a version of a script is worth here: approved, or why not and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from cleared.approvals import trust_store
+from cleared.approvals.approval_record import (
+    QUARANTINED,
+    WORKSPACE,
+    Record,
+    digest_of,
+    parsed,
+    quarantine_path,
+    record_folder,
+    record_path,
+    text_path,
+)  # fmt: skip
+from cleared.approvals.keys import own_public_key, run_public_key
+from cleared.approvals.workspace_pin import Books, books_of
+from cleared.errors import Place, PolicyError
+from cleared.ledger.source import Source
+from cleared.workspace.starters import was_shipped
+
+UNTRUSTED: Final = "with a key that is not trusted on this machine"
+UNPINNED: Final = "this clone is not trusted on this machine yet"
+COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
+TRUST_REMOVES: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
+"""The doubts that ``cleared trust`` removes."""
+State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Standing:
+    """``record`` is the approval, or the quarantine, where there is one. ``why``: in words."""
+
+    state: State
+    why: str
+    record: Record | None = None
+
+    @property
+    def may_run(self) -> bool:
+        return self.state in ("approved", "starter")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Approvals:
+    """The records of one commit (or working tree), judged by what this user trusts."""
+
+    source: Source
+    root: Path
+    starters: Mapping[str, bytes]
+    """Path → the version that these books had, or would have, before anything was approved."""
+    _trust: trust_store.Trust | None = None
+    _own: str | None = None
+    _own_run: str | None = None
+    _books: Books | None = None
+    _judged: dict[str, Record | None] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> str:
+        """The id that records are bound to; empty before the first approval."""
+        return self.books.id
+
+    @property
+    def books(self) -> Books:
+        """Which books these are, by what is pinned outside the repository."""
+        if self._books is None:
+            self._books = books_of(self.root, self.source.read(WORKSPACE))
+        return self._books
+
+    def take_for(self, books: Books) -> None:
+        """Judge the records as those of these books."""
+        self._books, self._trust = books, None
+        self._judged.clear()
+
+    def standing(self, path: str, data: bytes) -> Standing:
+        """What these bytes at ``path`` are worth."""
+        if self.books.problem is not None:
+            return Standing("elsewhere", self.books.problem.message)
+        digest = digest_of(data)
+        barred = self.source.read(quarantine_path(path, digest))
+        if barred is not None:  # a signature is asked of approvals, not of what forbids
+            record = parsed(barred)
+            when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
+            return Standing("quarantined", f"this version was rolled back{when}", record)
+        taken_back = trust_store.version_of(path, digest) in self.trust.barred
+        if was_shipped(path, data) and not taken_back:
+            return Standing("starter", "it came with the program")
+        where = record_path(path, digest)
+        found = self.source.read(where)
+        if found is None:
+            again = "this version was rolled back, and nobody has approved it again"
+            return Standing("unapproved", again if taken_back else "nobody has approved this version")
+        record = parsed(found)
+        if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
+            return Standing("unapproved", f"{where} is not its record of approval")
+        why = self.doubt(record)
+        if why and why not in TRUST_REMOVES:
+            return Standing("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
+        if why:
+            return Standing("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
+        return Standing("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
+
+    def doubt(self, record: Record) -> str:
+        """Why a record does not count here; empty where it does."""
+        if record.workspace != self.workspace or not record.workspace:
+            return "for another workspace"
+        if not record.genuine:
+            return "its signature is wrong"
+        known = self.trust
+        if record.id in known.withdrawn or record.at < known.barred.get(
+            trust_store.version_of(record.path, record.digest), ""
+        ):
+            return "that approval was withdrawn by a rollback"
+        if record.at < known.newest.get(record.where, ""):
+            return "it is older than the last that was made on this machine"
+        if self.books.problem is not None:
+            return self.books.problem.message
+        if not self.books.pinned:
+            return COPIED if self.books.copy_of else UNPINNED
+        if record.key not in known.keys and record.key != self._own_key():
+            return UNTRUSTED
+        return ""
+
+    def trusts_run(self, key: str) -> bool:
+        """Whether questions and answers that are signed with this key of a machine's runs count here."""
+        if self._own_run is None:
+            self._own_run = run_public_key(self.root)
+        if not self.books.pinned or self.books.problem is not None:
+            return False
+        return bool(key) and (key == self._own_run or key in self.trust.runs)
+
+    def is_missing(self, path: str) -> bool:
+        """Whether there should be a record of settings, by what this machine remembers, and is none."""
+        return self.source.read(path) is None and path in self.trust.newest
+
+    @property
+    def trust(self) -> trust_store.Trust:
+        """What this user trusts of the workspace."""
+        if self._trust is None:
+            self._trust = trust_store.load(self.workspace)
+        return self._trust
+
+    def _own_key(self) -> str:
+        if self._own is None:
+            self._own = own_public_key(self.root)
+        return self._own
+
+    def read(self, path: str) -> Record | None:
+        """The record in a file, if it counts."""
+        if path not in self._judged:
+            record = parsed(self.source.read(path))
+            counts = record is not None and record.where == path and not self.doubt(record)
+            self._judged[path] = record if counts else None
+        return self._judged[path]
+
+    def versions(self, path: str) -> list[Record]:
+        """The approvals of a script that count and are not quarantined, oldest first."""
+        found = []
+        for where in self.source.paths(record_folder(path)):
+            if where.endswith(QUARANTINED) or not where.endswith(".json"):
+                continue
+            record = self.read(where)
+            if record is not None and record.kind == "script" and record.path == path and record.where == where:
+                found.append(record)
+        barred = {p for p in self.source.paths(record_folder(path)) if p.endswith(QUARANTINED)}
+        return sorted(
+            (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.where)
+        )
+
+    def text(self, record: Record) -> bytes | None:
+        """The version that a record approved; None where it is not kept here."""
+        data = self.source.read(text_path(record.path, record.digest))
+        return data if data is not None and digest_of(data) == record.digest else None
+
+    def holding(self, path: str) -> tuple[bytes | None, Record | None]:
+        """The approved version of a script: the committed one if it is, else the last that was; ``(None, None)``
+        where there is none."""
+        data = self.source.read(path)
+        if data is not None:
+            standing = self.standing(path, data)
+            if standing.may_run:
+                return data, standing.record
+        for record in reversed(self.versions(path)):
+            text = self.text(record)
+            if text is not None:
+                return text, record
+        starter = self.starters.get(path)
+        if starter is not None and self.standing(path, starter).may_run:
+            return starter, None
+        return None, None
+
+
+def refuse(path: str, name: str, standing: Standing) -> PolicyError:
+    """The error for a script that may not run. ``name`` is what the commands take."""
+    remedies = {
+        "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
+        "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
+        "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
+        "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
+    }
+    return PolicyError(f"{standing.why}; it was not run", place=Place(path), remedy=remedies[standing.state])

@@ -1,0 +1,216 @@
+"""Which books a clone holds, as this machine knows it, whatever the tracked file ``agents/approvals/workspace`` says.
+
+A pin lies beside the key, outside the repository: a mark in the clone's git directory → the id of its books. No commit
+brings or changes a pin; ``cleared init`` and ``cleared trust`` make it. Linked working trees share the git directory,
+and so the pin. A directory that was copied has the mark of another one, and is asked about; one that was moved is
+followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from cleared.approvals.approval_record import WORKSPACE
+from cleared.approvals.keys import home, is_inside, refuse_inside
+from cleared.approvals.trust_store import is_id
+from cleared.errors import Place, PolicyError, WorkspaceError
+from cleared.workspace.git_directory import git_folders
+from cleared.workspace.safe_files import write_atomic
+
+UNATTENDED: Final = "CLEARED_TRUST"
+"""Where nobody can be asked: ids, with commas between; clones that say they are of these books count as pinned."""
+MARK: Final = "cleared-clone"
+_TOKEN: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """``git_dir``: of the clone; ``commits``: some that it had, to tell later whether others are of the same books."""
+
+    mark: str
+    workspace: str
+    git_dir: str
+    commits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """``id``: what records here must be bound to, empty where there is none yet; what the tracked file says where
+    nothing is pinned. ``problem``: why nothing may run here at all."""
+
+    id: str
+    pinned: bool
+    claimed: str
+    copy_of: str = ""
+    """The git directory that this one was copied from, where it was."""
+    problem: PolicyError | None = None
+
+    def must_be_pinned(self) -> None:
+        """Raises ``PolicyError`` where it is not known which books these are: then nothing is signed for them."""
+        if self.problem is not None:
+            raise self.problem
+        if self.id and not self.pinned:
+            what = f"this is a copy of {Path(self.copy_of).parent}" if self.copy_of else "this is a clone"
+            raise PolicyError(
+                f"{what} that is not trusted on this machine yet, so nothing is signed for it",
+                remedy="Look at who approved what here, and say whether it counts: cleared trust.",
+            )
+
+
+def books_of(root: Path, claim: bytes | None) -> Books:
+    """Which books ``root`` holds: the one place that says so. ``claim``: the tracked file, in whichever commit.
+
+    Raises ``WorkspaceError`` where the pin cannot be read. One that lies inside the workspace is none.
+    """
+    claimed = (claim or b"").decode("ascii", "replace").strip()
+    folders = git_folders(root)
+    found = _pin(root, folders[1]) if folders is not None else None
+    if found is not None and not _is_at(found, folders[1] if folders else root):
+        return Books(claimed if is_id(claimed) else "", _allowed(claimed), claimed, copy_of=found.git_dir)
+    if found is None:
+        return Books(claimed if is_id(claimed) else "", _allowed(claimed), claimed)
+    if claim is not None and claimed != found.workspace:
+        return Books(found.workspace, True, claimed, problem=_other_books(claimed, found.workspace))
+    return Books(found.workspace, True, claimed)
+
+
+def pin(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
+    """From now on, ``root`` holds these books on this machine. A copy of another clone becomes a clone of its own.
+
+    Raises ``WorkspaceError`` where it cannot be written down.
+    """
+    folders = git_folders(root)
+    if folders is None:
+        raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
+    refuse_inside(root)
+    before = _pin(root, folders[1])
+    mark = _mark(folders[1])
+    if not mark or (before is not None and not _is_at(before, folders[1])):
+        mark = secrets.token_hex(16)
+        write_atomic(folders[1] / MARK, f"{mark}\n".encode("ascii"))
+    _write(Pin(mark, workspace, str(folders[1]), tuple(commits)))
+
+
+def follow(root: Path) -> str:
+    """Where a pinned clone was moved to ``root``, write that down; where it was before, else empty.
+
+    Moved: what has its mark now lies nowhere else. Where that cannot be written down, the clone counts as not pinned.
+    """
+    folders = git_folders(root)
+    found = _pin(root, folders[1]) if folders is not None else None
+    if folders is None or found is None or _is_at(found, folders[1]) or _has_mark(found):
+        return ""
+    try:
+        _write(Pin(found.mark, found.workspace, str(folders[1]), found.commits))
+    except WorkspaceError:
+        return ""
+    return found.git_dir
+
+
+def new_id() -> str:
+    """An id for new books."""
+    return secrets.token_hex(16)
+
+
+def pins_of(workspace: str) -> list[Pin]:
+    """Every clone on this machine that was pinned to these books."""
+    found = (_read(path) for path in sorted(pins_folder().glob("*.json")))
+    return [each for each in found if each.workspace == workspace]
+
+
+def unpin(root: Path) -> None:
+    """Forget the pin of a clone that is about to be removed."""
+    folders = git_folders(root)
+    if folders is not None and (mark := _mark(folders[1])):
+        _path(mark).unlink(missing_ok=True)
+
+
+def pins_folder() -> Path:
+    """Where the pins of all clones lie; it is written to whenever one of them changes."""
+    return home() / "clones"
+
+
+def _pin(root: Path, common: Path) -> Pin | None:
+    mark = _mark(common)
+    if not mark or is_inside(root):
+        return None
+    path = _path(mark)
+    return _read(path) if path.exists() else None
+
+
+def _mark(common: Path) -> str:
+    try:
+        text = (common / MARK).read_bytes().decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    return text if _TOKEN.fullmatch(text) else ""
+
+
+def _is_at(pin: Pin, common: Path) -> bool:
+    """Whether this is the clone that was pinned, by whatever path."""
+    try:
+        return str(common) == pin.git_dir or common.samefile(pin.git_dir)
+    except OSError:
+        return False
+
+
+def _has_mark(pin: Pin) -> bool:
+    """Whether the clone that was pinned is still where it was; also where that cannot be seen."""
+    try:
+        return (Path(pin.git_dir) / MARK).read_bytes().decode("ascii", "replace").strip() == pin.mark
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def _allowed(claimed: str) -> bool:
+    listed = os.environ.get(UNATTENDED, "")
+    return is_id(claimed) and claimed in {each.strip() for each in listed.split(",")}
+
+
+def _other_books(claimed: str, pinned: str) -> PolicyError:
+    """The error for a tracked file that names other books than the pin."""
+    remedy, named = f"Bring the file back as it was: git log -p -- {WORKSPACE}.", "no books"
+    if is_id(claimed):
+        named = f"the books {claimed[:12]}"
+        remedy += " Only if these are the same books under another id: cleared trust --same-books."
+    return PolicyError(
+        f"the file says that these are {named}, but this clone holds the books {pinned[:12]} on this machine, "
+        "so nothing is run",
+        place=Place(WORKSPACE),
+        remedy=remedy,
+    )
+
+
+def _read(path: Path) -> Pin:
+    try:
+        data = json.loads(path.read_bytes())
+        found = Pin(path.stem, str(data["workspace"]), str(data["git_dir"]), tuple(str(c) for c in data["commits"]))
+        if not is_id(found.workspace):
+            raise ValueError("no id")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise WorkspaceError(
+            f"{path} is damaged", remedy="Delete it, then say again which books these are: cleared trust."
+        ) from None
+    return found
+
+
+def _write(pin: Pin) -> None:
+    with suppress(OSError):  # what cannot be made is told of where the file is written
+        home().mkdir(mode=0o700, parents=True, exist_ok=True)
+    data = asdict(pin)
+    del data["mark"]
+    write_atomic(_path(pin.mark), (json.dumps(data, indent=1) + "\n").encode("ascii"))
+
+
+def _path(mark: str) -> Path:
+    return pins_folder() / f"{mark}.json"

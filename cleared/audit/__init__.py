@@ -1,0 +1,1 @@
+"""Whether the committed history is what runs and decisions made of it."""

@@ -1,0 +1,181 @@
+"""Where the contents of the books' files came from: commits of no run or decision, merges that did more than merge, and
+cards that nobody settled who could."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from cleared.approvals.approval_record import CONFIG, parsed
+from cleared.approvals.reviewers import rules_in
+from cleared.audit.commit_origins import Origin, Origins
+from cleared.audit.double_decisions import settled_twice
+from cleared.cards import queue_files
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.consumed_events import settled_by_nobody
+from cleared.changes.host import Host
+from cleared.changes.lost_rows import REMEDY, find_lost
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import ORIGINS
+from cleared.decisions.signatures import ACCEPTS, parents, unauthorised
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.violations import TWO_CLONES, Violation
+from cleared.vcs import Repository, Snapshot, history
+
+if TYPE_CHECKING:
+    from cleared.vcs.history import CommitInfo
+
+_SHOWN: Final = 3
+_LOST: Final = "lost"
+
+
+def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
+    merge of such; and what was decided by those who may not."""
+    lost = find_lost(host.layout, repo, snapshot)
+    found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
+    found += (violation for _, violation in named_commits(host, repo, snapshot))
+    return [*found, *_cards(host, repo, snapshot), *settled_twice(host, snapshot)]
+
+
+def named_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
+    """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
+    unsigned = unauthorised(host, repo)
+    theirs = {commit for commit, _ in unsigned}
+    commits = history.commits_touching(host.root, _roots(host))
+    origins = Origins(host, repo, snapshot, commits)
+    accepted: dict[str, set[Origin]] = {}
+    for commit in commits:
+        for each in commit.trailers.get(ACCEPTS, "").split("\n"):
+            accepted.setdefault(each, set()).add(origins.of(commit))
+    found = []
+    for commit in commits:
+        answered, origin = accepted.get(commit.id, set()), origins.of(commit)
+        claims = any(mark in commit.trailers for mark in ORIGINS)
+        if not (claims and commit.id in theirs) and origin != "ours" and "ours" not in answered:
+            enough = "genuine" in answered or (claims and not origins.touches_books(commit))
+            violations = _unfounded(host, repo, commit, origins, origin, answered=enough)
+            found += [(commit.id, violation) for violation in violations]
+    return found + unsigned
+
+
+def _unfounded(
+    host: Host, repo: Repository, commit: CommitInfo, origins: Origins, origin: Origin, *, answered: bool
+) -> Iterator[Violation]:  # fmt: skip
+    """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
+    somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
+    short = commit.id[:10]
+    said = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
+    before = parents(repo, commit.id)
+    accept = f"cleared journal accept {short} --reason …"
+    look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
+    if len(before) > 1:
+        for path, what in _beyond_merging(host, repo, commit.id, before):
+            if not (what.startswith(_LOST) or not (answered or origin == "genuine")):
+                continue
+            yield Violation(
+                "provenance", f"{said} merged two clones, and {what}",
+                f"{TWO_CLONES} says how the lost side is done again; or, where it is right as it is: {accept}",
+                Place(path),
+            )  # fmt: skip
+        return
+    if origin == "genuine" or answered:
+        for path, rows in origins.altered(commit, before[0]) if before else ():
+            yield Violation(
+                "provenance", f"{said} removed or changed what was committed ({_shown(rows)}), and no machine that "
+                "counts here attests it", f"{look}; where it is a colleague's: cleared trust.", Place(path),
+            )  # fmt: skip
+        return
+    called = next((name for name in ORIGINS if name in commit.trailers), "")
+    calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)
+    if calling is None:
+        yield Violation("provenance", f"{said} changed the books without a run or a decision", look)
+    elif origin == "untrusted":
+        yield Violation(
+            "provenance", f"{said} calls itself {calling}, but no machine that is trusted here attests it",
+            f"Where it is a colleague's machine, trust that: cleared trust. Else: {look}",
+        )  # fmt: skip
+    else:
+        yield Violation("provenance", f"{said} calls itself {calling}, but no machine attests it", look)
+
+
+def collisions(host: Host) -> list[Violation]:
+    """Files of the books that a merge which is under way could not join."""
+    return [
+        Violation(
+            "provenance", "two clones have both written here, and git cannot join what they wrote",
+            f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES} says.",
+            Place(path),
+        )
+        for path in history.unmerged(host.root) if host.layout.is_managed(path)
+    ]  # fmt: skip
+
+
+def _roots(host: Host) -> list[str]:
+    return [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
+
+
+def _beyond_merging(host: Host, repo: Repository, merge: str, before: list[str]) -> list[tuple[str, str]]:
+    """What a merge has that none of its parents had, and what it lacks that one of them had brought; by file."""
+    try:
+        after, sides = Snapshot(repo, merge), [Snapshot(repo, parent) for parent in before]
+        base_id = history.merge_base(host.root, before)
+    except WorkspaceError:  # a shallow clone ends here
+        return []
+    base = Snapshot(repo, base_id) if base_id else None
+    paths: set[str] = set()
+    for root in _roots(host):
+        for each in (after, *sides):
+            paths |= each.entries(root).keys()
+    found = []
+    for path in sorted(paths):
+        if len({each.oid_of(path) for each in (after, *sides)}) == 1:
+            continue
+        now, then = _rows(after.read(path)), [_rows(side.read(path)) for side in sides]
+        start = _rows(base.read(path) if base is not None else None)
+        brought: Counter[bytes] = Counter()
+        for side in then:
+            brought |= side - start
+        kept = start
+        for side in then:
+            kept &= side
+        lost = (brought | kept) - now
+        new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
+        for rows, what in ((lost, _LOST), (new, "added what neither had:")):
+            if rows:
+                found.append((path, f"{what} {_shown(rows)}"))
+    return found
+
+
+def _rows(data: bytes | None) -> Counter[bytes]:
+    return Counter((data or b"").splitlines())
+
+
+def _shown(rows: Iterable[bytes]) -> str:
+    texts = [row.decode("utf-8", "replace")[:60] for row in rows]
+    more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
+    return ", ".join(repr(text) for text in texts[:_SHOWN]) + more
+
+
+def _cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    record = parsed(snapshot.read(CONFIG))
+    if (
+        record is not None and rules_in(record.policy).restricted
+    ):  # reviewers sign: ``unauthorised`` judges that anywhere
+        return []
+    try:
+        cards = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
+    except WorkspaceError as error:
+        return [Violation("format", error.message, error.remedy or "Restore the file.", error.place)]
+    return [
+        Violation(
+            "provenance",
+            f"the card {card.id} ({card.title[:60]!r}) is settled ({card.resolution!r}, {card.resolved_by}), and no "
+            "run or decision of a machine that is trusted here did that",
+            f"Find the line (git log -S{card.id} -- queue) and take it back with git; where a colleague's machine did "
+            "it, trust that: cleared trust.",
+            Place(queue_files.shard(host.layout.queue_dir, card.resolved_at or "")), card.entry_id,
+        )
+        for card in settled_by_nobody(host, repo, snapshot, cards)
+    ]  # fmt: skip

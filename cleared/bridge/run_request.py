@@ -1,0 +1,135 @@
+"""What a host asks for with ``run``, read from the parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Final
+
+from cleared.bridge import jsonrpc
+from cleared.bridge import value_codec as values
+from cleared.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
+from cleared.clock import SystemClock
+from cleared.sandbox.limits import Limits
+
+MAX_SCRIPT: Final = 1 << 20
+_LIMITS: Final = tuple(f.name for f in fields(Limits))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One script to run. The last three are for a host that asks for more than the plain protocol."""
+
+    script: str
+    external_functions: Mapping[str, None]
+    """The names the host answers, in its order."""
+    file: str = "script.py"
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    now: datetime = field(default_factory=lambda: SystemClock().now())
+    timezone: str = "UTC"
+    seed: str = "cleared"
+    positions: bool = False
+    """Calls carry ``run`` (the id of the ``run`` request) and ``position`` ``{file, line, column}``."""
+    prints: bool = False
+    """What the script prints comes as notifications ``print {run, text}``, not on standard error."""
+    exact: bool = False
+    """Values cross as ``rpc.exact`` says, not as plain JSON."""
+
+
+_KNOWN: Final = tuple(f.name for f in fields(Order))
+
+
+def read_order(request: Request) -> Order:
+    """Raises ``RpcError`` (invalid params) that names the parameter. One that is null is not given: it is what hosts
+    in some languages write for none."""
+    given = request.params
+    if isinstance(given, list):
+        if len(given) > 2:
+            raise _bad("params", "by position run takes script and external_functions; name the others")
+        given = dict(zip(_KNOWN, given, strict=False))
+    for key in given:
+        if key not in _KNOWN:
+            near = get_close_matches(key, _KNOWN, n=1)
+            raise _bad(key[:60], f"unknown; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(_KNOWN)}")
+    given = jsonrpc.present(given)
+    script = _text(given, "script", None)
+    if len(script) > MAX_SCRIPT:
+        raise _bad("script", f"it has more than {MAX_SCRIPT} characters")
+    names = given.get("external_functions", [])
+    if not isinstance(names, list) or not all(isinstance(n, str) and n.isidentifier() for n in names):
+        raise _bad("external_functions", "it must be an array of names")
+    exact = _flag(given, "exact")
+    return Order(
+        script,
+        dict.fromkeys(names),
+        _text(given, "file", "script.py"),
+        _inputs(given.get("inputs"), exact),
+        _limits(given.get("limits")),
+        _now(given.get("now")),
+        _text(given, "timezone", "UTC"),
+        _text(given, "seed", "cleared"),
+        _flag(given, "positions"),
+        _flag(given, "prints"),
+        exact,
+    )
+
+
+def _inputs(given: Any, exact: bool) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(k.isidentifier() and not k.startswith("__") for k in given):
+        raise _bad("inputs", "it must be an object whose keys are names of variables")
+    try:
+        return {k: values.decode(v, exact=exact) for k, v in given.items()}
+    except ValueError as e:
+        raise _bad("inputs", str(e)) from None
+
+
+def _limits(given: Any) -> Limits:
+    if given is None:
+        return Limits()
+    if not isinstance(given, dict) or not set(given) <= set(_LIMITS):
+        raise _bad("limits", f"it must be an object of {', '.join(_LIMITS)}")
+    given = jsonrpc.present(given)
+    for key, value in given.items():
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if key == "seconds":
+            if not (whole or isinstance(value, float)) or not math.isfinite(value) or abs(value) > 10**7:
+                raise _bad("limits.seconds", "it must be a number of seconds")
+        elif not whole or not 1 <= value <= 10**15:
+            raise _bad(f"limits.{key}", "it must be a whole number above 0")
+    return Limits(**given)
+
+
+def _now(given: Any) -> datetime:
+    if given is None:
+        return SystemClock().now()
+    try:
+        parsed = datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise _bad("now", "it must be an ISO 8601 time with an offset, such as 2025-02-01T06:00:00Z")
+    return parsed
+
+
+def _text(given: Mapping[str, Any], name: str, default: str | None) -> str:
+    value = given.get(name, default)
+    if not isinstance(value, str):
+        raise _bad(name, "it is missing" if name not in given else "it must be a string")
+    return value
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name, False)
+    if not isinstance(value, bool):
+        raise _bad(name, "it must be true or false")
+    return value
+
+
+def _bad(name: str, reason: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, data={"type": "UsageError", "message": f"{name}: {reason}", "field": name})

@@ -1,0 +1,92 @@
+"""Cards about bank files that later files have answered: one that could not be read and was imported since, a gap in
+the balance that was filled. Only what can be known settles a card; all else waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from cleared.cards.card import Card
+from cleared.changes.host import Host
+from cleared.importing.file_cards import line_marks
+from cleared.ledger.bank_lines import BankLine
+from cleared.primitives.context import Context
+
+
+def answered(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
+    """Open cards that what this run imports, or refuses, has answered, and how."""
+    added = [card for card in context.cards.added.values() if card.kind == "bad_file"]
+    refused = {path: card.id for card in added for path in _files(card)}
+    done = context.imports.moves()
+    for card in context.cards.open_cards():
+        if card.id in context.cards.added or not (done or refused):
+            continue
+        if card.kind == "bad_file":
+            hows = [_how(host, card, path, context, refused) for path in _files(card)]
+            if hows and all(hows):
+                yield card, "; ".join(dict.fromkeys(hows))[:300]
+        elif card.kind == "balance_gap" and _filled(card, context):
+            yield card, f"the missing rows were imported by {context.run_id}"
+
+
+def _files(card: Card) -> list[str]:
+    """The paths of the files that a card is about; none where it does not name them all."""
+    files, count = card.details.get("files"), card.details.get("count")
+    if isinstance(files, list):
+        return [str(path) for path in files] if len(files) == count else []
+    return [str(card.details["file"])] if card.details.get("file") else []
+
+
+def _how(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
+    """What became of a file that could not be read; empty where that cannot be known.
+
+    It is settled where a file of its name or of its content was imported since, or is refused once more; or where it
+    is gone, and one was imported that holds all of its lines but the one that could not be read.
+    """
+    if path in refused:
+        return f"it is refused for another reason now: {refused[path]}"
+    known = card.details.get("_known_by")
+    known = known if isinstance(known, Mapping) else {}
+    folder = f"{host.layout.import_dir}/"
+    for record in context.bank.imports:
+        if record.run[:16] < (card.run_id or "")[:16]:  # their time
+            continue
+        if f"{folder}{record.name}" == path or record.file_sha256 == known.get("sha256"):
+            return f"it was imported by {record.run}"
+    marks = known.get("lines")
+    if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
+        return ""
+    wanted = {str(mark) for number, mark in enumerate(marks, 1) if number != known.get("line")}
+    for name, file in context.imports.moves().items():
+        if wanted <= set(line_marks(file.data)):
+            return f"it is gone, and all its other lines were imported from {name} by {context.run_id}"
+    return ""
+
+
+def _filled(card: Card, context: Context) -> bool:
+    """Whether the rows that came later add up to what was missing, in each of the card's gaps."""
+    account, gaps = str(card.details.get("account", "")), card.details.get("gaps")
+    if not isinstance(gaps, list) or not gaps:
+        return False
+    records = [r for r in context.bank.imports if r.account == account]
+    last = max((i for i, r in enumerate(records) if r.run == card.run_id), default=len(records))
+    later = {r.file_sha256 for r in records[last + 1 :]}
+    lines = [line for line in _lines(context, account) if line.file_sha256 in later and line.state == "posted"]
+    return all(_sum_between(lines, gap) for gap in gaps)
+
+
+def _lines(context: Context, account: str) -> Iterator[BankLine]:
+    yield from context.bank.account_lines(account)
+    yield from (line for owner, line in context.bank.taken.values() if owner == account)
+
+
+def _sum_between(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:
+    try:
+        first, last = date.fromisoformat(str(gap["after"])), date.fromisoformat(str(gap["before"]))
+        missing = Decimal(str(gap["missing"]))
+    except (KeyError, TypeError, ValueError, InvalidOperation):
+        return False
+    found = [line.amount for line in lines if first <= line.posted_date <= last]
+    return bool(found) and sum(found, Decimal(0)) == missing

@@ -1,0 +1,57 @@
+"""Where a run reads the books from (each a ``ledger.Source``)."""
+
+from __future__ import annotations
+
+from cleared.changes.host import Host
+from cleared.errors import Place, WorkspaceError
+from cleared.vcs import Snapshot
+
+
+class CommittedSource:
+    """The files of one commit (a ``ledger.Source``)."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def read(self, path: str) -> bytes | None:
+        return self.snapshot.read(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        return sorted(self.snapshot.entries(prefix))
+
+
+class ReadAhead(CommittedSource):
+    """The same, for who reads nearly all files of a folder: they are read at once."""
+
+    def __init__(self, snapshot: Snapshot, folder: str) -> None:
+        super().__init__(snapshot)
+        self._folder = f"{folder}/"
+        self._files = snapshot.contents(folder)
+
+    def read(self, path: str) -> bytes | None:
+        return self._files.get(path) if path.startswith(self._folder) else super().read(path)
+
+
+class WorkingSource:
+    """The files of the working tree (a ``ledger.Source``): only for ``journal check``, which judges them."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def read(self, path: str) -> bytes | None:
+        full = self.host.root / path
+        try:
+            return full.read_bytes() if full.is_file() and not full.is_symlink() else None
+        except OSError as e:
+            raise WorkspaceError(f"the file cannot be read: {e.strerror}", place=Place(path)) from None
+
+    def paths(self, prefix: str) -> list[str]:
+        root = self.host.root
+        start = root / prefix if prefix else root
+        return sorted(
+            p.relative_to(root).as_posix()
+            for p in start.rglob("*")
+            if p.is_file()
+            and ".git" not in p.relative_to(root).parts[:1]
+            and p.relative_to(root).parts[0] != ".cleared"
+        )

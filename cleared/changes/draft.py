@@ -1,0 +1,126 @@
+"""The draft as files: what the run's commit will hold, and the one call that makes it real."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from cleared.changes import agent_log, emitted_events, imported_files
+from cleared.changes.attestation import attest
+from cleared.changes.auto_resolve import put_back
+from cleared.changes.consumed_events import from_messages
+from cleared.changes.host import Host
+from cleared.changes.session import check
+from cleared.errors import ClearedError
+from cleared.primitives.context import Context
+from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, maybe_gc, seal
+
+Sign = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Paths and their new content (None: deleted), and files outside git that move with the commit."""
+
+    changes: dict[str, bytes | None]
+    moves: tuple[LocalMove, ...]
+    tracked: dict[str, bytes]
+    """Bank files that leave the drop folder, and that git has: path → content."""
+    events: tuple[str, ...] = ()
+    """The lines it adds to ``logs/events.jsonl``."""
+
+
+def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
+    """Everything the run staged, as files."""
+    changes: dict[str, bytes | None] = {}
+    changes.update(context.books.changes())
+    changes.update(context.bank.changes(context.run_id))
+    changes.update(context.cards.changes())
+    moves: list[LocalMove] = []
+    going: dict[str, bytes] = {}
+    for path, file in context.imports.moves().items():
+        target = file.processed_as or ""
+        tracked = snapshot.oid_of(path) is not None
+        if tracked:
+            changes[path] = None
+            going[path] = file.data
+        if tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
+            changes[target] = file.data
+        if not tracked:
+            moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
+        if host.config.import_.keep == "local":
+            changes.update(_keep_from_git(host, snapshot))
+    changes.update(dict.fromkeys(put_back(host, snapshot, context)))
+    events = tuple(
+        emitted_events.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
+        for i, e in enumerate(context.events)
+    )
+    if events:
+        before = snapshot.read(host.layout.events) or b""
+        changes[host.layout.events] = before + "".join(events).encode("utf-8")
+    return Draft(changes, tuple(moves), going, events)
+
+
+def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
+    """Files that stay on this machine are not to be offered by git status, nor taken by the user's own git add."""
+    path = f"{host.layout.processed_dir}/.gitignore"
+    if snapshot.entry(path) is not None or os.path.lexists(host.root / path):
+        return {}
+    return {path: b"# import.keep: local\n*\n!.gitignore\n!.gitkeep\n"}
+
+
+def commit(
+    host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
+    trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
+    local: Sequence[LocalMove] = (), sign: Sign | None = None, edited: Collection[str] = (),
+    merges: str | None = None,
+) -> str:  # fmt: skip
+    """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
+
+    ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
+    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for ``seal``.
+    Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
+    """
+    check(context.books, context.bank)
+    host.step("checked")
+    draft = render(host, snapshot, context)
+    draft.changes.update(files or {})
+    files_taken = emitted_events.taken(host, context) if any(key == "Event" for key, _ in trailers) else []
+    if files_taken:  # a run that failed, or asks, has not had its files
+        draft.changes[host.layout.taken_files] = emitted_events.with_taken(
+            snapshot.read(host.layout.taken_files), files_taken
+        )
+    waiting = agent_log.waiting(host)
+    rows = waiting.decode("utf-8") + agent_log.rows(context, context.now)
+    before = draft.changes.get(host.layout.log) or snapshot.read(host.layout.log)
+    draft.changes[host.layout.log] = agent_log.append(before, rows)
+    moves, held = imported_files.hold(host, (*draft.moves, *local), draft.tracked, context.now, context.run_id)
+    moves += (agent_log.taken(host, waiting),) if waiting else ()
+    clean = host.redactor.text
+    message = clean(message)
+    # What an event is known by stays as it is: by that it is not run again.
+    marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
+    marks += emitted_events.trailers(repo, context)
+    earlier = from_messages(host, repo, snapshot)
+    for path, data in attest(host, snapshot, context, message, marks, draft.events, earlier).items():
+        line = data.removeprefix(snapshot.read(path) or b"")
+        draft.changes[path] = (draft.changes.get(path) or snapshot.read(path) or b"") + line
+    marks += sign(draft.changes, message, marks) if sign is not None else []
+    try:
+        done = seal(
+            repo, snapshot.commit, draft.changes, message, marks,
+            host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
+            state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
+            merges=merges,
+        )  # fmt: skip
+    except Unfinished:
+        raise  # the commit is made
+    except BaseException:
+        with contextlib.suppress(ClearedError, OSError):
+            if repo.find_head() == snapshot.commit:
+                imported_files.release(host, held)
+        raise
+    maybe_gc(repo)
+    return done

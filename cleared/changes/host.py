@@ -1,0 +1,208 @@
+"""What every run of a workspace stands on, made once by ``app.open_workspace``."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cleared.approvals.policy_in_force import InForce, stamp
+from cleared.bounds import MAX_ITEMS
+from cleared.changes.trace import Traces
+from cleared.clock import Clock
+from cleared.config.model import Config
+from cleared.config.secrets import Redactor, redactor
+from cleared.errors import WorkspaceError
+from cleared.ledger.staged_journal import Bounds
+from cleared.registry.primitive import Registry
+from cleared.registry.vocabulary import Env
+from cleared.schema import money
+from cleared.vcs import Author, Repository, Snapshot, recover, remembered, wait_for_index
+from cleared.workspace.location import Layout
+from cleared.workspace.lock import Holder, writer_lock
+
+Say = Callable[[str], None]
+
+_told: set[tuple[str, str | None]] = set()
+"""Workspaces and commits of which this process has said what is lost."""
+
+
+@dataclass(slots=True)
+class Host:
+    """One workspace, opened. ``say`` takes lines for whoever is watching (stderr)."""
+
+    root: Path
+    layout: Layout
+    config: Config
+    clock: Clock
+    registry: Registry
+    say: Say
+    on_step: Callable[[str], None] | None = None
+    """Told of each step of a run and its seal; crash tests stop the process there."""
+    on_ended: Callable[[Any, Any], None] | None = None
+    """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
+    policy: InForce | None = None
+    """What the approved policy made of ``config.yaml``; None where nobody asked."""
+    read_again: Callable[[], tuple[Layout, InForce]] | None = None
+    """Reads what is in force; None where it stays as it is."""
+    seen: object = None
+    """The stamp of what is in force here (``approvals.policy.stamp``)."""
+    lasting: bool = False
+    """Whether repository and traces stay open from one run to the next: a service does not start git for each."""
+    _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
+    _traces: Traces | None = field(init=False, default=None, repr=False, compare=False)
+    places: int = field(init=False)
+    redactor: Redactor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._derive()
+
+    def _derive(self) -> None:
+        self.redactor = redactor(self.config)
+        self.places = money.exponent(self.config.business.currency)
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether something else may be in force by now."""
+        return self.read_again is not None and stamp(self.root) != self.seen
+
+    def catch_up(self) -> None:
+        """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
+        seen = stamp(self.root)
+        if self.read_again is None or seen == self.seen:
+            return
+        self.layout, self.policy = self.read_again()
+        self.config, self.seen = self.layout.config, seen
+        self._derive()
+
+    def must_be_allowed(self) -> None:
+        """Raises ``PolicyError`` where nothing may run."""
+        if self.policy is not None and self.policy.problem is not None:
+            raise self.policy.problem
+
+    @property
+    def env(self) -> Env:
+        most = max(MAX_ITEMS, self.config.import_.max_rows)
+        return Env(self.places, self.config.limits.max_text_bytes, most, self.redactor)
+
+    @property
+    def bounds(self) -> Bounds:
+        limits = self.config.limits
+        return Bounds(self.places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
+
+    @property
+    def author(self) -> Author:
+        return Author(self.config.git.author_name, self.config.git.author_email)
+
+    @property
+    def ledger_accounts(self) -> dict[str, int]:
+        """Bank account id → its account in the ledger."""
+        return {a.id: a.ledger_account for a in self.config.bank_accounts}
+
+    def step(self, name: str) -> None:
+        if self.on_step is not None:
+            self.on_step(name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Repository]:
+        """The repository for reading. A half-done seal is completed first, if nobody is at work."""
+        self._repair()
+        with Repository.open(self.root, for_writing=False) as repo:
+            self._tell_lost(repo)
+            yield repo
+
+    @contextmanager
+    def still(self, what: str) -> Iterator[Repository]:
+        """The repository for reading while nobody writes, so that commit and files are of one moment.
+
+        Where this user can write nothing, there is no lock to take. Raises ``BusyError`` as ``writing`` does.
+        """
+        self._repair()
+        state = self.layout.state_dir
+        alone = os.access(state if state.exists() else self.root, os.W_OK)
+        with self._locked(what) if alone else nullcontext(), Repository.open(self.root, for_writing=False) as repo:
+            yield repo
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[Repository]:
+        """The repository under the writer lock, repaired, and under what is in force then. Raises ``BusyError`` when
+        the lock is not had in time, or another git command holds the index."""
+        with self._locked(what):
+            repo, self._open = self._open, None
+            repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
+            with nullcontext() if self.lasting else repo:
+                wait_for_index(repo, self.config.lock.wait_seconds, self.say)
+                report = recover(repo, self.layout.state_dir)
+                if report:
+                    self.say(report)
+                self.catch_up()  # whoever had the lock may have changed it
+                yield repo
+            self._open = repo if self.lasting else None
+
+    @property
+    def traces(self) -> Traces:
+        """Where runs are traced."""
+        if not self.lasting:
+            return Traces(self.layout.state_dir, redactor=self.redactor)
+        if self._traces is None:
+            self._traces = Traces(self.layout.state_dir, redactor=self.redactor, lasting=True)
+        return self._traces
+
+    def close(self) -> None:
+        """Close what a ``lasting`` host keeps open; it is opened again when it is needed."""
+        repo, self._open = self._open, None
+        traces, self._traces = self._traces, None
+        if repo is not None:
+            repo.close()
+        if traces is not None:
+            traces.close()
+
+    def _locked(self, what: str) -> AbstractContextManager[None]:
+        wait = self.config.lock.wait_seconds
+        return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._waiting)
+
+    def _tell_lost(self, repo: Repository) -> None:
+        """Say, once for each commit, that the branch has lost something."""
+        from cleared.changes import lost_rows
+
+        head = repo.find_head()
+        key = (str(self.root), head)
+        if key in _told or head is None or remembered(repo) in (None, head):
+            return
+        found = lost_rows.find_lost(self.layout, repo, Snapshot(repo, head))
+        if found is not None:
+            _told.add(key)
+            self.say(f"{found}. {lost_rows.REMEDY}")
+
+    def _waiting(self, holder: Holder | None) -> None:
+        self.say(f"waiting for {holder}" if holder else "waiting for another command")
+
+    def _repair(self) -> None:
+        """Finish a seal that was killed. A seal that is under way holds the lock: then there is nothing to do."""
+        from cleared.errors import BusyError
+
+        if not (self.layout.state_dir / "seal.json").exists() and not (self.root / ".git/index.lock").exists():
+            return
+        try:
+            with (
+                writer_lock(self.layout.state_dir, 0.0, "repair", clock=self.clock),
+                Repository.open(self.root, for_writing=True) as repo,
+            ):
+                report = recover(repo, self.layout.state_dir)
+                if report:
+                    self.say(report)
+        except (BusyError, WorkspaceError):
+            return
+
+
+def actor() -> str:
+    """Who sits at the keyboard, as the system names them."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        name = ""
+    return "".join(c for c in name if c.isprintable())[:60] or "unknown"

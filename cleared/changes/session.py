@@ -1,0 +1,158 @@
+"""One run's view of the workspace: the pinned commit, the books and bank facts over it, the draft."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, record_folder
+from cleared.cards.queue_files import CardDraft
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import Place, WorkspaceError
+from cleared.importing.drop_folder import ImportSession
+from cleared.ledger.checks import check_draft
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
+from cleared.ledger.violations import BooksViolated
+from cleared.primitives.context import Context
+from cleared.primitives.loop_jobs import OwnLoop
+from cleared.vcs import Difference, Repository, Snapshot, differences
+
+
+def new_run_id(now: datetime) -> str:
+    """``20250201T060000Z-1f3a9c``: sortable, unique."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
+    """Books and bank facts over any source."""
+    return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
+
+
+def refuse_dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
+    """Raises ``WorkspaceError`` where a managed file differs from the commit.
+
+    ``agent``: what is about to run. Of ten thousand agents' approvals its own are looked at then, and those that all
+    runs share.
+    """
+    refuse(dirty(host, snapshot, agent))
+
+
+@contextmanager
+def compared(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
+    """The last commit, and how the managed files differ from it; ``what`` looks, for messages.
+
+    A difference is looked at again while nobody writes: beside a run, commit and files are not of one moment. Raises
+    ``BusyError`` where that has to be waited for too long.
+    """
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        if not dirty(host, snapshot):
+            yield repo, snapshot, []
+            return
+    with host.still(what) as repo:
+        snapshot = Snapshot(repo, repo.head())
+        yield repo, snapshot, dirty(host, snapshot)
+
+
+def refuse(found: Sequence[Difference]) -> None:
+    """Raises ``WorkspaceError`` where there are any such differences."""
+    if found:
+        shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
+        raise WorkspaceError(
+            f"files that only runs and decisions may change differ from the last commit: {shown}",
+            place=Place(found[0].path),
+            remedy="Look with git diff and cleared journal check; then restore them (git checkout -- FILE), "
+            "or, if the change is meant, commit it yourself.",
+        )
+
+
+def dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
+    """How the managed files in the working tree differ from the commit; all of them, or those that matter to one
+    agent's run."""
+    prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
+    if agent is not None:
+        prefixes.remove(host.layout.approvals_dir)
+        prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
+                     record_folder(host.layout.agent_path(agent))]  # fmt: skip
+    found = differences(snapshot, host.root, prefixes)
+    return [d for d in found if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+
+
+def make_context(
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    *,
+    agent: str,
+    now: datetime,
+    run_id: str,
+    event: Mapping[str, Any],
+    dry_run: bool,
+    on_log: Callable[[str], None],
+    run_script: Callable[[str, Mapping[str, Any]], Any],
+    drop_folder: Path | None = None,
+    only: frozenset[str] | None = None,
+) -> Context:
+    """A fresh context: nothing staged, reading from ``snapshot``, files from ``drop_folder`` (``import/``), of which
+    only those named are seen."""
+    source = CommittedSource(snapshot)
+    books, bank = open_books(host, source)
+    imports = ImportSession(
+        host.layout,
+        host.config,
+        bank,
+        host.places,
+        lambda path: snapshot.oid_of(path) is not None,
+        drop_folder,
+        only,
+    )
+    context = Context(
+        run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
+        cards=CardDraft(source, host.layout.queue_dir, host.redactor.text), now=now,
+        today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
+        on_log=on_log, history=lambda limit: recent(host, limit), run_script=run_script,
+        check=_once(books, bank), ledger_accounts=host.ledger_accounts,
+        loop=OwnLoop(host.root, host.config),
+    )  # fmt: skip
+    imports.card = context.card
+    return context
+
+
+def _once(books: Books, bank: BankBook) -> Callable[[], None]:
+    """``check``, but not again while nothing else has been staged."""
+    passed: list[object] = []
+
+    def checked() -> None:
+        key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.taken),
+               len(bank.new_imports), len(bank.record_all))  # fmt: skip
+        if passed != [key]:
+            check(books, bank)
+            passed[:] = [key]
+
+    return checked
+
+
+def check(books: Books, bank: BankBook) -> None:
+    """Raises ``BooksViolated`` with every violation of base + draft."""
+    violations = check_draft(books, bank)
+    if violations:
+        raise BooksViolated(violations)
+
+
+def recent(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:
+    """The newest commits up to ``rev``; ``proposed``: those too that only propose something."""
+    from cleared.vcs import history
+
+    return [
+        {"commit_hash": c.id, "date": format_iso(c.when), "author": c.author, "message": c.subject}
+        for c in history.log(host.root, limit if proposed else limit * 3 + 50, rev=rev)
+        if proposed or "Proposed" not in c.trailers
+    ][:limit]

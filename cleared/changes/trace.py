@@ -1,0 +1,269 @@
+"""Full traces of runs in ``.cleared/runs.db`` (SQLite, WAL): operational, rebuilt empty when lost.
+
+One transaction when a run begins and one when it ends: a call costs the run nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
+from cleared.config.secrets import Redactor
+from cleared.dispatch import Call
+from cleared.registry.json_values import to_json
+from cleared.workspace.database import can_write, connect, connect_to_read, set_aside
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS runs (
+  id TEXT PRIMARY KEY, agent TEXT NOT NULL, status TEXT NOT NULL, dry_run INTEGER NOT NULL, started_at TEXT NOT NULL,
+  duration_ms INTEGER, event TEXT, script TEXT, head TEXT, result TEXT, error TEXT, message TEXT, commits TEXT,
+  entries TEXT, cards TEXT, log TEXT, pid INTEGER);
+CREATE TABLE IF NOT EXISTS calls (
+  run_id TEXT NOT NULL, number INTEGER NOT NULL, depth INTEGER NOT NULL, name TEXT NOT NULL, arguments TEXT NOT NULL,
+  result TEXT, error TEXT, file TEXT, line INTEGER, col INTEGER, at_ms REAL NOT NULL, duration_ms REAL NOT NULL,
+  PRIMARY KEY (run_id, number)) WITHOUT ROWID;
+"""
+KEEP_RUNS: Final = 1_000
+MAX_VALUE: Final = 2_000
+_MAX_LOG: Final = 1 << 20
+"""Of a run's log; the whole is in the agent log."""
+_VERSION: Final = 1
+
+
+class Traces:
+    """The trace database of one workspace. Losing it loses no entry, card or decision."""
+
+    def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, lasting: bool = False) -> None:
+        """``redactor`` takes secrets out of what is written. ``lasting``: what runs are written with stays open until
+        ``close``; for one thread at a time."""
+        self._clean = (redactor or Redactor()).text
+        self.state_dir = state_dir
+        self.path = state_dir / "runs.db"
+        self._lasting = lasting
+        self._of_run: sqlite3.Connection | None = None
+        """Open from ``begin`` to ``end`` at least: closing it makes the disk wait, so once is enough."""
+        self._file: tuple[int, int] | None = None
+
+    @contextmanager
+    def _open(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
+        if not create and not self.path.exists():
+            yield None
+            return
+        db = self._ready() if create or can_write(self.path) else connect_to_read(self.path)
+        try:
+            with db:
+                yield db
+        finally:
+            db.close()
+
+    def _ready(self) -> sqlite3.Connection:
+        return connect(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
+
+    def damage(self) -> str | None:
+        """What SQLite finds wrong with the file; None where it is sound."""
+        try:
+            db = connect_to_read(self.path)
+            try:
+                said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+                db.execute("SELECT id, status FROM runs LIMIT 1")
+            finally:
+                db.close()
+        except sqlite3.Error as e:
+            return str(e)
+        return None if said == "ok" else said
+
+    def rebuild(self) -> Path | None:
+        """Begin anew; where the old file lies now. The caller holds the writer lock."""
+        aside = None
+        if self.path.exists():
+            aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
+            set_aside(self.path, aside)
+        with self._open(create=True):
+            pass
+        return aside
+
+    def begin(self, run: Mapping[str, Any]) -> None:
+        """A run starts; if the process dies, the row tells."""
+        db = self._writer()
+        with db:
+            db.execute(
+                "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
+                " VALUES (?,?,?,?,?,?,?,?,?)",
+                (
+                    run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"],
+                    self._dump(run["event"]), run["script"], run["head"], os.getpid(),
+                ),
+            )  # fmt: skip
+        self._of_run = db
+
+    def end(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
+        """A run has ended, one way or another."""
+        db = self._writer()
+        with nullcontext() if self._lasting else closing(db), db:
+            db.execute(
+                "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
+                " log=? WHERE id=?",
+                (
+                    outcome["status"], outcome["duration_ms"], self._dump(outcome["result"]),
+                    self._dump(outcome["error"]), outcome["message"] and self._clean(outcome["message"]),
+                    *(self._dump(outcome[key]) for key in ("commits", "entries", "cards")),
+                    self._dump(_within(outcome["log"], _MAX_LOG)), run_id,
+                ),
+            )  # fmt: skip
+            db.executemany(
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                _rows(run_id, calls, origin, self._clean),
+            )
+            _forget(db)
+        self._of_run = db if self._lasting else None
+
+    def _dump(self, value: Any) -> str:
+        return self._clean(json.dumps(to_json(value), ensure_ascii=False, default=str))
+
+    def _writer(self) -> sqlite3.Connection:
+        """The connection that is open, if the file is still the same: it may be deleted at any time."""
+        db, self._of_run = self._of_run, None
+        if db is not None:
+            if self._file == _identity(self.path):
+                return db
+            db.close()
+            if not self.path.exists():  # what is left of it must not be read into the next one
+                for suffix in ("-wal", "-shm"):
+                    Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        db = self._ready()
+        self._file = _identity(self.path)
+        return db
+
+    def close(self) -> None:
+        """Close what ``lasting`` kept open."""
+        db, self._of_run = self._of_run, None
+        if db is not None:
+            db.close()
+
+    def runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
+        """The newest runs first."""
+        with self._open(create=False) as db:
+            if db is None:
+                return []
+            where, values = ("WHERE agent=?", [agent]) if agent else ("", [])
+            rows = db.execute(f"SELECT * FROM runs {where} ORDER BY rowid DESC LIMIT ?", [*values, limit])
+            return [_run(rows, row) for row in rows]
+
+    def matching(self, text: str) -> list[str]:
+        """Ids of the runs that are meant by ``text``: the id, its beginning, or its last part."""
+        with self._open(create=False) as db:
+            if db is None or not text:
+                return []
+            query = "SELECT id FROM runs WHERE substr(id, 1, ?)=? OR substr(id, -?)=?"
+            ending = f"-{text}"
+            return [row[0] for row in db.execute(query, (len(text), text, len(ending), ending))]
+
+    def run(self, run_id: str) -> dict[str, Any] | None:
+        """A run by its id, with its calls."""
+        with self._open(create=False) as db:
+            if db is None:
+                return None
+            rows = db.execute("SELECT * FROM runs WHERE id=?", (run_id,))
+            for row in rows:
+                found = _run(rows, row)
+                calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (run_id,))
+                found["calls"] = [_call(calls, call) for call in calls]
+                return found
+            return None
+
+
+def _rows(run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
+    """A row for each call; once those of the run are large together, only what was called, where and when."""
+    room = MAX_TRACE_BYTES
+    for c in calls:
+        given = _short(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
+        result = _short(clean(_compact(c.result))) if c.error is None else None
+        room -= len(given) + len(result or "")
+        if room < 0:
+            given, result = '"…"', '"…"' if result is not None else None
+        yield (
+            run_id, c.number, c.depth, c.name, given, result, c.error and clean(c.error),
+            c.place.file, c.place.line, c.place.column,
+            (c.started - origin) * 1000, c.duration * 1000,
+        )  # fmt: skip
+
+
+def _within(rows: Iterable[list[str]], most: int) -> list[list[str]]:
+    """The first rows that are no more together than this."""
+    kept = []
+    for row in rows:
+        most -= sum(map(len, row))
+        if most < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def _forget(db: sqlite3.Connection) -> None:
+    """Take out the oldest runs: those that are too many, and those that are too much."""
+    keep = KEEP_RUNS
+    while True:
+        old = db.execute("SELECT id FROM runs ORDER BY rowid DESC LIMIT -1 OFFSET ?", (keep,)).fetchall()
+        db.executemany("DELETE FROM calls WHERE run_id=?", old)
+        db.executemany("DELETE FROM runs WHERE id=?", old)
+        pages, free, size = (
+            db.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "freelist_count", "page_size")
+        )
+        runs = db.execute("SELECT count(*) FROM runs").fetchone()[0]
+        if (pages - free) * size <= MAX_TRACES_BYTES or runs <= 1:
+            return
+        keep = runs * 3 // 4
+
+
+def _run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    data = dict(zip((c[0] for c in cursor.description), row, strict=True))
+    for key in ("event", "result", "error", "commits", "entries", "cards", "log"):
+        data[key] = json.loads(data[key]) if data[key] is not None else None
+    data["dry_run"] = bool(data["dry_run"])
+    if data["status"] == "running" and not _alive(data["pid"]):
+        data["status"] = "killed"
+    return data
+
+
+def _call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    data = dict(zip((c[0] for c in cursor.description), row, strict=True))
+    del data["run_id"]
+    data["column"] = data.pop("col")
+    return data
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def _value(value: Any) -> Any:
+    return format(value, "f") if type(value).__name__ == "Decimal" else str(value)
+
+
+# Made once: a run of a thousand calls writes two thousand of these.
+_compact = json.JSONEncoder(ensure_ascii=False, default=_value, separators=(",", ":")).encode

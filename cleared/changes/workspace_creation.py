@@ -1,0 +1,118 @@
+"""Making a workspace: the documented tree, one commit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from cleared.approvals.approval_record import WORKSPACE
+from cleared.approvals.workspace_pin import new_id, pin, unpin
+from cleared.clock import Clock, format_iso
+from cleared.config.loading import load
+from cleared.errors import WorkspaceError
+from cleared.vcs import Author, Repository, Snapshot, recover, seal
+from cleared.workspace.lock import writer_lock
+from cleared.workspace.safe_files import reason as os_reason
+from cleared.workspace.template import initial_files
+
+_INTENT: Final = ".cleared/seal.json"
+"""There while a commit is under way, and after it was killed."""
+
+
+def initialise(
+    target: Path, *, name: str | None, entity_type: str, currency: str, clock: Clock,
+    extra: dict[str, bytes] | None = None, say: Callable[[str], None] | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> tuple[Path, str]:  # fmt: skip
+    """Create the workspace; ``(root, commit)``.
+
+    ``extra`` files replace or join the template's. Raises ``UsageError`` for bad values, ``WorkspaceError`` where
+    the directory is a workspace already, has files in the way, or cannot be written; what was made is then removed.
+    A set-up that was killed is finished or forgotten first, and ``say`` is told; where it was this very one, that is
+    the workspace.
+    """
+    root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
+    title = name if name is not None else (root.name or "My business")
+    files = {**initial_files(title, entity_type, currency), **(extra or {})}
+    config = load(files["config.yaml"].decode("utf-8"))
+    if not (root / _INTENT).exists():
+        _refuse_occupied(root, files)
+    existed = root.is_dir()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # Only who has the lock may judge what lies there, or take it away again: another may be setting up.
+        with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
+            made = _repair(root, files, say or (lambda _: None))
+            if made is not None:
+                return root, made
+            _refuse_occupied(root, files)
+            had_git = (root / ".git").exists()
+            try:
+                with Repository.open(root, for_writing=True, unborn=True) if had_git else Repository.init(root) as repo:
+                    pin(root, files.setdefault(WORKSPACE, f"{new_id()}\n".encode()).decode("ascii").strip())
+                    commit = seal(
+                        repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
+                        [("Decision", "init"), ("Clock", format_iso(clock.now()))],
+                        Author(config.git.author_name, config.git.author_email), clock.now(),
+                        on_step=on_step, state_dir=root / ".cleared",
+                    )  # fmt: skip
+            except BaseException:
+                unpin(root)
+                _remove(root, existed, had_git)
+                raise
+    except OSError as e:
+        raise WorkspaceError(f"{root} cannot be written: {os_reason(e)}", remedy="Choose another directory.") from None
+    return root, commit
+
+
+def _repair(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
+    """Complete or undo a set-up that was killed; its commit, if it made just these files."""
+    if not (root / _INTENT).exists() or not (root / ".git").exists():
+        return None
+    with Repository.open(root, for_writing=True, unborn=True) as repo:
+        report = recover(repo, root / ".cleared")
+        if report:
+            say(report)
+        head = repo.find_head()
+        if head is None:
+            return None
+        found = Snapshot(repo, head)
+        same = found.entries().keys() == {*files, WORKSPACE} and all(found.read(path) == files[path] for path in files)
+        return head if same else None
+
+
+def _refuse_occupied(root: Path, files: dict[str, bytes]) -> None:
+    if (root / "config.yaml").exists():
+        raise WorkspaceError(f"{root} is a workspace already", remedy="Choose another directory.")
+    if root.exists() and not root.is_dir():
+        raise WorkspaceError(f"{root} is not a directory", remedy="Choose another name.")
+    if not root.exists():
+        return
+    try:
+        found = sorted(p.name for p in root.iterdir() if p.name not in (".git", ".cleared"))
+    except OSError as e:
+        raise WorkspaceError(f"{root} cannot be read: {os_reason(e)}") from None
+    ours = {f.split("/", 1)[0] for f in files}
+    in_the_way = [name for name in found if name in ours]
+    if in_the_way or found:
+        shown = ", ".join((in_the_way or found)[:5])
+        raise WorkspaceError(
+            f"{root} is not empty: {shown} {'is' if len(found) == 1 else 'are'} in the way",
+            remedy="Choose an empty or new directory.",
+        )
+
+
+def _remove(root: Path, existed: bool, had_git: bool) -> None:
+    """Take away what a failed set-up made."""
+    if had_git:
+        return
+    if not existed:
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        for path in root.iterdir():
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

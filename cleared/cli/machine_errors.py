@@ -1,0 +1,66 @@
+"""What the machine refuses (files, memory, databases) as one paragraph with its cause and remedy.
+
+Anything else that is not a ``ClearedError`` is a mistake of this program, and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Final
+
+from cleared.errors import CheckFailed, ClearedError, WorkspaceError
+
+DEBUG: Final = "CLEARED_DEBUG"
+"""Where it is set, the traceback is shown as well."""
+_NO_MAPPING: Final = (
+    "failed to map segment", "cannot allocate memory", "can't start new thread", "can't spawn worker thread",
+    "null without setting an exception",
+)  # fmt: skip
+_REMEDIES: Final = {
+    errno.ENOSPC: "Make room on it, then run the command again.",
+    errno.EDQUOT: "Make room, or ask for a larger quota, then run the command again.",
+    errno.EROFS: "Make it writable (mount), or work on a copy that is.",
+    errno.EACCES: "See who may read and write it: ls -ld.",
+    errno.EPERM: "See who may read and write it: ls -ld.",
+    errno.ENAMETOOLONG: "Use a shorter name, or a workspace with a shorter path.",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n).",
+    errno.ENFILE: "Close other programs: the system has no more open files to give.",
+    errno.EIO: "See whether the disk is sound; then cleared doctor.",
+}
+
+
+def as_refusal(error: BaseException) -> ClearedError | None:
+    """The refusal that an exception is; None for a mistake of this program."""
+    if isinstance(error, ClearedError):
+        return error
+    if _lacks_memory(error):
+        return WorkspaceError(
+            "there is not enough memory for this",
+            remedy="Close other programs, or raise the limit that holds here (ulimit -v, or the container's).",
+        )
+    if isinstance(error, RecursionError):
+        return CheckFailed("the input is nested too deeply", remedy="Give it in a simpler form.")
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        from cleared.workspace.safe_files import reason
+
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        remedy = _REMEDIES.get(error.errno or 0, "Put that right, then look what is there: cleared doctor.")
+        return WorkspaceError(f"{where}{reason(error)}", remedy=remedy)
+    database = sys.modules.get("sqlite3")  # where it was never loaded, it cannot be the cause
+    if database is not None and isinstance(error, database.Error):
+        return WorkspaceError(
+            f"a database in .cleared/ cannot be used: {error}",
+            remedy="See which: cleared doctor. What is in them can be made again: cleared doctor --rebuild.",
+        )
+    return None
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    # The sandbox's client panics where it gets no thread; that is an exception of its own, below no other.
+    named = isinstance(error, ImportError | RuntimeError | SystemError) or type(error).__name__ == "PanicException"
+    said = str(error).lower() if named else ""
+    return any(text in said for text in _NO_MAPPING)

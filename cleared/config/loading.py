@@ -1,0 +1,379 @@
+"""Reading ``config.yaml`` whole: every problem is found and named by file, line and key, or there is none."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cleared.config import yaml_tree
+from cleared.config.model import BankAccount, Config, CsvProfile
+from cleared.config.setting_keys import ALIASES, Field
+from cleared.config.setting_keys import fields as keys_of
+from cleared.config.value_checks import CHECKS, check_whole, nearest
+from cleared.config.yaml_tree import Node
+from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError, WorkspaceError
+
+MAX_BYTES = 1_000_000
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_MONEY = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
+_BOOLS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false", "no", "off"), False)}
+SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"
+"""What the names of secrets have in them, as a pattern that knows no case."""
+_SECRET = re.compile(SECRET_NAMES, re.IGNORECASE)
+_PROFILE = re.compile(r"[a-z0-9_-]{1,60}")
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+_BAD: Final = _Missing()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+class ConfigError(WorkspaceError):
+    """The configuration cannot be used. ``problems`` has all reasons, ``message`` one a line."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda p: p.place.line or 0)
+        super().__init__("\n".join(str(p) for p in self.problems), place=self.problems[0].place)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def load(text: str, file: str = "config.yaml") -> Config:
+    """The configuration that ``text`` says. ``file`` names it in messages. Raises ``ConfigError``."""
+    return read(text, file)[0]
+
+
+def load_file(path: Path) -> Config:
+    """The configuration in a file. Raises ``ConfigError``, or ``WorkspaceError`` if it cannot be read."""
+    from cleared.workspace.safe_files import read_stable
+
+    data, _ = read_stable(path, MAX_BYTES, shown=path.name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            [Problem(Place(path.name, line), f"byte {error.start} is not UTF-8; save the file as UTF-8")]
+        ) from None
+    return load(text, path.name)
+
+
+def read(text: str, file: str = "config.yaml") -> tuple[Config, Node | None]:
+    """``load``, with the tree it was read from (for ``edit``)."""
+    if len(text) > MAX_BYTES:
+        raise ConfigError([Problem(Place(file), f"longer than {MAX_BYTES:,} characters")])
+    try:
+        root = yaml_tree.parse(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
+    except yaml_tree.TreeError as error:
+        raise ConfigError([Problem(Place(file, error.line, error.column), error.message)]) from None
+    reader = _Reader(file)
+    config = Config()
+    if root is not None and not root.is_null:
+        found = reader.section(root, Config, "")
+        if isinstance(found, Config):
+            config = found
+            for key, message in check_whole(config):
+                reader.complain_at(key, message)
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return replace(config, data=plain(config)), root
+
+
+class _Reader:
+    """Walks the tree along the dataclasses, and goes on after each problem."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.lines: dict[str, int] = {}
+
+    def complain(self, node: Node, key: str, message: str) -> None:
+        self.problems.append(Problem(Place(self.file, node.line, field=key or None), message))
+
+    def complain_at(self, key: str, message: str) -> None:
+        line = next((self.lines[k] for k in _ancestors(key) if k in self.lines), None)
+        self.problems.append(Problem(Place(self.file, line, field=key), message))
+
+    def section(self, node: Node, section: type, path: str, **known: Any) -> Any:
+        """An instance of the dataclass ``section``, or ``_BAD`` after complaining."""
+        if node.kind != "map":
+            self.complain(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
+            return _BAD
+        wanted = keys_of(section)
+        values: dict[str, Any] = dict(known)
+        seen: dict[str, int] = {}
+        before = len(self.problems)
+        for key_node, value_node in node.pairs:
+            written = key_node.text
+            here = f"{path}.{written}" if path else written
+            key = ALIASES.get((section, written), written)
+            if key not in wanted:
+                self.complain(key_node, here, unknown(written, wanted, "unknown key"))
+            elif key in seen:
+                self.complain(key_node, here, f"given twice; first on line {seen[key]}")
+            else:
+                seen[key] = self.lines[here] = key_node.line
+                field = wanted[key]
+                value = self.value(value_node, field, here)
+                if value is not MISSING and value is not _BAD:
+                    values[field.attribute] = value
+                    check = CHECKS.get((section, key))
+                    message = check(value) if check and value is not None else None
+                    if message:
+                        self.complain(key_node, here, message)
+        for key, field in wanted.items():
+            if field.required and key not in seen:
+                self.complain(node, f"{path}.{key}", "missing")
+        return _BAD if len(self.problems) > before else section(**values)
+
+    def value(self, node: Node, field: Field, path: str) -> Any:
+        """The value of one key; ``MISSING`` where nothing stands there, so that the default holds."""
+        if node.is_null:
+            if field.optional:
+                return None
+            if field.section or field.entries:
+                return MISSING
+            self.complain(node, path, "has no value; leave the key out to have its default")
+            return _BAD
+        if field.section:
+            return self.section(node, field.section, path)
+        origin, arguments = typing.get_origin(field.type), typing.get_args(field.type)
+        if origin is tuple:
+            return self.sequence(node, arguments[0], path)
+        if origin is Mapping:
+            return self.mapping(node, arguments[1], path)
+        return self.scalar(node, field.type, path)
+
+    def sequence(self, node: Node, inner: Any, path: str) -> Any:
+        if node.kind != "list":
+            self.complain(node, path, "must be a list: [a, b], or one entry a line after a dash")
+            return _BAD
+        found = []
+        for number, item in enumerate(node.items):
+            here = f"{path}[{number}]"
+            self.lines[here] = item.line
+            found.append(
+                self.section(item, inner, here)
+                if isinstance(inner, type) and is_dataclass(inner)
+                else self.scalar(item, inner, here)
+            )
+        return _BAD if _BAD in found else tuple(found)
+
+    def mapping(self, node: Node, inner: Any, path: str) -> Any:
+        if node.kind != "map":
+            self.complain(node, path, "must be a section: one name: value a line")
+            return _BAD
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.pairs:
+            key = key_node.text
+            here = f"{path}.{key}"
+            if key in found:
+                self.complain(key_node, here, f"given twice; first on line {self.lines[here]}")
+                continue
+            self.lines[here] = key_node.line
+            if inner is CsvProfile:
+                if not _PROFILE.fullmatch(key):
+                    self.complain(key_node, here, "a profile's name has only a–z, 0–9, - and _")
+                found[key] = self.section(value_node, CsvProfile, here, name=key)
+            else:
+                found[key] = self.scalar(value_node, inner, here)
+        return _BAD if _BAD in found.values() else found
+
+    def scalar(self, node: Node, wanted: Any, path: str) -> Any:
+        if node.kind != "scalar":
+            self.complain(node, path, f"must be {type_name(wanted)}, not a {node.kind}")
+            return _BAD
+        try:
+            return convert(node.text, wanted, node.plain)
+        except ValueError as error:
+            self.complain(node, path, str(error))
+            return _BAD
+
+
+def convert(text: str, wanted: Any, is_plain: bool) -> Any:
+    """What the text of a scalar means as a ``wanted``. Raises ``ValueError`` with the reason."""
+    if typing.get_origin(wanted) is Literal:
+        choices = typing.get_args(wanted)
+        if text in choices:
+            return text
+        raise ValueError(unknown(text, choices, f"{text[:40]!r} is not one of {', '.join(choices)}"))
+    if wanted is str:
+        if any(ord(c) < 32 and c not in "\t\n" for c in text) or "\x7f" in text:
+            raise ValueError("holds a control character")
+        return text
+    mistake = ValueError(f"must be {type_name(wanted)}, not {text[:40]!r}")
+    if wanted is date:
+        try:
+            return date.fromisoformat(text) if len(text) == 10 else _fail(mistake)
+        except ValueError:
+            raise mistake from None
+    if wanted is Decimal:
+        return Decimal(text) if _MONEY.fullmatch(text) else _fail(mistake)
+    if not is_plain:
+        raise ValueError(f"must be {type_name(wanted)}, without quotes")
+    if wanted is bool:
+        return _BOOLS[text.lower()] if text.lower() in _BOOLS else _fail(mistake)
+    if wanted is int:
+        return int(text) if _INTEGER.fullmatch(text) else _fail(mistake)
+    if wanted is float:
+        number = float(text) if _NUMBER.fullmatch(text) else _fail(mistake)
+        return number if abs(number) < 1e15 else _fail(mistake)
+    raise TypeError(f"no way to read a {wanted}")  # a new kind of field in the model
+
+
+def type_name(wanted: Any) -> str:
+    """A type in a user's words, with its article."""
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is Literal:
+        return f"one of {', '.join(arguments)}"
+    if origin is tuple:
+        return "a list"
+    if origin is Mapping or is_dataclass(wanted):
+        return "a section"
+    return _TYPE_NAMES[wanted]
+
+
+_TYPE_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    date: "a date (YYYY-MM-DD)",
+    Decimal: "an amount such as 1250.00",
+}
+
+
+def unknown(written: str, known: Iterable[str], message: str) -> str:
+    """``message``, with the nearest known word where there is one."""
+    near = nearest(written.lower(), known)
+    return f"{message}; did you mean {near[0]}?" if near else message
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            each.name.rstrip("_"): plain(getattr(value, each.name))
+            for each in fields(value)
+            if not (isinstance(value, Config) and each.name == "data")
+        }
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key's value is one that nobody but its user may read: a key, token, password."""
+    return _SECRET.search(key) is not None
+
+
+def get(config: Config, dotted: str, default: object = MISSING) -> Any:
+    """``config_get``: the value of a dotted key, as plain values.
+
+    Money is ``Decimal``, dates are ISO texts, sections are dicts without their secrets. An entry of a list
+    is named by its number or its ``id``: ``bank_accounts.checking.ledger_account``. A key that is unknown,
+    or known and without a value, gives ``default``; without one, ``PrimitiveError`` names the nearest keys.
+    Keys of secrets are refused (``PolicyError``), whatever the default.
+    """
+    parts = dotted.split(".")
+    if any(_SECRET.search(part) for part in parts):
+        raise PolicyError(f"{dotted[:80]!r} is a secret; no script can read it", place=Place(field="key"))
+    value: Any = config.data or plain(config)
+    for depth, part in enumerate(parts):
+        value, names = _step(value, part)
+        if value is MISSING:
+            if default is not MISSING:
+                return default
+            raise _no_key(dotted, parts[:depth], names, config)
+    if value is None:
+        if default is not MISSING:
+            return default
+        raise PrimitiveError(
+            f"the key {dotted!r} has no value in config.yaml",
+            place=Place(field="key"),
+            remedy="Set it there, or pass a default.",
+        )
+    return _without_secrets(value)
+
+
+def _step(value: Any, part: str) -> tuple[Any, list[str]]:
+    if isinstance(value, dict):
+        return value.get(part, MISSING), list(value)
+    if isinstance(value, list):
+        named = {str(item["id"]): item for item in value if isinstance(item, dict) and "id" in item}
+        if part in named:
+            return named[part], []
+        if part.isdecimal() and len(part) < 6 and int(part) < len(value):
+            return value[int(part)], []
+        return MISSING, list(named) or [str(n) for n in range(len(value))]
+    return MISSING, []
+
+
+def _no_key(dotted: str, found: list[str], names: list[str], config: Config) -> ClearedError:
+    prefix = ".".join(found) + "." if found else ""
+    last = dotted[len(prefix) :].split(".")[0]
+    near = [prefix + n for n in nearest(last, names, 3)]
+    if not near:  # perhaps the right key in the wrong section
+        every = list(_leaves(config.data or plain(config), ""))
+        tail = dotted.rsplit(".", 1)[-1]
+        near = [k for k in every if k.rsplit(".", 1)[-1] == tail][:3]
+        near = near or nearest(dotted, every, 3)
+    near = [k for k in near if not _SECRET.search(k)]
+    return PrimitiveError(
+        f"there is no key {dotted[:80]!r} in config.yaml" + (f"; did you mean {' or '.join(near)}?" if near else ""),
+        place=Place(field="key"),
+        remedy=None if near else "Pass a default if it may be missing.",
+    )
+
+
+def _leaves(value: Any, path: str) -> Iterable[str]:
+    for key, inner in value.items():
+        here = f"{path}.{key}" if path else key
+        if isinstance(inner, dict):
+            yield from _leaves(inner, here)
+        else:
+            yield here
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_secrets(v) for k, v in value.items() if not _SECRET.search(k)}
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    return value
+
+
+def _ancestors(key: str) -> Iterable[str]:
+    while key:
+        yield key
+        key = re.sub(r"(\.[^.\[]+|\[\d+\])$", "", key) if re.search(r"[.\[]", key) else ""
+
+
+def _fail(error: ValueError) -> Any:
+    raise error
+
+
+__all__ = ["MISSING", "BankAccount", "ConfigError", "Problem", "get", "load", "load_file", "plain", "read"]

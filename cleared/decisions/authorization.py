@@ -1,0 +1,222 @@
+"""Whether a decision may be made, and by one person alone: asked once, where every decision becomes a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cleared.approvals.approval_record import CONFIG, Record, parsed
+from cleared.approvals.decision_effects import Effect, drafted, of_rules
+from cleared.approvals.keys import Key, own_key, run_key
+from cleared.approvals.reviewers import (
+    KEY,
+    OPEN,
+    SIGNATURE,
+    Rules,
+    agreement,
+    agreements,
+    commit_payload,
+    first_of_two,
+    rules_in,
+)
+from cleared.approvals.tickets import sign_answer
+from cleared.approvals.verification import TRUST_REMOVES, Approvals
+from cleared.approvals.workspace_pin import Books
+from cleared.cards.card import Card, card_id
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import PolicyError
+from cleared.primitives.context import Context
+from cleared.vcs import Snapshot
+from cleared.vcs.object_writer import message_text, parse_trailers
+
+AGREES: Final = "Agrees"
+"""The trailer that names the cards of which a commit holds what the first of two has decided."""
+ASKS: Final = "Asks"
+"""The same where it is the whole decision that takes two: the card of it."""
+
+
+class SecondNeeded(PolicyError):
+    """It takes two: what was decided is recorded, in ``commit``, as the first of them; nothing else has changed."""
+
+    def __init__(self, card: str, commit: str) -> None:
+        super().__init__(
+            f"it takes two reviewers; you are the first, which is recorded ({card}); nothing else was changed",
+            remedy="Now another reviewer runs the same command.",
+        )
+        self.card, self.commit = card, commit
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Authority:
+    """By what right one decision is made. ``person``: whether somebody makes it, or a timeout, a check, a proposal."""
+
+    host: Host
+    snapshot: Snapshot
+    decision: str
+    by: str
+    person: bool
+    rules: Rules = OPEN
+    books: Books | None = None
+    problem: PolicyError | None = None
+    """Why it cannot be known who may decide."""
+    covered: set[str] = field(default_factory=set)
+    """Marks of what another reviewer has agreed to."""
+    _key: Key | None = None
+
+    @property
+    def workspace(self) -> str:
+        """The books that what is signed here is for."""
+        return self.books.id if self.books is not None else ""
+
+    @property
+    def key(self) -> Key:
+        """The key of whoever decides. Raises ``PolicyError`` where it is not a reviewer's."""
+        if self._key is None:
+            if self.books is not None:
+                self.books.must_be_pinned()
+            own = own_key(self.host.root)
+            if own is None or own.public not in self.rules.reviewers:
+                names = ", ".join(sorted(self.rules.reviewers.values()))
+                raise PolicyError(
+                    f"only reviewers may decide here: {names}; "
+                    + ("your key is none of theirs" if own else "you have no key on this machine"),
+                    remedy="Ask one of them. They can name you too: reviewers: in config.yaml, with the key that "
+                    "cleared queue reviewers shows.",
+                )
+            self._key = own
+        return self._key
+
+    def must_be_a_reviewers(self) -> None:
+        """Raises ``PolicyError`` where a person decides who is no reviewer."""
+        if self.person and self.rules.restricted:
+            _ = self.key
+
+    def effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
+        """What the draft would do that somebody must have the right to."""
+        found = drafted(context.books, context.bank)
+        record = parsed((files or {}).get(CONFIG))
+        if record is not None and rules_in(record.policy) != self.rules:
+            found.append(_of_rules(record, self.snapshot.read(CONFIG)))
+        return found
+
+    def lone(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Those that take two, and only one has decided."""
+        return [e for e in effects if self.rules.takes_two(e.weight) and e.mark not in self.covered]
+
+    def must_allow(self, context: Context, files: Mapping[str, bytes | None]) -> None:
+        """Raises ``PolicyError`` where this is not for whoever decides it to decide."""
+        if not self.is_free(context, files):
+            self.must_be_a_reviewers()
+            # Of what cannot be known it is not assumed that everybody may.
+            unknown = self.problem is not None or not self.person
+            if (self.rules.restricted or self.problem) and unknown and drafted(context.books, context.bank):
+                raise self.problem or PolicyError("only a person decides about entries")
+        if self.person:
+            self._must_include_me(files)
+
+    def is_free(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
+        """Whether everybody may do it: nothing but a setting that is not policy."""
+        return not context.staged and set(files) == {self.host.layout.config_file}
+
+    def _must_include_me(self, files: Mapping[str, bytes | None]) -> None:
+        """Whoever says who may decide is among them: nobody locks everybody out."""
+        record = parsed(files.get(CONFIG))
+        rules = rules_in(record.policy) if record is not None else OPEN
+        if record is not None and rules != self.rules and rules.restricted and record.key not in rules.reviewers:
+            raise PolicyError(
+                "you would not be among the reviewers yourself, and could not take it back",
+                remedy=f"Name yourself as well, with your key: {record.key}.",
+            )
+
+    # -- two people -----------------------------------------------------------------------------------------------
+
+    def agreed(self, card: Card, effects: Iterable[Effect]) -> bool:
+        """Whether another reviewer has agreed to exactly this about the card; then it may be done."""
+        marks = [e.mark for e in effects]
+        known = agreements(card.id, card.agreed)
+        if first_of_two(known, marks, self.rules, self.workspace, self.key.public) is None:
+            return False
+        self.covered |= set(marks)
+        return True
+
+    def agree(
+        self, context: Context, card: Card, effects: Iterable[Effect], says: str, wish: Mapping[str, Any]
+    ) -> None:  # fmt: skip
+        """Stage that this is what the first of two has decided about the card."""
+        made = agreement(
+            self.key, card=card.id, decision=self.decision, by=self.by, at=format_iso(context.now), says=says[:500],
+            workspace=self.workspace, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
+        )  # fmt: skip
+        context.cards.add(card)
+        context.cards.agree(card.id, made.data())
+        context.note("agree", f"{card.id} {says}"[:500], card.entry_id or "")
+
+    def whole(self, context: Context, subject: Sequence[str], title: str) -> Card:
+        """The open card of a decision that takes two as a whole; a new one where there is none."""
+        for number in range(len(context.cards.known) + 1):
+            identity = card_id("agreement", *subject, str(number))
+            known = context.cards.known.get(identity)
+            if known is None:
+                return Card(identity, "agreement", title[:300], format_iso(context.now), self.decision,
+                            details={"decision": " ".join(subject)})  # fmt: skip
+            if known.status == "open":
+                return known
+        raise AssertionError(subject)
+
+    def prove(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
+        """What shows that a question was settled here, by whoever may; nothing where no run waits for it.
+
+        Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none, ``PolicyError`` where
+        it is not known which books these are.
+        """
+        approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        ticket = card.details.get("ticket") or (approvals.trust.questions or {}).get(card.id)
+        if ticket is None:
+            return {}
+        approvals.books.must_be_pinned()
+        key = self.key if self.person and self.rules.restricted else run_key(self.host.root, create=True)
+        assert key is not None
+        return sign_answer(key, approvals.workspace, card.id, ticket, at, by, says)
+
+    # -- the commit -----------------------------------------------------------------------------------------------
+
+    def sign(
+        self, changes: Mapping[str, bytes | None], message: str, trailers: Sequence[tuple[str, str]]
+    ) -> list[tuple[str, str]]:  # fmt: skip
+        """The trailers that show who decided this commit."""
+        marks = [*trailers, (KEY, self.key.public)]
+        said = message_text(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
+        files = {p: data for p, data in changes.items() if data != self.snapshot.read(p)}
+        payload = commit_payload(
+            self.workspace, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files
+        )
+        return [(KEY, self.key.public), (SIGNATURE, self.key.sign(payload))]
+
+
+def authority(host: Host, snapshot: Snapshot, decision: str, by: str, *, person: bool) -> Authority:
+    """By what right a decision on this commit is made: by the approved rules in it.
+
+    What restricts needs no trust: rules approved with a key that is not trusted here hold as well.
+    """
+    found = Authority(host, snapshot, decision, by, person)
+    data = snapshot.read(CONFIG)
+    record = parsed(data)
+    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    found.books = approvals.books
+    if record is not None:
+        found.rules = rules_in(record.policy)
+    problem = host.policy.problem if host.policy is not None else None
+    if problem is not None and (record is None or approvals.doubt(record) not in TRUST_REMOVES):
+        found.problem = problem
+    if person and found.rules.restricted:
+        own = own_key(host.root)
+        found.by = found.rules.reviewers.get(own.public, by) if own is not None else by
+    return found
+
+
+def _of_rules(record: Record, before: bytes | None) -> Effect:
+    rules, old = rules_in(record.policy), parsed(before)
+    return of_rules(rules.reviewers, rules.two_person, old.id if old is not None else "")

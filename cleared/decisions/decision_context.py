@@ -1,0 +1,171 @@
+"""Where decisions are made: the same draft and the same seal as a run's, and no script. The one way to commit beside
+a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Final
+
+from cleared.changes import draft
+from cleared.changes.host import Host, actor
+from cleared.changes.lost_rows import refuse_lost
+from cleared.changes.session import make_context, new_run_id, refuse_dirty
+from cleared.clock import format_iso
+from cleared.decisions.authorization import ASKS, Authority, SecondNeeded, authority
+from cleared.errors import PolicyError
+from cleared.primitives.context import Context
+from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
+
+ORIGINS: Final = ("Run", "Decision", "Proposed")
+"""Trailers of commits that came through the program: a run, a decision, a proposal."""
+
+UNDOABLE: Final = "Cards"
+"""The trailer of a decision that ``queue undo`` can take back: the cards it settled, the entries it was about."""
+
+SETTINGS: Final = "config"
+"""The one decision of which it depends on what is decided whether it takes a reviewer."""
+
+RECOVER: Final = "recover"
+"""The one decision that is made while the branch lacks something, and the working tree may have it."""
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Desk:
+    """What a decision is made on: the locked repository, its last commit, a context to stage in."""
+
+    host: Host
+    repo: Repository
+    snapshot: Snapshot
+    context: Context
+    by: str
+    authority: Authority
+    fresh: Callable[[], Context]
+    """Makes another context on the same commit, to try something in."""
+
+    def trial(self) -> Desk:
+        """The same desk with nothing staged yet; what is staged on it comes to nothing."""
+        return replace(self, context=self.fresh())
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Decided:
+    """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold.
+
+    ``subject``: what it is about, for two people to agree to as a whole (default: the command). ``edited``: files whose
+    working copies may be somebody's edit, which stays then.
+    """
+
+    message: str
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    trailers: tuple[tuple[str, str], ...] = ()
+    moves: tuple[LocalMove, ...] = ()
+    subject: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    merges: str | None = None
+    """Another commit that the decision brings into the history; it is a parent of this one then."""
+
+
+def decide(
+    host: Host, what: str, act: Callable[[Desk], Decided | None], *, by: str | None = None, mark: str = "Decision",
+    gathers: Sequence[object] | None = None,
+) -> str | None:  # fmt: skip
+    """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
+
+    ``gathers``: the lists and results that ``act`` fills. Where somebody commits meanwhile they are emptied, and it is
+    called again on the new commit; without them ``HeadMoved`` is raised.
+    ``by``: what decides, where no person does (a timeout, a check, a proposal's author); default: who sits at the
+    keyboard, and has the right to. ``mark``: the trailer that names the decision. Raises what ``act`` raises, with
+    nothing changed, ``WorkspaceError`` where managed files differ from the last commit or the branch has lost
+    something, ``PolicyError`` where it is not for them to decide, and ``SecondNeeded`` where it takes two, and this was
+    the first.
+    """
+    with host.writing(what) as repo:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return _decide(host, repo, what, act, by, mark)
+            except HeadMoved:
+                if attempt == _TRIES or gathers is None:
+                    raise
+                host.say("somebody committed meanwhile; once more, on the new commit")
+                _empty(gathers)
+    raise AssertionError("unreachable")
+
+
+def _empty(gathered: Sequence[object]) -> None:
+    for each in gathered:
+        if isinstance(each, list):
+            each.clear()
+        elif is_dataclass(each) and not isinstance(each, type):
+            fresh = type(each)()
+            for one in fields(each):
+                setattr(each, one.name, getattr(fresh, one.name))
+
+
+def _decide(
+    host: Host, repo: Repository, what: str, act: Callable[[Desk], Decided | None], by: str | None, mark: str
+) -> str | None:  # fmt: skip
+    snapshot = Snapshot(repo, repo.head())
+    if what != RECOVER:
+        refuse_lost(host, repo, snapshot)
+        refuse_dirty(host, snapshot)
+    now = host.clock.now().replace(microsecond=0)
+    decision = new_run_id(now)
+    right = authority(host, snapshot, decision, by or actor(), person=by is None)
+
+    def fresh() -> Context:
+        context = make_context(
+            host, repo, snapshot, agent="user", now=now, run_id=decision,
+            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
+            on_log=host.say, run_script=_no_scripts,
+        )  # fmt: skip
+        context.cards.prove = right.prove
+        return context
+
+    if what != SETTINGS:
+        right.must_be_a_reviewers()
+    desk = Desk(host, repo, snapshot, fresh(), right.by, right, fresh)
+    decided = act(desk)
+    if decided is None:
+        return None
+    right.must_allow(desk.context, decided.files)
+    marks = [(mark, decision), ("By", desk.by), ("Clock", format_iso(now))]
+    first = _first_of_two(desk, decided, what)
+    if first is not None:
+        desk, decided = first
+    desk.context.note("decision", f"{decided.message} (by {desk.by})")
+    signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
+    signs = signs and decided.merges is None  # what a merge brings was signed where it was decided
+    commit = draft.commit(
+        host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
+        decided.moves, right.sign if signs else None, decided.edited, decided.merges,
+    )  # fmt: skip
+    if first is not None:
+        raise SecondNeeded(dict(decided.trailers)[ASKS], commit)
+    return commit
+
+
+def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decided] | None:
+    """Where the whole takes two and this is the first: what is committed instead. None: it may be done."""
+    right, context = desk.authority, desk.context
+    effects = right.effects(context, decided.files) if right.rules.two_person is not None else []
+    if not right.lone(effects):
+        return None
+    if "Proposal" in dict(decided.trailers):  # an agreement to one would change what it was examined with
+        raise PolicyError(
+            "other reviewers, or another amount, take two; a proposal is approved by one",
+            remedy="Edit config.yaml; then both: cleared config approve.",
+        )
+    card = right.whole(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
+    if right.agreed(card, effects):
+        context.cards.resolve(card.id, format_iso(context.now), desk.by, "agreed")
+        return None
+    instead = desk.trial()
+    right.agree(instead.context, card, effects, decided.message, {})
+    return instead, Decided(f"agree: {decided.message}"[:200], trailers=((ASKS, card.id),))
+
+
+def _no_scripts(name: str, args: object) -> None:
+    raise PolicyError("a decision runs no script")

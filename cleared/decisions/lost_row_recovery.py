@@ -1,0 +1,174 @@
+"""Bringing back what the branch has lost of what was committed here: one commit on top of the branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.lost_rows import SEALS, Lost, find_lost
+from cleared.changes.session import open_books
+from cleared.decisions.decision_context import ORIGINS, RECOVER, Decided, Desk, decide
+from cleared.errors import CheckFailed
+from cleared.ledger.checks import check_books
+from cleared.ledger.violations import BooksViolated
+from cleared.vcs import Repository, Snapshot, forget, long_before, parents_in
+from cleared.workspace.safe_files import write_atomic
+
+_ROWS = (".csv", ".jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was lost, the commit that brought it back (empty: none was needed), the paths it brought back, and those
+    that somebody has changed otherwise since, which were left."""
+
+    lost: Lost | None = None
+    commit: str = ""
+    files: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def recover_lost(host: Host) -> Recovered:
+    """Bring back all that runs and decisions had committed here and the branch has lost: entries, bank lines, cards,
+    files that were moved, log rows.
+
+    The commit they were in becomes a parent of the new one where it is in the branch's history no more, so that who
+    did what, and which events have had their run, is known again. Raises ``CheckFailed`` where it does not fit to what
+    the branch has now; nothing is changed then.
+    """
+    done: list[Recovered] = []
+
+    def act(desk: Desk) -> Decided | None:
+        done.clear()
+        lost = find_lost(host.layout, desk.repo, desk.snapshot)
+        if lost is None:
+            done.append(Recovered())
+            return None
+        base = desk.repo.common_ancestor(lost.head, lost.tip)
+        is_behind = base != lost.tip
+        since = base if is_behind else long_before(desk.repo, lost.tip, SEALS)
+        files, left = _put_together(host, desk.repo, lost, since)
+        if not files:
+            raise CheckFailed(
+                f"{lost}; other rows are there in place of them",
+                remedy="If that is meant: cleared recover --forget.",
+            )
+        violations = check_books(*open_books(host, _Over(CommittedSource(desk.snapshot), files)))
+        if violations:
+            raise CheckFailed(
+                f"{lost}; it does not fit to what the branch has now: {BooksViolated(violations)}",
+                remedy="Put the bank files back (git show "
+                f"{lost.tip[:10]}:{host.layout.processed_dir}/NAME > {host.layout.import_dir}/NAME), then: "
+                "cleared recover --forget, import them again, and decide again.",
+            )
+        _step_back(host, desk, lost, files)
+        desk.context.note(RECOVER, str(lost)[:2_000])
+        done.append(Recovered(lost, "", tuple(files), tuple(left)))
+        said = f"recover: {len(lost.entries)} entries, {len(lost.lines)} bank lines, {len(lost.cards)} cards"
+        return Decided(said, files, merges=lost.tip if is_behind else None)
+
+    commit = decide(host, RECOVER, act, gathers=[done])
+    found = done[0]
+    return Recovered(found.lost, commit or "", found.files, found.left)
+
+
+def forget_lost(host: Host) -> Lost | None:
+    """Have what the branch lost be lost: it is meant. What that is; None where nothing was."""
+    with host.writing(RECOVER) as repo:
+        lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+        if lost is not None:
+            forget(repo)
+        return lost
+
+
+def _put_together(
+    host: Host, repo: Repository, lost: Lost, since: str | None
+) -> tuple[dict[str, bytes | None], list[str]]:  # fmt: skip
+    """The files as they are to be, and the paths that were left as they are."""
+    from cleared.vcs import history
+
+    now, then, base = Snapshot(repo, lost.head), Snapshot(repo, lost.tip), Snapshot(repo, since)
+    earlier: dict[str, set[str | None]] = {}
+    for commit in history.log(host.root, None, files=True, since=since, rev=lost.tip):
+        if any(mark in commit.trailers for mark in ORIGINS):
+            parents = parents_in(repo.object(commit.id)[1])
+            before = Snapshot(repo, parents[0] if parents else None)
+            for path in commit.files or ():
+                earlier.setdefault(path, {base.oid_of(path)}).add(before.oid_of(path))
+    files: dict[str, bytes | None] = {}
+    left = []
+    for path, olds in sorted(earlier.items()):
+        here, there = now.oid_of(path), then.oid_of(path)
+        if here == there:
+            continue
+        if here in olds:  # it is as it was before
+            files[path] = then.read(path)
+        elif path.endswith(_ROWS) and here is not None and there is not None:
+            merged = join_rows(now.read(path) or b"", base.read(path) or b"", then.read(path) or b"")
+            if merged != now.read(path):
+                files[path] = merged
+        else:
+            left.append(path)
+    return files, left
+
+
+def _step_back(host: Host, desk: Desk, lost: Lost, files: Mapping[str, bytes | None]) -> None:
+    """Files that git left as the lost commit had them, and that will be others now: as the branch has them, so that
+    nothing stands in the way. What they had, that commit has."""
+    then = Snapshot(desk.repo, lost.tip)
+    for path in (*files, host.layout.log):
+        file = host.root / path
+        before, after = desk.snapshot.read(path), then.read(path)
+        stays = not path.startswith(f"{host.layout.logs_dir}/") and files[path] == after  # to logs this commit adds
+        if file.is_file() and not file.is_symlink() and not stays and file.read_bytes() == after != before:
+            if before is None:
+                file.unlink()
+            else:
+                write_atomic(file, before)
+
+
+def join_rows(ours: bytes, base: bytes, theirs: bytes) -> bytes:
+    """``ours`` with what ``theirs`` has done to ``base``: rows that it changed (told by their first field) in their
+    places, and rows that it added at the end."""
+    mine, old, new = (split_rows(text) for text in (ours, base, theirs))
+    before, after, have = set(old), set(new), set(mine)
+    added = [row for row in new if row not in before and row not in have]
+    changed = {_name(row): row for row in old if row not in after}
+    instead = {changed[_name(row)]: row for row in added if _name(row) in changed}
+    rows = [instead.get(row, row) for row in mine]
+    placed = set(rows)
+    rows += [row for row in added if row not in placed]
+    return b"".join(rows)
+
+
+def split_rows(data: bytes) -> list[bytes]:
+    """The rows of a CSV or JSON-lines file, each with its line end; a quoted field may go over several lines."""
+    rows: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        if rows and not rows[-1].startswith(b"{") and rows[-1].count(b'"') % 2:
+            rows[-1] += line
+        else:
+            rows.append(line)
+    return rows
+
+
+def _name(row: bytes) -> bytes:
+    return row.partition(b",")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """The files of a commit, with others in place of some (a ``ledger.Source``)."""
+
+    below: CommittedSource
+    files: Mapping[str, bytes | None]
+
+    def read(self, path: str) -> bytes | None:
+        return self.files[path] if path in self.files else self.below.read(path)
+
+    def paths(self, prefix: str) -> list[str]:
+        under = f"{prefix}/" if prefix else ""
+        found = {p for p in self.below.paths(prefix) if p not in self.files}
+        return sorted(found | {p for p, data in self.files.items() if data is not None and p.startswith(under)})

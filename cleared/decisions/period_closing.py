@@ -1,0 +1,133 @@
+"""Closing periods, and opening them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Final
+
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.grown_files import bring_back
+from cleared.decisions.journal_decisions import made
+from cleared.errors import PolicyError, UsageError
+from cleared.ledger.checks import check_books, trial_balance_digest
+from cleared.ledger.periods import PeriodMark, append_mark
+from cleared.ledger.violations import BooksViolated
+from cleared.primitives.context import Context
+from cleared.workspace.drop_names import FAILED, counts
+
+_SHOWN: Final = 10
+
+
+def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "", despite: str = "") -> str:
+    """Close all days up to and including ``through``; the commit.
+
+    Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, or if bank
+    lines of the period are held or missing, unless ``despite`` says why that may be; it stays on record.
+    """
+    reason, despite = host.redactor.text(reason), host.redactor.text(despite)
+    bring_back(host)
+
+    def act(desk: Desk) -> Decided:
+        context = desk.context
+        books = context.books
+        closed = books.periods.closed_through
+        if closed is not None and through <= closed:
+            raise PolicyError(
+                f"the books are closed through {closed} already", remedy="Reopen first: cleared period reopen DATE."
+            )
+        if through >= context.today:
+            raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
+        violations = check_books(books, context.bank)
+        if violations:
+            raise BooksViolated(violations)
+        found = list(_open_matters(context, through))
+        why = " ".join(despite.split())
+        if found and not why:
+            more = f"\n  … and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            raise PolicyError(
+                f"not all that the bank said up to {through} is in the books:\n  "
+                + "\n  ".join(found[:_SHOWN]) + more,
+                remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
+            )  # fmt: skip
+        _say_what_waits(host, context, through)
+        kept = f"despite {'; '.join(found)}: {why}"[:2_000] if found else ""
+        mark = PeriodMark(
+            through, "filed" if filed else "closed", desk.by, format_iso(context.now),
+            "; ".join(filter(None, (reason, kept))), trial_balance_digest(books, through),
+        )  # fmt: skip
+        path = books.paths.periods
+        said = f", despite {len(found)} open matter{'s' if len(found) > 1 else ''}: {why}" if found else ""
+        return Decided(f"close: through {through}{said}"[:200], {path: append_mark(books.source.read(path), mark)})
+
+    return made(decide(host, "period close", act, gathers=[]))
+
+
+def _open_matters(context: Context, through: date) -> Iterator[str]:
+    """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
+    for account in context.bank.accounts():
+        for line in context.bank.account_lines(account):
+            day = min(line.posted_date, line.transaction_date or line.posted_date)
+            outcome = context.bank.outcome(line.line_id)
+            if day > through or outcome is None or outcome.outcome not in ("held", "voided"):
+                continue
+            if context.bank.posted(line.line_id) != line.amount:
+                what = f"{day} {line.amount} {line.description[:60]}"
+                yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
+    for card in context.cards.open_cards():
+        gaps = card.details.get("gaps")
+        begins = [_begins(gap) for gap in gaps] if isinstance(gaps, list) else []
+        if card.kind == "balance_gap" and min(begins, default=date.min) <= through:
+            yield f"gap: {card.title[:200]} (card {card.id})"
+
+
+def _begins(gap: Mapping[str, Any]) -> date:
+    """The last day before a gap; the first of all days where a card does not say it."""
+    try:
+        return date.fromisoformat(str(gap["after"]))
+    except (KeyError, TypeError, ValueError):
+        return date.min
+
+
+def _say_what_waits(host: Host, context: Context, through: date) -> None:
+    """What is no reason to refuse: decided of later, it is dated in the first open period."""
+    waiting = [e for e in context.books.entries() if e.status == "pending-review" and e.date <= through]
+    if waiting:
+        host.say(
+            f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
+            f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
+        )
+    drop = host.root / host.layout.import_dir
+    files = [p for folder in (drop, drop / FAILED) if folder.is_dir() for p in folder.iterdir()
+             if p.is_file() and counts(p.name)]  # fmt: skip
+    if files:
+        host.say(
+            f"{len(files)} file{'s' if len(files) > 1 else ''} in {host.layout.import_dir}/ "
+            f"{'are' if len(files) > 1 else 'is'} not imported; rows up to {through} will be refused then"
+        )
+
+
+def reopen_period(host: Host, start: date, reason: str) -> str:
+    """Reopen everything from ``start`` on, with a reason; the commit."""
+    if not reason.strip():
+        raise UsageError("reopening needs a reason", remedy="Pass --reason.")
+    reason = host.redactor.text(reason)
+
+    def act(desk: Desk) -> Decided:
+        context = desk.context
+        books = context.books
+        closed = books.periods.closed_through
+        if closed is None or start > closed:
+            raise PolicyError(f"{start} is not in a closed period", remedy="cleared period list shows them.")
+        keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
+        first = min(m.through for m in books.periods.marks if m.state != "open")
+        still = keep if keep >= first else date.min
+        digest = trial_balance_digest(books, still) if still > date.min else ""
+        mark = PeriodMark(still, "open", desk.by, format_iso(context.now), reason, digest)
+        path = books.paths.periods
+        said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
+        return Decided(said, {path: append_mark(books.source.read(path), mark)})
+
+    return made(decide(host, "period reopen", act, gathers=[]))

@@ -1,0 +1,332 @@
+"""Who really decided what: every commit since there are reviewers, against the rules that held before it.
+
+Works on any clone: keys and rules are in the commits. What a commit says of itself (its trailers) is believed only as
+far as its signature goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.approvals.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, Record, parsed
+from cleared.approvals.decision_effects import Effect, between, of_rules
+from cleared.approvals.keys import verify
+from cleared.approvals.reviewers import (
+    KEY,
+    OPEN,
+    SIGNATURE,
+    Rules,
+    agreements,
+    commit_payload,
+    first_of_two,
+    rules_in,
+)
+from cleared.approvals.verification import Approvals
+from cleared.cards import queue_files
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
+from cleared.errors import WorkspaceError
+from cleared.ledger.violations import Violation
+from cleared.vcs import Repository, Snapshot, parents_in
+
+if TYPE_CHECKING:
+    from cleared.vcs.history import CommitInfo
+
+ACCEPTS: Final = "Accepts"
+_ANSWER: Final = (
+    "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
+    "with: cleared journal accept COMMIT --reason …"
+)
+_ANSWER_ALONE: Final = _ANSWER.replace("two reviewers say", "a reviewer says")
+_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_ANSWER}"
+_ASKED: Final = ("question", "entry", "line")
+"""Cards that only a person answers."""
+
+
+def signer(repo: Repository, commit: CommitInfo, workspace: str) -> str:
+    """The key that a commit is signed with, with a signature that is its own; else empty. ``commit``: with its files.
+
+    Raises ``WorkspaceError`` where the commit before it is not in this clone.
+    """
+    key, signature, before = commit.trailers.get(KEY, ""), commit.trailers.get(SIGNATURE, ""), parents(repo, commit.id)
+    if not key or not signature or len(before) != 1:
+        return ""
+    after = Snapshot(repo, commit.id)
+    files: dict[str, bytes | None] = {}
+    for path in commit.files or ():
+        entry = after.entry(path)
+        if entry is not None and not entry.is_file:
+            return ""
+        files[path] = after.read(path)
+    payload = commit_payload(workspace, before[0], commit.subject, commit.trailers, files)
+    return key if verify(key, signature, payload) else ""
+
+
+def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
+    """Whose signature a decision's commit has, by the name that the rules before it had for the key; else empty."""
+    from cleared.vcs import history
+
+    commit = history.commit_info(host.root, commit_id)
+    try:
+        before = parents(repo, commit_id)
+        known = Snapshot(repo, before[0]) if len(before) == 1 else None
+        if known is None or KEY not in commit.trailers:
+            return ""
+        return _rules(known).reviewers.get(signer(repo, commit, _claimed(known)), "")
+    except WorkspaceError:
+        return ""
+
+
+def parents(repo: Repository, commit: str) -> list[str]:
+    """The ids of the commits before one."""
+    return parents_in(repo.object(commit)[1])
+
+
+def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
+    """What was decided since there are reviewers, and not by them, or by one where it takes two; each with its commit.
+
+    What one reviewer could have decided, one can answer for; for the rest it takes two.
+    """
+    from cleared.vcs import history
+
+    first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _names_somebody(repo, c)), None)
+    if first is None:
+        return []
+    roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
+    commits = history.commits_touching(host.root, roots, since=first.id)[::-1]
+    begun = Snapshot(repo, first.id)
+    judge = _Judge(host, repo, _claimed(begun), _rules(begun))
+    judge.known[begun.read(CONFIG) or b""] = judge.rules
+    cases: list[tuple[str, _Case]] = []
+    answers: dict[str, set[str]] = {}
+    for commit in commits:
+        try:
+            case = judge.look(commit)
+        except (WorkspaceError, ValueError) as error:
+            case = _Case("", alone=[_violation(commit, f"it cannot be judged: {error}", _ANSWER)])
+        cases.append((commit.id, case))
+        for accepted in commit.trailers.get(ACCEPTS, "").split("\n") if case.key else ():
+            answers.setdefault(accepted, set()).add(case.key)
+    two = min(2, len(judge.rules.reviewers))
+    books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+    if books.pinned and judge.workspace != books.id:
+        said = "who decided was judged by the id of other books than this clone holds"
+        cases.append((first.id, _Case("", alone=[_violation(first, said, _OTHER_BOOKS)])))
+    return [
+        (commit_id, v) for commit_id, case in cases
+        for needed, found in ((1, case.unsigned), (two, case.alone)) if len(answers.get(commit_id, ())) < needed
+        for v in found
+    ]  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Case:
+    """One commit, by the reviewer with this ``key`` (empty: by none). ``unsigned``: what one reviewer could have
+    decided; ``alone``: what takes two."""
+
+    key: str
+    unsigned: list[Violation] = field(default_factory=list)
+    alone: list[Violation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Judge:
+    host: Host
+    repo: Repository
+    workspace: str
+    rules: Rules
+    known: dict[bytes, Rules] = field(default_factory=dict)
+    """Records of the policy that were made by those who may → the rules they set; oldest first."""
+
+    def look(self, commit: CommitInfo) -> _Case:
+        after = Snapshot(self.repo, commit.id)
+        try:
+            before = [Snapshot(self.repo, parent) for parent in parents(self.repo, commit.id)]
+        except WorkspaceError:  # a shallow clone ends here
+            before = []
+        if not before:
+            return _Case("")
+        base = before[0]
+        rules = self.known.get(base.read(CONFIG) or b"", self.rules)
+        key = signer(self.repo, commit, self.workspace)
+        case = _Case(key if key in rules.reviewers else "")
+        if case.key and WORKSPACE in (commit.files or ()):
+            self.workspace = _claimed(after)  # books made from others, by a reviewer of theirs
+        is_run = "Run" in commit.trailers and "Decision" not in commit.trailers
+        effects = self._effects(commit, before, after)
+        changed = self._policy(commit, before, after, rules, case)
+        deeds = [e for e in effects if not is_run or e.is_decided]
+        rest = () if case.key else self._beside(commit, base, after, is_run, merged=len(before) > 1)
+        if rules.restricted and not case.key:
+            what = [*([f"decided {_count(deeds)}"] if deeds else []), *rest]
+            if ACCEPTS in commit.trailers:
+                what.append("answers for another commit")
+            if what:
+                said = f"it {' and '.join(what)}, without a reviewer's signature"
+                case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
+        heavy = [e for e in effects if rules.takes_two(e.weight) and (not is_run or _settles(e))]
+        heavy += changed
+        if heavy:
+            self._two(commit, base, rules, [*effects, *changed], heavy, case)
+        return case
+
+    def _effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
+        layout = self.host.layout
+        months = [m for m in map(layout.journal_month, commit.files or ()) if m is not None]
+        if not months and layout.outcomes not in (commit.files or ()):
+            return []
+        books, bank = open_books(self.host, CommittedSource(after))
+        found: list[Effect] | None = None
+        for each in before:  # a merge has done what none of its parents had
+            earlier, _ = open_books(self.host, CommittedSource(each))
+            made = between(earlier, books, bank, months)
+            if found is None:
+                found = made
+            else:
+                names = {_result(e) for e in made}
+                found = [e for e in found if _result(e) in names]
+        return found or []
+
+    def _policy(
+        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: Rules, case: _Case
+    ) -> list[Effect]:  # fmt: skip
+        """Judge the records of approval that the commit brings; other rules of who may decide, if it sets such."""
+        changed: list[Effect] = []
+        for path in commit.files or ():
+            inherited = [each.read(path) for each in before]
+            data = after.read(path)
+            if path == CONFIG and data != inherited[0]:
+                record = self._approved(data, inherited, rules, case.key)
+                if record is None:
+                    said = "it changed the approved settings, which no reviewer has approved"
+                    case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before. {_ANSWER}"))
+                elif len(before) == 1:
+                    changed += _other_rules(record, rules, parsed(inherited[0]))
+            elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
+                record = parsed(data)
+                if record is not None and self._genuine(record) and record.key not in rules.reviewers:
+                    said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
+                    case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
+        return changed
+
+    def _approved(
+        self, data: bytes | None, inherited: list[bytes | None], rules: Rules, key: str
+    ) -> Record | None:  # fmt: skip
+        """The record of settings that a commit brings, if it may; its rules are known from then on.
+
+        A merge takes the newest of its parents'; an older one brought back by hand is nobody's decision.
+        """
+        record = parsed(data)
+        if record is None or data is None:
+            return None
+        if len(inherited) > 1:
+            order = list(self.known)
+            newest = max((order.index(each) for each in inherited if each in self.known), default=0)
+            return record if data in self.known and order.index(data) >= newest else None
+        if not key or not self._genuine(record) or record.key not in rules.reviewers:
+            return None
+        self.known[data] = rules_in(record.policy)
+        return record
+
+    def _genuine(self, record: Record) -> bool:
+        return record.genuine and record.workspace == self.workspace
+
+    def _beside(
+        self, commit: CommitInfo, base: Snapshot, after: Snapshot, is_run: bool, merged: bool
+    ) -> Iterator[str]:  # fmt: skip
+        """What else an unsigned commit does that is for a person to decide."""
+        if merged:  # append-only files of two clones, joined; what they hold was judged where it was made
+            return
+        layout = self.host.layout
+        if layout.periods in (commit.files or ()):
+            yield "closed or reopened a period"
+        by_agent = commit.trailers.get("Agent") if is_run else None
+        resolved = [e for e in self._resolves(commit, base, after) if e.get("by") != by_agent or by_agent is None]
+        if not resolved:
+            return
+        cards = queue_files.load(CommittedSource(after), layout.queue_dir)
+        for event in resolved:
+            card = cards.get(str(event.get("id")))
+            if card is None or card.kind not in _ASKED:
+                continue
+            then, said = card.details.get("on_timeout"), str(event.get("resolution"))
+            as_asked = (then == "default" and said == card.details.get("default")) or (
+                then == "reject" and said.startswith("rejected: ")
+            )
+            if not (card.kind == "question" and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked):
+                yield f"answered the card {card.id}"
+
+    def _resolves(self, commit: CommitInfo, base: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
+        for path in commit.files or ():
+            if not path.startswith(f"{self.host.layout.queue_dir}/") or not path.endswith(queue_files.SUFFIX):
+                continue
+            old = set((base.read(path) or b"").splitlines())
+            for line in (after.read(path) or b"").splitlines():
+                if line not in old and b"resolve" in line:
+                    event = json.loads(line)
+                    if isinstance(event, dict) and event.get("event") == "resolve":
+                        yield event
+
+    def _two(
+        self, commit: CommitInfo, base: Snapshot, rules: Rules, effects: list[Effect], heavy: list[Effect], case: _Case
+    ) -> None:  # fmt: skip
+        marks, covered = {e.mark for e in effects}, set[str]()
+        cards = queue_files.load(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
+        for card in cards:
+            if card.status != "open" or not card.agreed:
+                continue
+            found = agreements(card.id, card.agreed)
+            covers = found[-1].covers if found else ()
+            if set(covers) <= marks and first_of_two(found, covers, rules, self.workspace, case.key) is not None:
+                covered |= set(covers)
+        alone = [e for e in heavy if e.mark not in covered]
+        if alone:
+            names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
+            said = f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
+            case.alone.append(_violation(commit, said, _ANSWER))
+
+
+def _violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
+    by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
+    said = f"commit {short} ({commit.subject[:60]!r}, {by}): {said}"
+    return Violation("authority", said, remedy.replace("COMMIT", short))
+
+
+def _settles(effect: Effect) -> bool:
+    """What no run may do where it takes two."""
+    return effect.entry is not None and effect.entry.status in ("auto-confirmed", "voided")
+
+
+def _result(effect: Effect) -> object:
+    """What is there afterwards, whatever was before."""
+    return (effect.entry.entry_id, effect.entry) if effect.entry is not None else effect.mark
+
+
+def _count(effects: list[Effect]) -> str:
+    names = sorted({e.entry.entry_id for e in effects if e.entry is not None})
+    return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} bank lines"
+
+
+def _other_rules(record: Record, rules: Rules, before: Record | None) -> list[Effect]:
+    new = rules_in(record.policy)
+    if new == rules or rules.two_person is None:
+        return []
+    return [of_rules(new.reviewers, new.two_person, before.id if before is not None else "")]
+
+
+def _rules(snapshot: Snapshot) -> Rules:
+    record = parsed(snapshot.read(CONFIG))
+    return rules_in(record.policy) if record is not None else OPEN
+
+
+def _claimed(snapshot: Snapshot) -> str:
+    """The id in a commit: history is judged by what it says of itself, and the end of it by the pin."""
+    return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+
+
+def _names_somebody(repo: Repository, commit: CommitInfo) -> bool:
+    return _rules(Snapshot(repo, commit.id)).restricted

@@ -1,0 +1,354 @@
+"""``cleared demo``: a sample workspace, and a walk through the main job as a person would do it.
+
+Everything shown is read back from the workspace after it happened, by the same queries as the commands use.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.app import approve, open_workspace, propose, run
+from cleared.changes.host import Host
+from cleared.changes.session import recent
+from cleared.changes.workspace_creation import initialise
+from cleared.clock import Clock, clock_from
+from cleared.demo.sample_firm import agent_text, bank_files, demo_files
+from cleared.errors import CheckFailed
+from cleared.ledger.staged_journal import Books
+from cleared.queries import cards, check, committed
+from cleared.registry.json_values import to_json
+from cleared.review.card_decisions import reject
+from cleared.runs.outcome import RunResult
+from cleared.workspace.safe_files import write_atomic
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NOT_A_STATEMENT: Final = "Chase7733_Activity_2025-Q3.csv"
+"""A download that went wrong, as it happens: the bank's login page under the name of a statement."""
+_LOGIN_PAGE: Final = b"<!DOCTYPE html>\n<html><head><title>Your session has ended</title></head></html>\n"
+_PRIVATE: Final = "SP ATELIER-MOSS"
+_CARDS: Final = 6
+
+
+def walk(directory: Path | None, as_json: bool) -> None:
+    """Make the sample workspace in ``directory`` (default: a new temporary one), book it, show what came of it.
+
+    Raises ``WorkspaceError`` where the directory is not new or empty, ``CheckFailed`` where anything in the walk
+    did not end well.
+    """
+    clock = clock_from(os.environ.get("CLEARED_CLOCK"))
+    with _progress(as_json) as tell:
+        story = _live(directory, clock, tell)
+    if as_json:
+        _refuse_failed(story)
+        import json
+
+        json.dump(to_json(story), sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True)
+        sys.stdout.write("\n")
+        return
+    _Show(story).all()
+    sys.stdout.flush()
+    _refuse_failed(story)
+
+
+def _refuse_failed(story: dict[str, Any]) -> None:
+    problems = []
+    if story["run"]["status"] != "succeeded":
+        problems.append(f"the run failed: {(story['run']['error'] or {}).get('message')}")
+    if story["check"]:
+        problems.append(f"{len(story['check'])} checks failed")
+    problems += [f"{b['name']}: the bank says {b['bank']}, the books {b['books']}" for b in story["balances"]
+                 if b["bank"] != b["books"]]  # fmt: skip
+    if problems:
+        raise CheckFailed(
+            f"the demo did not end well: {'; '.join(problems)}",
+            remedy=f"cleared doctor says what this machine lacks; what was made is in {story['workspace']}.",
+        )
+
+
+@contextmanager
+def _progress(as_json: bool) -> Iterator[Any]:
+    """Says what is being done, to whoever sits at a terminal."""
+    if as_json or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+# --- living it ----------------------------------------------------------------------------------------------
+
+
+def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
+    """Do the main job; what happened, as plain values."""
+    started = clock.monotonic()
+    tell("making a workspace")
+    target = directory if directory is not None else Path(tempfile.mkdtemp(prefix="cleared-demo-"))
+    root, commit = initialise(
+        target, name="Juniper Lane Consulting LLC", entity_type="llc_single_member", currency="USD", clock=clock,
+        extra=demo_files(),
+    )  # fmt: skip
+    host = open_workspace(root, clock=clock)
+    tell("having the agent approved")
+    approval = _approve(host)
+    tell("dropping bank files into import/")
+    files = bank_files()
+    for name, data in {**files, NOT_A_STATEMENT: _LOGIN_PAGE}.items():
+        write_atomic(root / host.layout.import_dir / name, data, fsync=False)
+    tell("running the agent ingest")
+    result = run(host, "ingest")
+    tell("deciding about a card")
+    decision = _decide(host) if result.error is None else None
+    tell("checking the books")
+    story: dict[str, Any] = {
+        "workspace": str(root), "temporary": directory is None, "init_commit": commit,
+        "files": [{"name": name, "rows": data.count(b"\n") - 1} for name, data in files.items()],
+        "refused": NOT_A_STATEMENT,
+        "approval": approval,
+        "run": _run(result),
+        **_books(host, files),
+        "check": check(host),
+        "queue": _queue(host),
+        "decision": decision,
+    }  # fmt: skip
+    story["log"] = recent(host, 5)
+    story["duration_ms"] = round((clock.monotonic() - started) * 1000)
+    return story
+
+
+def _approve(host: Host) -> dict[str, Any]:
+    """The demo's agent goes the way of any other: proposed, examined, approved."""
+    write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
+    proposal, _ = propose(host, ["ingest"], message="Knows the vendors of these bank files")
+    outcome = approve(host, proposal.id)
+    return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
+
+
+def _run(result: RunResult) -> dict[str, Any]:
+    data = result.data()
+    return {**data, "entries": len(data["entries"]), "cards": len(data["cards"]), "message": result.message}
+
+
+def _books(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
+    """Per month and per account, and whether the bank's own last balance is the books'."""
+    with committed(host) as (_, _snapshot, books, _bank):
+        trial = books.trial_balance()
+        return {
+            "months": [_month(books, *key) for key in books.months()],
+            "accounts": [
+                {"account_id": a, "name": books.chart.accounts[a].account_name,
+                 "type": books.chart.accounts[a].account_type, "balance": amount}
+                for a, amount in trial.items()
+            ],
+            "trial_balance": sum(trial.values(), Decimal(0)),
+            "balances": _balances(host, books, files),
+        }  # fmt: skip
+
+
+def _month(books: Books, year: int, month: int) -> dict[str, Any]:
+    entries = list(books.entries(year, month))
+    sums = {"revenue": Decimal(0), "expense": Decimal(0)}
+    for entry in entries:
+        for leg in entry.legs:
+            kind = books.chart.accounts[leg.account_id].account_type
+            if kind in sums:
+                sums[kind] += leg.amount
+    return {
+        "month": f"{year}-{month:02d}",
+        "entries": len(entries),
+        "confirmed": sum(e.status == "auto-confirmed" for e in entries),
+        "waiting": sum(e.status == "pending-review" for e in entries),
+        "income": -sums["revenue"],
+        "expenses": sums["expense"],
+    }
+
+
+def _balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    """Of the account whose files say a running balance: the last one of the last file, against the books."""
+    account = host.config.bank_accounts[0]
+    assert account.opening is not None
+    newest = files[max(name for name in files if name.startswith("Chase4821"))]
+    bank = next(csv.DictReader(newest.decode().splitlines()))["Balance"]  # newest first
+    booked = account.opening.balance + books.balance(account.ledger_account)
+    return [{"name": account.name, "bank": Decimal(bank), "books": booked}]
+
+
+def _queue(host: Host) -> dict[str, Any]:
+    waiting = cards(host)
+    kinds: dict[str, int] = {}
+    for card in waiting:
+        kinds[card["kind"]] = kinds.get(card["kind"], 0) + 1
+    seldom = [c for c in waiting if c["kind"] != "entry"]
+    doubtful = [c for c in waiting if c["kind"] == "entry"]
+    return {"open": len(waiting), "kinds": kinds, "first": [*seldom, *doubtful][:_CARDS]}
+
+
+def _decide(host: Host) -> dict[str, Any] | None:
+    """One decision of a person: a purchase that was private is the owner's draw, not an expense."""
+    card = next((c for c in cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
+    if card is None:
+        return None
+    done = reject(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
+    return {
+        "card": card["id"], "title": card["title"], "entry_id": card["entry_id"], "posted": done.posted,
+        "commit": done.commit,
+    }  # fmt: skip
+
+
+# --- telling it ---------------------------------------------------------------------------------------------
+
+
+class _Show:
+    """The walk on stdout: with colour and boxes on a terminal, else plain text."""
+
+    def __init__(self, story: dict[str, Any]) -> None:
+        from rich.console import Console
+
+        self.story = story
+        self.terminal = sys.stdout.isatty()
+        self.console: Console = Console(
+            file=sys.stdout, highlight=False, markup=False, emoji=False, width=None if self.terminal else 100,
+            soft_wrap=not self.terminal,
+        )  # fmt: skip
+
+    def all(self) -> None:
+        self.came_in()
+        self.ran()
+        if self.story["run"]["status"] != "succeeded":
+            return
+        self.months()
+        self.result()
+        self.queue()
+        self.proof()
+        self.next()
+
+    def head(self, text: str) -> None:
+        self.console.print()
+        self.console.print(text, style="bold cyan")
+
+    def line(self, text: str, style: str = "") -> None:
+        self.console.print(f"  {text}", style=style)
+
+    def table(self, columns: dict[str, str], rows: Sequence[tuple[str, ...]], last: tuple[str, ...] = ()) -> None:
+        """``columns``: heading → ``left`` or ``right``; ``last`` is the line of totals."""
+        from rich import box
+        from rich.padding import Padding
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table(
+            box=box.SIMPLE_HEAD if self.terminal else None, pad_edge=False, show_footer=bool(last),
+            header_style="bold", footer_style="bold",
+        )  # fmt: skip
+        for i, (heading, justify) in enumerate(columns.items()):
+            shown.add_column(
+                heading, Text(last[i]) if last else "", justify="right" if justify == "right" else "left",
+                no_wrap=True, overflow="ellipsis",
+            )  # fmt: skip
+        for row in rows:
+            shown.add_row(*(Text(cell) for cell in row))
+        with self.console.capture() as drawn:
+            self.console.print(Padding(shown, (0, 0, 0, 2), expand=False), soft_wrap=False)
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()))
+
+    def came_in(self) -> None:
+        story = self.story
+        self.head("What came in")
+        for file in story["files"]:
+            self.line(f"import/{file['name']}  {file['rows']:>4} rows")
+        self.line(f"import/{story['refused']}  (a login page: the download went wrong)")
+
+    def ran(self) -> None:
+        ran = self.story["run"]
+        self.head("cleared agent run ingest")
+        if ran["status"] != "succeeded":
+            self.line(f"failed: {(ran['error'] or {}).get('message')}", "bold red")
+            return
+        result = ran["result"]
+        self.line(
+            f"{result['imported']} transactions posted in {ran['duration_ms'] / 1000:.2f} s: "
+            f"{result['confirmed']} confirmed by the vendor table, {result['review']} for a person"
+        )
+        self.line(f"one commit: {ran['commits'][0][:10]} {ran['message']}")
+
+    def months(self) -> None:
+        months = self.story["months"]
+        self.head("The books")
+        columns = {"month": "left", **dict.fromkeys(("entries", "confirmed", "waiting"), "right"),
+                   **dict.fromkeys(("income", "expenses", "result"), "right")}  # fmt: skip
+
+        def cells(name: str, m: dict[str, Any]) -> tuple[str, ...]:
+            counts = (str(m[k]) for k in ("entries", "confirmed", "waiting"))
+            return (name, *counts, _money(m["income"]), _money(m["expenses"]), _money(m["income"] - m["expenses"]))
+
+        total = {k: sum(m[k] for m in months) for k in ("entries", "confirmed", "waiting", "income", "expenses")}
+        self.table(columns, [cells(m["month"], m) for m in months], cells("total", total))
+
+    def result(self) -> None:
+        self.head("Profit and loss, by account")
+        shown = [a for a in self.story["accounts"] if a["type"] in ("revenue", "expense")]
+        rows = [(str(a["account_id"]), a["name"], _money(-a["balance"])) for a in shown]
+        profit = -sum((a["balance"] for a in shown), Decimal(0))
+        self.table({"account": "left", "name": "left", "amount": "right"}, rows, ("", "profit", _money(profit)))
+
+    def queue(self) -> None:
+        queue, decision = self.story["queue"], self.story["decision"]
+        kinds = ", ".join(f"{count} {kind}" for kind, count in queue["kinds"].items())
+        self.head(f"What waits for a person: {queue['open']} cards ({kinds})")
+        room = self.console.width - 30
+        rows = [(c["id"], c["kind"], _clip(c["title"], room)) for c in queue["first"]]
+        self.table({"card": "left", "kind": "left", "title": "left"}, rows)
+        for card in queue["first"]:
+            if card["kind"] == "duplicate_file":
+                self.line(f"The overlap was noticed: {card['title']}.")
+        if decision:
+            self.line(f"Decided already: {decision['entry_id']} ({decision['title']})")
+            self.line(f"was a private purchase; {', '.join(decision['posted'])} makes it the owner's draw (3200).")
+
+    def proof(self) -> None:
+        story = self.story
+        self.head("Is it right?")
+        good = "green" if not story["check"] else "bold red"
+        for violation in story["check"]:
+            self.line(f"[{violation['check']}] {violation['message']}", good)
+        if not story["check"]:
+            self.line("journal check: every invariant holds", good)
+        self.line(f"trial balance: {len(story['accounts'])} accounts sum to {_money(story['trial_balance'])}")
+        for b in story["balances"]:
+            self.line(f"{b['name']}: the bank's last line says {_money(b['bank'])}, the books {_money(b['books'])}",
+                      "green" if b["bank"] == b["books"] else "bold red")  # fmt: skip
+        self.head("git log --oneline")
+        for commit in story["log"]:
+            self.line(f"{commit['commit_hash'][:10]} {commit['message']}")
+
+    def next(self) -> None:
+        story = self.story
+        self.head("Go on from here")
+        for command in (
+            f"cd {story['workspace']}", "cleared queue list", "cleared journal list --month 2025-03",
+            f"cleared run show {story['run']['run_id'].rsplit('-', 1)[1]}", "cleared journal balance",
+            "cleared agent show ingest", "cleared doctor", "git show --stat HEAD~1",
+        ):  # fmt: skip
+            self.line(command)
+        self.console.print()
+        kept = "a temporary directory; delete it when you are done" if story["temporary"] else "yours to keep"
+        self.line(f"The workspace is {story['workspace']} ({kept}).")
+
+
+def _clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:,.2f}"

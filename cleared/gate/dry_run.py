@@ -1,0 +1,153 @@
+"""Rehearsals: the real path over books and files of the past or of a made-up month, never sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cleared.changes.host import Host
+from cleared.changes.session import recent
+from cleared.errors import ClearedError, PolicyError
+from cleared.ledger.violations import BooksViolated, Violation
+from cleared.primitives.journal import show_json
+from cleared.primitives.loop_jobs import RehearsedLoop
+from cleared.registry.json_values import to_json
+from cleared.runs.approved_scripts import Script, Scripts
+from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.outcome import RunError
+from cleared.vcs import Repository, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A configuration and scripts that belong together: as they are now, or as they would be."""
+
+    host: Host
+    scripts: Scripts
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a script would have done. Ids and times are left out, so that two rehearsals can be compared."""
+
+    label: str
+    error: RunError | None
+    result: Any
+    entries: tuple[Mapping[str, Any], ...]
+    cards: tuple[tuple[str, str], ...]
+    events: tuple[Mapping[str, Any], ...]
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """Bank lines that were set aside: line → outcome."""
+    files: tuple[str, ...] = ()
+    """Files marked processed."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    """What the books' invariants say of it."""
+
+    @property
+    def effects(self) -> dict[str, Any]:
+        """All that would be committed, in a comparable form."""
+        return {
+            "entries": list(self.entries), "cards": list(self.cards), "events": list(self.events),
+            "lines": dict(self.lines), "files": list(self.files), "error": self.error.message if self.error else None,
+            "violations": [v.message for v in self.violations],
+        }  # fmt: skip
+
+    def summary(self) -> dict[str, Any]:
+        statuses = Counter(str(e["status"]) for e in self.entries)
+        return {
+            "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
+            "files": len(self.files), "calls": dict(self.calls), "error": self.error.data() if self.error else None,
+        }  # fmt: skip
+
+
+def rehearse(
+    world: World, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
+    inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
+) -> Rehearsal:  # fmt: skip
+    """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
+    with drop_folder(inputs) as folder:
+        attempt = Attempt(
+            world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
+            drop_folder=folder, say=lambda _: None,
+        )  # fmt: skip
+        # As the history was then; that something was proposed since must not change what it would do.
+        rev = snapshot.commit or "HEAD"
+        attempt.context.history = lambda limit: recent(world.host, limit, rev, proposed=False)
+        attempt.context.loop = RehearsedLoop(world.host.root, world.host.config)
+        error: RunError | None = None
+        result: object = None
+        violations: tuple[Violation, ...] = ()
+        try:
+            result = attempt.execute(executor)
+            attempt.context.imports.verify()
+            attempt.context.check()
+        except BooksViolated as e:
+            violations = tuple(e.violations)
+        except ClearedError as e:
+            error = attempt.explain(e)
+        return _outcome(label, attempt, error, result, violations)
+
+
+@contextlib.contextmanager
+def drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
+        folder = Path(name).resolve()
+        for path, data in inputs.items():
+            if not is_input_name(path):
+                raise PolicyError(f"{path[:80]!r} is not the name of a file in the drop folder")
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        yield folder
+
+
+def is_input_name(name: str) -> bool:
+    """Whether a name from elsewhere stays inside the drop folder: a relative path without ``..``, of usual length."""
+    if len(name) > 1_000 or "\0" in name or (os.name == "nt" and re.search(r"[\\:]", name)):
+        return False
+    return all(part not in ("", ".", "..") and len(os.fsencode(part)) <= 255 for part in name.split("/"))
+
+
+def _outcome(
+    label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
+) -> Rehearsal:
+    context = attempt.context
+    staged = () if error else [e for entries in context.books.staged.values() for e in entries]
+    entries = []
+    for entry in staged:
+        data = show_json(context.books.entry(entry.entry_id) or entry)
+        data.pop("entry_id")
+        for line in data["lines"]:
+            line.pop("leg_id")
+        entries.append(data)
+    return Rehearsal(
+        label, error, to_json(result), tuple(entries),
+        () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
+        () if error else tuple(context.events),
+        {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
+        () if error else tuple(f.name for f in context.imports.moves().values()),
+        dict(attempt.counts), violations,
+    )  # fmt: skip
+
+
+def differences(one: Rehearsal, other: Rehearsal) -> list[str]:
+    """In words, how the effects of two rehearsals differ; empty where they are the same."""
+    found = []
+    a, b = one.effects, other.effects
+    for key in a:
+        if a[key] == b[key]:
+            continue
+        if isinstance(a[key], list):
+            found.append(f"{key}: {len(a[key])} and {len(b[key])}" if len(a[key]) != len(b[key]) else f"{key} differ")
+        else:
+            found.append(f"{key}: {a[key]!r} and {b[key]!r}"[:300])
+    return found

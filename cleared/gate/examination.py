@@ -1,0 +1,304 @@
+"""The gate: a candidate goes through a visible list of stages; what comes of it is a report. Nothing is proposed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from cleared.approvals.approval_record import canonical_digest
+from cleared.changes.host import Host
+from cleared.errors import ClearedError, Place, UsageError
+from cleared.gate.candidate import Candidate, Change, gather
+from cleared.gate.check_result import Stage, StageResult, Subject
+from cleared.gate.dry_run import World
+from cleared.gate.dry_run_checks import Dynamic
+from cleared.gate.dry_run_inputs import Pin
+from cleared.gate.impact import HistoryDiff
+from cleared.gate.lint_rules import RULES
+from cleared.gate.regression_tests import parse, plain, tampered
+from cleared.gate.static_checks import Static
+from cleared.runs.approved_scripts import Scripts
+from cleared.runs.attempt import MakeExecutor
+from cleared.sandbox.finding import Finding, switchable
+from cleared.sandbox.used_primitives import grants_of
+from cleared.vcs import Repository, Snapshot
+
+
+@dataclass(slots=True)
+class Report:
+    """What the stages said of a candidate: file → its results; and of the candidate as a whole."""
+
+    candidate: Candidate
+    base: str
+    stages: dict[str, list[StageResult]] = field(default_factory=dict)
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    whole: list[Finding] = field(default_factory=list)
+    pins: dict[str, Pin] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return not self.whole and all(r.status == "passed" for stages in self.stages.values() for r in stages)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [*self.whole, *(f for stages in self.stages.values() for r in stages for f in r.findings)]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [f for stages in self.stages.values() for r in stages for f in r.warnings]
+
+    @property
+    def grants(self) -> dict[str, list[str]]:
+        """Path → the primitives it may call, and the kinds of jobs it may enqueue."""
+        return {file: sorted(subject.grants) for file, subject in self.subjects.items()}
+
+    @property
+    def effects(self) -> str:
+        """Digest of all rehearsed effects; ids and times are not in them."""
+        return canonical_digest(
+            {file: [[r.label, plain(r.effects)] for r in s.rehearsals] for file, s in self.subjects.items()}
+        )
+
+    @property
+    def digest(self) -> str:
+        """What an approval binds to: the files, what they may call, what they would do."""
+        return canonical_digest([self.candidate.fingerprint, self.grants, self.effects])
+
+    def behaviour(self, which: str = "history") -> HistoryDiff:
+        """Both versions compared, over all agents: ``history`` or ``synthetic``."""
+        total = HistoryDiff()
+        for subject in self.subjects.values():
+            found = getattr(subject, which)
+            if found is not None:
+                total.join(found, subject.name)
+        return total
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "passed": self.passed,
+            "stages": {file: [r.data() for r in stages] for file, stages in self.stages.items()},
+        }
+
+
+class Gate:
+    """The stages over one workspace; a context manager, since the type checker and the sandbox are kept warm."""
+
+    def __init__(self, host: Host, executor: MakeExecutor, repo: Repository | None = None) -> None:
+        self.host = host
+        self.executor = executor
+        self._repo = repo
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Gate:
+        sandbox = self._stack.enter_context(self.executor())
+        self.executor = lambda: contextlib.nullcontext(sandbox)
+        self.repo = self._repo if self._repo is not None else self._stack.enter_context(self.host.reading())
+        self.snapshot = Snapshot(self.repo, self.repo.head())
+        self.scripts = Scripts(self.host, self.snapshot)
+        self.static = Static(self._stack)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def stages(self, dynamic: Dynamic) -> tuple[Stage, ...]:
+        """Everything a script must pass, in order."""
+        return (
+            Stage("lint", "the header, and the language scripts are written in", True, self.static.lint),
+            Stage("traps", "the sandbox's and the books' traps, account ids and statuses", True, self.static.traps),
+            Stage("types", "the calls, against the primitives' declarations", True, self.static.types),
+            Stage("rehearsal", "a made-up month and the latest real files, never committed", False, dynamic.rehearsal),
+            Stage("invariants", "the books that would come of it", False, dynamic.invariants),
+            Stage("watched", "the same effects whether ctx_dry_run() is true or false", False, dynamic.watched),
+            Stage("behaviour", "against the approved version, on your own past runs", False, dynamic.behaviour),
+            Stage("regression", "the cases in tests/cases", False, dynamic.regression),
+        )
+
+    def gather(self, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
+        """The working copies of these agents and files (see ``candidate.gather``)."""
+        return gather(self.host, self.scripts, targets, unchanged=unchanged)
+
+    def check(self, name: str, *, runs: int | None = None) -> list[StageResult]:
+        """All stages over the working copy of an agent. ``runs``: over how many of its past runs it is compared with
+        the approved version (None: as configured). Raises ``UsageError`` where there is no such agent."""
+        report = self.examine(self._working(name), runs=runs)
+        return report.stages[self.host.layout.agent_path(name)]
+
+    def _working(self, name: str) -> Candidate:
+        """The working copy of an agent. Raises ``UsageError`` where there is none, or no such agent."""
+        path = self.host.layout.agent_path(name)
+        candidate = self.gather([name], unchanged=True)
+        if candidate.texts.get(path, b"") is None:
+            raise UsageError(
+                "the working copy is missing", place=Place(path),
+                remedy=f"Bring it back (git checkout -- {path}), or propose its removal: cleared agent propose {name}.",
+            )  # fmt: skip
+        return candidate
+
+    def compare(self, name: str, runs: int) -> HistoryDiff:
+        """The working copy against the approved version, over the agent's last ``runs`` runs.
+
+        Raises ``UsageError`` where there is no such agent, or no approved version of it, ``PolicyError`` where the
+        working copy does not pass the checks.
+        """
+        candidate = self._working(name)
+        path = self.host.layout.agent_path(name)
+        subject = next(s for s in self._subjects(candidate, self.host) if s.file == path)
+        if subject.old is None:
+            raise UsageError(
+                f"{path} has no approved version to compare with", remedy=f"See cleared agent check {name}."
+            )
+        subject.script = subject.then.scripts.agent(name)
+        return Dynamic(self.repo, self.snapshot, self.executor, runs).compare(subject, runs)
+
+    def examine(
+        self, candidate: Candidate, *, pins: Mapping[str, Pin] | None = None, runs: int | None = None
+    ) -> Report:
+        """Every stage over every script that the candidate changes, and over the agents that this reaches.
+
+        ``pins``: rehearse over just these again; raises ``Unpinned`` where that cannot be.
+        """
+        then = self.host
+        if candidate.config is not None:
+            layout = replace(self.host.layout, config=candidate.config)
+            then = replace(self.host, config=candidate.config, layout=layout, read_again=None)
+        report = Report(candidate, self.snapshot.commit or "")
+        proposed = [c.path for c in candidate.of("case")]
+        report.whole = [
+            *tampered(self.snapshot, self.scripts.approvals, proposed), *_alone(candidate, self.host),
+            *_cases(candidate), *_rules(candidate),
+        ]  # fmt: skip
+        dynamic = Dynamic(self.repo, self.snapshot, self.executor, runs)
+        dynamic.pins = dict(pins or {})
+        dynamic.case_texts = {c.path: c.new for c in candidate.of("case")}
+        for subject in self._subjects(candidate, then):
+            report.subjects[subject.file] = subject
+            report.stages[subject.file] = self._run(subject, dynamic)
+        report.pins = dynamic.pins
+        return report
+
+    def _run(self, subject: Subject, dynamic: Dynamic) -> list[StageResult]:
+        results: list[StageResult] = []
+        blocked = ""
+        for step in self.stages(dynamic):
+            if subject.kind == "script" and not step.static:
+                continue  # shared scripts are rehearsed by the agents that run them
+            if blocked and not step.static:
+                results.append(StageResult(step.name, "skipped", reason=f"{blocked} found a blocker"))
+                continue
+            result = step.run(subject)
+            results.append(result)
+            # A failed rehearsal leaves nothing to judge; what comes after it is all told.
+            if result.status == "failed" and not blocked and (step.static or step.name == "rehearsal"):
+                blocked = step.name
+        return results
+
+    def _subjects(self, candidate: Candidate, then: Host) -> list[Subject]:
+        """The changed scripts; the agents that run a changed one, or are bound by a changed policy or case."""
+        before = {c.path: c.old for c in candidate.changes if c.kind in ("agent", "script")}
+        agents = {c.path: c.new for c in candidate.of("agent")}
+        for name in self._reached(candidate):
+            path = self.host.layout.agent_path(name)
+            held = self.scripts.approvals.holding(path)[0]
+            working = self.host.root / path
+            looked_at = name in candidate.looked_at and working.is_file() and not working.is_symlink()
+            agents.setdefault(path, working.read_bytes() if looked_at else held)
+            before.setdefault(path, held)
+        after = {**before, **agents, **candidate.texts}
+        now_world = World(self.host, Scripts(self.host, self.snapshot, texts=before))
+        then_world = World(then, Scripts(then, self.snapshot, texts=after))
+        found = []
+        for change in candidate.of("script"):
+            if change.new is not None:
+                found.append(self._subject("script", change.path, change.new, now_world, then_world))
+        for path, data in sorted(agents.items()):
+            if data is not None:
+                subject = self._subject("agent", path, data, now_world, then_world)
+                subject.approved = data == before.get(path)
+                if before.get(path) is not None:
+                    with contextlib.suppress(ClearedError):
+                        subject.old = now_world.scripts.agent(subject.name)
+                found.append(subject)
+        return found
+
+    def _subject(self, kind: Any, path: str, data: bytes, now: World, then: World) -> Subject:
+        source = data.decode("utf-8", errors="surrogateescape")
+        name = path.rsplit("/", 1)[-1].removesuffix(".py")
+        return Subject(kind, name, path, source, now, then, then.scripts.grants(source, path))
+
+    def _reached(self, candidate: Candidate) -> list[str]:
+        names = set(candidate.looked_at)
+        changed = {c.name for c in candidate.of("script")}
+        every = candidate.config is not None
+        folder = self.host.layout.agents_dir
+        for path in self.snapshot.entries(folder):
+            if path.endswith(".py") and path.count("/") == 1 and (changed or every):
+                held, _ = self.scripts.approvals.holding(path)
+                if held is None:
+                    continue
+                source = held.decode("utf-8", "replace")
+                runs = grants_of(source, path, self.host.registry, self.scripts.source_of)[1]
+                if every or runs & changed:
+                    names.add(path.removeprefix(f"{folder}/").removesuffix(".py"))
+        for change in candidate.of("case"):
+            names |= {n for n in (_agent_of(change.old), _agent_of(change.new)) if n and self._known(n)}
+        return sorted(names)
+
+    def _known(self, name: str) -> bool:
+        try:
+            return self.snapshot.read(self.host.layout.agent_path(name)) is not None
+        except UsageError:
+            return False
+
+
+def _agent_of(case: bytes | None) -> str | None:
+    try:
+        return parse(case or b"", "").agent
+    except ValueError:
+        return None
+
+
+def _cases(candidate: Candidate) -> list[Finding]:
+    """Proposed cases that are none."""
+    found = []
+    for change in candidate.of("case"):
+        try:
+            if change.new is not None:
+                parse(change.new, change.path)
+        except ValueError as error:
+            found.append(Finding("regression-format", str(error), Place(change.path), "cleared test add makes cases."))
+    return found
+
+
+def _rules(candidate: Candidate) -> list[Finding]:
+    """Rules that a setting names, and that are none or cannot be switched."""
+    if candidate.config is None:
+        return []
+    found = []
+    for rule in candidate.config.gate.rules:
+        known = rule in RULES or rule.startswith("type:")
+        if not known or not switchable(rule):
+            why = "cannot be switched: the gate would be none without it" if known else "is no rule"
+            near = get_close_matches(rule, [r for r in RULES if switchable(r)], 1)
+            remedy = f"Did you mean {near[0]}?" if near and not known else "docs/reference/rules.md lists them."
+            place = Place(candidate.of("config")[0].path, field=f"gate.rules.{rule}")
+            found.append(Finding("policy-rule", f"{rule!r} {why}", place, remedy))
+    return found
+
+
+def _alone(candidate: Candidate, host: Host) -> list[Finding]:
+    """Which rules hold is decided by itself, never beside a script that would need them switched off."""
+    if candidate.config is None or len(candidate.changes) == 1:
+        return []
+    if candidate.config.gate == host.config.gate:
+        return []
+    change: Change = candidate.of("config")[0]
+    return [
+        Finding(
+            "policy-alone", "a change of the gate's own rules stands in one proposal with other files",
+            Place(change.path), "Propose config.yaml by itself.",
+        )
+    ]  # fmt: skip

@@ -1,0 +1,142 @@
+"""Occasions to rehearse over: what lies in ``import/`` now, and what the agent's past runs took."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cleared.changes.emitted_events import DATA, events
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import ClearedError, WorkspaceError
+from cleared.ledger.bank_lines import parse_imports
+from cleared.runs.attempt import Event
+from cleared.vcs import Repository, Snapshot, history, parents_in
+from cleared.workspace.drop_names import counts
+from cleared.workspace.safe_files import read_stable
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Books as they stood, the files that lay in the drop folder, and the clock of that moment."""
+
+    label: str
+    snapshot: Snapshot
+    inputs: dict[str, bytes]
+    now: datetime | None = None
+    event: Event | None = None
+    """Why it was run; None: on demand."""
+    after: Snapshot | None = None
+    """The commit that the run really made."""
+    run: str | None = None
+
+
+def latest_inputs(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> Occasion | None:
+    """What a real run would see now or saw last; None where there has been nothing yet."""
+    waiting = waiting_files(host)
+    if waiting:
+        return Occasion("the files waiting in import/", snapshot, waiting)
+    for occasion in past_runs(host, repo, agent, 50):
+        if isinstance(occasion, Occasion) and occasion.inputs:
+            return occasion
+    return None
+
+
+def past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[Occasion | str]:
+    """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
+    found = 0
+    for commit in history.log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
+        if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
+            continue
+        found += 1
+        if found > limit:
+            return
+        yield _occasion(host, repo, commit)
+
+
+def _occasion(host: Host, repo: Repository, commit: history.CommitInfo) -> Occasion | str:
+    run, parent = commit.trailers["Run"], parent_of(repo, commit.id)
+    after = Snapshot(repo, commit.id)
+    taken, complete = _taken(host, after, run, commit.files or ())
+    if parent is None or not complete:
+        return run
+    at = datetime.fromisoformat(commit.trailers.get("Clock", format_iso(commit.when)))
+    event = _event(host, after, commit.trailers, taken)
+    return Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, event, after, run)
+
+
+def _event(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
+    """The event of a run, as far as its commit tells."""
+    kind, _, key = trailers.get("Event", "").partition(" ")
+    if kind == "schedule":
+        return Event(kind, "", {"due": key}, key)
+    if kind == "file_watch":
+        return Event(kind, "", dropped(host, files), key)
+    if kind == "on_demand" and DATA in trailers:
+        try:
+            return Event(kind, "", json.loads(trailers[DATA]), key)
+        except ValueError:
+            return None
+    if kind == "event":
+        found = next((e for e in events(after.read(host.layout.events)) if e["id"] == key), None)
+        return Event(kind, found["name"], found["payload"], key) if found else None
+    return None
+
+
+def dropped(host: Host, files: Iterable[str]) -> dict[str, Any]:
+    """The payload of the event of these files in the drop folder."""
+    return {"files": [f"{host.layout.import_dir}/{name}" for name in files]}
+
+
+def occasion_of(host: Host, repo: Repository, agent: str, run: str) -> Occasion | None:
+    """One past run; None where it, or its input, is not in the repository."""
+    for commit in history.find_by_trailer(host.root, "Run", run):
+        if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
+            full = history.commit_info(host.root, commit.id)
+            found = _occasion(host, repo, full)
+            return found if isinstance(found, Occasion) else None
+    return None
+
+
+def waiting_files(host: Host) -> dict[str, bytes]:
+    """What lies in the drop folder: name → bytes. What cannot be read is left out."""
+    root = host.root / host.layout.import_dir
+    found = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if name.startswith(("processed/", "failed/")) or not counts(path.name):
+            continue
+        try:
+            if path.is_file():
+                found[name] = read_stable(path, host.config.import_.max_bytes)[0]
+        except ClearedError:
+            continue
+    return found
+
+
+def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
+    """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
+    records = parse_imports(after.read(host.layout.imports), host.layout.imports)
+    names = {r.file_sha256: r.name for r in records if r.run == run}
+    found = {}
+    for path in files:
+        if path.startswith(host.layout.processed_dir + "/"):
+            data = after.read(path)
+            name = names.pop(hashlib.sha256(data).hexdigest(), None) if data is not None else None
+            if data is not None and name is not None:
+                found[name] = data
+    return found, not names
+
+
+def parent_of(repo: Repository, commit: str) -> str | None:
+    """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
+    for parent in parents_in(repo.object(commit)[1])[:1]:
+        with contextlib.suppress(WorkspaceError):
+            repo.object(parent)
+            return parent
+    return None

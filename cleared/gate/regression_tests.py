@@ -1,0 +1,314 @@
+"""Regression cases: what an agent did once, and must still do. Data, replayed in the sandbox; never imported.
+
+One file each, ``tests/cases/NAME.json``: the clock, the files that were dropped, the books as far as the run read them,
+and the effects. Which cases there are is itself approved: one that vanishes or changes by hand is a finding.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from cleared.approvals.approval_record import CASES, digest_of
+from cleared.approvals.verification import Approvals
+from cleared.clock import format_iso
+from cleared.errors import Place
+from cleared.gate.dry_run import Rehearsal, World, is_input_name, rehearse
+from cleared.gate.impact import HistoryDiff
+from cleared.gate.past_runs import Occasion
+from cleared.runs.approved_scripts import Script
+from cleared.runs.attempt import Event, MakeExecutor, event_of
+from cleared.sandbox.finding import Finding
+from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
+
+CASES_DIR: Final = "tests/cases"
+_VERSION: Final = 1
+_MAX: Final = 32 << 20
+
+
+def case_path(name: str) -> str:
+    """Where a case lies."""
+    return f"{CASES_DIR}/{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``expected`` are a rehearsal's effects; or, of a correction, only the legs of the entries it names
+    (``{"legs": {bank line: [[account, debit, credit], …]}}``)."""
+
+    name: str
+    agent: str
+    why: str
+    now: datetime
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    books: Mapping[str, bytes] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+    event: Event | None = None
+    """Why it was run; None: on demand."""
+
+    @property
+    def path(self) -> str:
+        return case_path(self.name)
+
+    def render(self) -> bytes:
+        data = {
+            "version": _VERSION, "agent": self.agent, "why": self.why, "run": self.run, "now": format_iso(self.now),
+            "inputs": {name: _text(data) for name, data in sorted(self.inputs.items())},
+            "books": {name: _text(data) for name, data in sorted(self.books.items())},
+            "expected": self.expected,
+        }  # fmt: skip
+        if self.event is not None:
+            data["event"] = self.event.data()
+        return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
+
+
+def parse(data: bytes, path: str) -> Case:
+    """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
+    if len(data) > _MAX:
+        raise ValueError(f"not a regression case: larger than {_MAX >> 20} MB")
+    try:
+        found = json.loads(data)
+        if found["version"] != _VERSION:
+            raise ValueError("another version")
+        case = Case(
+            path.rsplit("/", 1)[-1].removesuffix(".json"), _str(found["agent"]), _str(found["why"]),
+            datetime.fromisoformat(found["now"]),
+            {str(k): _bytes(v) for k, v in found["inputs"].items()},
+            {str(k): _bytes(v) for k, v in found["books"].items()},
+            dict(found["expected"]), _str(found["run"]), event_of(found["event"]) if "event" in found else None,
+        )  # fmt: skip
+        _check(case)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"not a regression case: {what[:200]}") from None
+    return case
+
+
+def _check(case: Case) -> None:
+    """Whoever wrote the file may have written anything. Raises ``ValueError`` or what Python says of wrong types."""
+    if case.now.tzinfo is None or not 1970 < case.now.year < 9000:
+        raise ValueError("its clock is not a time with a zone")
+    names = set(case.inputs)
+    for name in names:
+        parents = {name.rsplit("/", n)[0] for n in range(1, name.count("/") + 1)}
+        if not is_input_name(name) or parents & names:
+            raise ValueError(f"{name[:80]!r} is not the name of a file in the drop folder")
+    expected = case.expected
+    if "legs" in expected:
+        for reference, legs in expected["legs"].items():
+            _str(reference)
+            for account, debit, credit in legs:
+                if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
+                    raise ValueError("a leg is not [account, debit, credit]")
+        return
+    for entry in expected["entries"]:
+        for key in ("date", "description", "status", "amount"):
+            _str(entry[key])
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is not a text")
+    return value
+
+
+def _text(data: bytes) -> Any:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _bytes(value: Any) -> bytes:
+    return base64.b64decode(value["base64"], validate=True) if isinstance(value, dict) else _str(value).encode("utf-8")
+
+
+class Files(Snapshot):
+    """A few files that stand in for a commit."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self.commit = None
+        self.tree = None
+        self.hash_name = "sha1"
+
+    def entry(self, path: str) -> TreeEntry | None:
+        data = self.files.get(path)
+        return None if data is None else TreeEntry("100644", blob_id(data, self.hash_name))
+
+    def read(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+        below = prefix.strip("/")
+        return {
+            path: ("100644", blob_id(data, self.hash_name)) for path, data in self.files.items()
+            if not below or path == below or path.startswith(f"{below}/")
+        }  # fmt: skip
+
+
+class Recording(Snapshot):
+    """A commit that remembers which files were read of it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.inner = snapshot
+        self.commit, self.tree, self.hash_name = snapshot.commit, snapshot.tree, snapshot.hash_name
+        self.files: dict[str, bytes] = {}
+
+    def entry(self, path: str) -> TreeEntry | None:
+        return self.inner.entry(path)
+
+    def read(self, path: str) -> bytes | None:
+        data = self.inner.read(path)
+        if data is not None:
+            self.files[path] = data
+        return data
+
+    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+        return self.inner.entries(prefix)
+
+
+def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Case], list[Finding]]:
+    """The cases of a commit, with those of a proposal in their place (None: removed); and files that are none."""
+    paths = {p for p in snapshot.entries(CASES_DIR) if p.endswith(".json")} | set(texts)
+    cases, findings = [], []
+    for path in sorted(paths):
+        data = texts[path] if path in texts else snapshot.read(path)
+        if data is None:
+            continue
+        try:
+            cases.append(parse(data, path))
+        except ValueError as error:
+            findings.append(
+                Finding("regression-format", str(error), Place(path), "Restore it, or have its removal approved.")
+            )
+    return cases, findings
+
+
+def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
+    """Cases that are not as they were approved, other than those that the proposal itself changes."""
+    if snapshot.read(CASES) is None:
+        return _dropped(approvals)
+    record = approvals.read(CASES)
+    if record is None or record.kind != "cases":
+        return [
+            Finding(
+                "regression-unknown", "the list of regression cases cannot be verified on this machine",
+                Place(CASES),
+                "Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as it "
+                f"was: git log -p -- {CASES}.",
+            )
+        ]  # fmt: skip
+    findings = []
+    for path, digest in sorted(record.cases.items()):
+        data = snapshot.read(path)
+        if path in set(proposed) or (data is not None and digest_of(data) == digest):
+            continue
+        what = "is gone" if data is None else "was changed"
+        findings.append(
+            Finding(
+                "regression-changed",
+                f"this regression case {what} without having been approved",
+                Place(path),
+                f"Restore it as it was (git log -- {path}) and commit that; to change it, propose it then: "
+                f"cleared agent propose {path}.",
+            )
+        )
+    return findings
+
+
+def _dropped(approvals: Approvals) -> list[Finding]:
+    """A finding where there was a list of cases that is there no more: no decision removes it."""
+    if not approvals.workspace:
+        return []
+    before = history.log(approvals.root, 1, [CASES])
+    if not before:
+        return []
+    return [
+        Finding(
+            "regression-unknown", f"the list of regression cases was removed by the commit {before[0].short}",
+            Place(CASES), f"Bring it back: git checkout {before[0].short}~ -- {CASES} {CASES_DIR}; then commit it.",
+        )
+    ]  # fmt: skip
+
+
+def replay(
+    case: Case, world: World, repo: Repository, script: Script, executor: MakeExecutor
+) -> tuple[Rehearsal, list[str]]:
+    """Run the case; what came of it, and in words how that is not what was expected."""
+    found = rehearse(
+        world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now,
+        event=case.event,
+    )  # fmt: skip
+    legs = case.expected.get("legs")
+    try:
+        return found, _legs(legs, found) if legs is not None else compare(case, found)
+    except (KeyError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
+        return found, ["what it expects is not in the form of effects"]
+
+
+def compare(case: Case, found: Rehearsal) -> list[str]:
+    """How the effects differ from the expected ones, entry by entry."""
+    expected, effects = case.expected, plain(found.effects)
+    if found.error is not None:
+        return [f"it fails: {found.error}"]
+    if found.violations:
+        return [f"it breaks an invariant: {found.violations[0]}"]
+    before = Rehearsal(found.label, None, None, tuple(expected.get("entries", ())), (), ())
+    after = Rehearsal(found.label, None, None, tuple(effects["entries"]), (), ())
+    diff = HistoryDiff()
+    diff.add(Occasion(found.label, Files({}), {}), {}, before, after)
+    said = [
+        f"{e['date']} {e['description'][:60]} {e['amount']}: {_brief(e['before'])} became {_brief(e['after'])}"
+        for e in diff.entries
+    ]
+    return said + [
+        f"{key}: {_short(expected[key])} became {_short(effects[key])}"
+        for key in ("cards", "events", "lines", "files") if key in expected and expected[key] != effects[key]
+    ]  # fmt: skip
+
+
+def _legs(expected: Mapping[str, Any], found: Rehearsal) -> list[str]:
+    if found.error is not None:
+        return [f"it fails: {found.error}"]
+    entries = {str(e["reference"]): e for e in plain(list(found.entries))}
+    said = []
+    for reference, legs in expected.items():
+        entry = entries.get(reference)
+        got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
+        if got is None or _sums(got) != _sums(legs):
+            shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
+            said.append(f"{shown}: to be {_accounts(legs)}, but it is {_accounts(got) if got else 'not posted'}")
+    return said
+
+
+def _sums(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
+    """Account → what is moved on it."""
+    found: dict[int, Decimal] = {}
+    for account, debit, credit in legs:
+        found[account] = found.get(account, Decimal(0)) + Decimal(str(debit)) - Decimal(str(credit))
+    return {account: amount for account, amount in found.items() if amount}
+
+
+def _accounts(legs: Iterable[Iterable[Any]]) -> str:
+    return ", ".join(f"{account} {'+' if str(d) not in ('0', '0.00', '') else '-'}" for account, d, _ in legs)
+
+
+def _brief(values: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{k} {v}" for k, v in values.items()) if values else "nothing"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) < 200 else f"{text[:200]}…"
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from JSON, so that what was stored and what is new can be compared."""
+    return json.loads(json.dumps(value, default=str))

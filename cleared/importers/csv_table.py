@@ -1,0 +1,127 @@
+"""The common part of all CSV formats: find the header, turn each record into a row, gather what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from decimal import Decimal
+
+from cleared.deadline import each
+from cleared.errors import Place
+from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, shown
+from cleared.importers.cell_values import Amounts, Dates
+from cleared.importers.csv_records import header, records
+from cleared.schema.bank_row import BankRow, ParsedFile
+
+Hints = tuple[tuple[str, str], ...]
+RowReader = Callable[[int, list[str]], BankRow]
+
+
+class CsvImporter:
+    """Base of the CSV formats. A subclass says which headers are its own and how a record becomes a row."""
+
+    name: str = ""
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    skip_lines: int = 0
+
+    def __init__(self, max_rows: int | None = None) -> None:
+        """``max_rows``: refuse as soon as there are more; None leaves it to the host's check afterwards."""
+        self.max_rows = max_rows
+
+    def matches(self, names: Sequence[str]) -> bool:
+        """Whether ``names`` (stripped) are this format's column headers."""
+        raise NotImplementedError
+
+    def expected(self) -> Sequence[str]:
+        """The headers to name where a file has others."""
+        raise NotImplementedError
+
+    def reader(self, names: Sequence[str], places: int) -> RowReader:
+        """``(line, fields) -> row`` for a file with these headers; the reader raises ``FieldError``."""
+        raise NotImplementedError
+
+    def hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
+        """What the file says of its account. ``cards``: the first field of every record."""
+        return ()
+
+    def identify(self, sample: Sample) -> bool:
+        found = header(sample.view(self.encoding), self.delimiter, self.skip_lines)
+        return found is not None and self.matches(found[1])
+
+    def parse(self, text: str, places: int) -> ParsedFile:
+        found = header(text, self.delimiter, self.skip_lines)
+        if found is None:
+            raise ImportFileError(
+                f"there is no line of column headers for the format {self.name}",
+                remedy="Download it again; for a profile, see its `skip_lines:`",
+            )
+        at, names = found
+        if not self.matches(names):
+            raise ImportFileError(
+                f"the columns are {shown_columns(names)}, but the format {self.name} has "
+                f"{shown_columns(self.expected())}",
+                place=Place(line=at),
+                remedy="Choose another format, or describe this one under import.profiles",
+            )
+        read = self.reader(names, places)
+        width = len(names)
+        rows: list[BankRow] = []
+        firsts: dict[str, None] = {}
+        faults = Faults()
+        try:
+            for line, fields in each(records(text, self.delimiter, self.skip_lines)):
+                if line == at:
+                    continue
+                if self.max_rows is not None and len(rows) + len(faults.kept) + faults.more >= self.max_rows:
+                    raise too_many(self.max_rows, line)
+                count = len(fields)
+                if count != width and not (count == width + 1 and not fields[-1].strip()):
+                    faults.add(line, f"the row has {count} fields, the header {width}")
+                    continue
+                try:
+                    rows.append(read(line, fields))
+                except FieldError as error:
+                    faults.add(line, error.reason, error.field)
+                else:
+                    firsts[fields[0]] = None
+        except ImportFileError as error:
+            if not error.faults:
+                raise
+            faults.extend(error.faults)  # the records after it cannot be told apart: it is the last one
+        if faults:
+            raise faults.error(rows)
+        return ParsedFile(format=self.name, rows=tuple(rows), hints=self.hints(text, names, firsts))
+
+
+def too_many(max_rows: int, line: int | None = None) -> ImportFileError:
+    return ImportFileError(
+        f"there are more than {max_rows} rows",
+        place=Place(line=line),
+        remedy="Split the file, or raise `max_rows:` under import in config.yaml",
+    )
+
+
+def folded(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip().casefold() for name in names)
+
+
+def shown_columns(names: Sequence[str]) -> str:
+    """Column headers for an error, each quoted only if it is odd, cut to a readable length."""
+    plain = (n if n.isprintable() and "," not in n and n else repr(n) for n in names)
+    return shown(", ".join(plain), 300)[1:-1]
+
+
+def amount_cell(parse: Amounts, cell: str, places: int, field: str) -> Decimal:
+    try:
+        return parse(cell, places)
+    except ValueError as error:
+        raise FieldError(str(error), field) from None
+
+
+def date_cell(parse: Dates, cell: str, field: str) -> date:
+    try:
+        return parse(cell)
+    except ValueError as error:
+        reason = str(error) if cell.strip() else "there is no date"
+        raise FieldError(reason, field) from None

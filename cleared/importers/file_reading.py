@@ -1,0 +1,193 @@
+"""Reading one bank file: recognise its format, decode it, parse it, hold it against the limits (B6, B10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from cleared.config.model import Config, Limits
+from cleared.deadline import DeadlineExceeded, each
+from cleared.errors import Place
+from cleared.importers.account_matching import lies_in
+from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, shown
+from cleared.importers.csv_records import header
+from cleared.importers.csv_table import shown_columns, too_many
+from cleared.importers.plugins import importers
+from cleared.importers.text_decoding import decode, refuse_binary, refuse_nul
+from cleared.schema import money
+from cleared.schema.bank_row import BankRow, ParsedFile
+
+
+def read_file(name: str, data: bytes, config: Config, places: int, format: str | None = None) -> ParsedFile:
+    """The rows of the bank file ``name`` (relative to ``import/``), all of them or an ``ImportFileError``.
+
+    ``places``: decimals of the account's currency. ``format``: an importer's or profile's name; None detects
+    it. Rows of amount zero are kept: whether they matter is not the file's business.
+
+    Raises ``ImportFileError`` for anything wrong with the file: faults of up to 20 lines at once, the first
+    one in a row each. Raises ``WorkspaceError`` for importers that cannot be set up.
+    """
+    known = importers(config)
+    try:
+        if format is None:
+            format = _detect(name, data, config, known)
+        else:
+            _refuse_outright(data, config)
+            if format not in known:
+                raise ImportFileError(
+                    f"there is no import format {shown(format)}; known are {', '.join(sorted(known))}",
+                    place=Place(field="format"),
+                    remedy="Use one of these, or add a profile under import.profiles in config.yaml",
+                )
+        importer = known[format]
+        encoding = getattr(importer, "encoding", None) or "utf-8"
+        text = decode(data, encoding, format if format in config.import_.profiles else None)
+        if not text.strip():
+            raise _empty()
+        return _parse(importer, text, places, config)
+    except ImportFileError as error:
+        raise error.of_file(name) from error.__cause__
+
+
+def detect(name: str, data: bytes, config: Config) -> str:
+    """The name of the one format that recognises the file. Raises as ``read_file`` does.
+
+    Where several do, the one that ``format:`` of a bank account names wins, among the accounts whose folder
+    the file may lie in; more than one is refused.
+    """
+    try:
+        return _detect(name, data, config, importers(config))
+    except ImportFileError as error:
+        raise error.of_file(name) from error.__cause__
+
+
+def _detect(name: str, data: bytes, config: Config, known: Mapping[str, Importer]) -> str:
+    _refuse_outright(data, config)
+    sample = Sample(name, data[:SAMPLE_BYTES])
+    matching = [n for n, importer in known.items() if _identifies(importer, sample)]
+    if len(matching) > 1:
+        declared = {
+            account.format
+            for account in config.bank_accounts
+            if account.format in matching and lies_in(name, account.match.folder)
+        }
+        matching = [n for n in matching if n in declared] if len(declared) == 1 else matching
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise ImportFileError(
+            f"the formats {' and '.join(matching)} both match" + " it" * (len(matching) == 2),
+            place=Place(field="format"),
+            remedy=f"Pass format={matching[0]!r}, or set `format: {matching[0]}` of its bank account",
+        )
+    refuse_nul(data)
+    found = header(sample.text) or (1, [])
+    raise ImportFileError(
+        f"no known format has its columns, {shown_columns(found[1]) or 'which cannot be made out'} "
+        f"(known are {', '.join(sorted(known))})",
+        place=Place(line=found[0]),
+        remedy="Describe the format in config.yaml under import.profiles: a name, `columns:` with date, "
+        "description and amount, and `date_format:`",
+    )
+
+
+def _refuse_outright(data: bytes, config: Config) -> None:
+    allowed = config.import_.max_bytes
+    if len(data) > allowed:
+        raise ImportFileError(
+            f"the file has {len(data)} bytes; {allowed} are allowed",
+            remedy="Split the file, or raise `max_bytes:` under import in config.yaml",
+        )
+    if not data.strip(b" \t\r\n\xef\xbb\xbf"):
+        raise _empty()
+    refuse_binary(data)
+
+
+def _empty() -> ImportFileError:
+    return ImportFileError("the file is empty", remedy="Download it again")
+
+
+def _identifies(importer: Importer, sample: Sample) -> bool:
+    try:
+        return importer.identify(sample)
+    except Exception as error:  # somebody else's code
+        raise _broken(importer, error) from error
+
+
+def _parse(importer: Importer, text: str, places: int, config: Config) -> ParsedFile:
+    faults = Faults()
+    parsed: ParsedFile | None = None
+    rows: Sequence[BankRow]
+    try:
+        try:
+            parsed = importer.parse(text, places)
+            rows = parsed.rows
+        except ImportFileError as error:
+            if not error.faults:
+                raise
+            rows = error.rows
+            faults = Faults(list(error.faults), error.more)
+        if len(rows) > config.import_.max_rows:
+            raise too_many(config.import_.max_rows)
+        check(rows, config.limits, places, faults)
+    except (ImportFileError, DeadlineExceeded):
+        raise
+    except Exception as error:  # a plug-in is somebody else's code: its file is left out, without a traceback
+        raise _broken(importer, error) from error
+    if faults or parsed is None:
+        raise faults.error(remedy="Correct the file or download it again; nothing of it was taken")
+    if not rows:
+        raise ImportFileError(
+            "the file has column headers and no rows",
+            remedy="Remove it, or download it for a period that has transactions",
+        )
+    return parsed
+
+
+def _broken(importer: Importer, error: Exception) -> ImportFileError:
+    return ImportFileError(
+        f"the importer {importer.name} failed on it: {type(error).__name__}: {error}",
+        remedy="Report this to the importer's author, or choose another format",
+    )
+
+
+def check(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
+    """Add to ``faults`` every row outside the configured limits; one fault a row."""
+    for row in each(rows):
+        reason = _outside(row, limits, places)
+        if reason:
+            faults.extend([Fault(row.row, *reason)])
+
+
+def _outside(row: BankRow, limits: Limits, places: int) -> tuple[str, str] | None:
+    for day, field in ((row.posted_date, "date"), (row.transaction_date, "transaction_date")):
+        if day is not None and not limits.min_date <= day <= limits.max_date:
+            return f"{day} is outside {limits.min_date} to {limits.max_date}", field
+    for amount, field in ((row.amount, "amount"), (row.balance, "balance")):
+        if amount is not None and (reason := _bad_amount(amount, limits.max_amount, places)):
+            return reason, field
+    for text, field in ((row.description, "description"), (row.type, "type"), (row.bank_id, "id")):
+        if text and (reason := _bad_text(text, limits.max_text_bytes)):
+            return reason, field
+    return None
+
+
+def _bad_amount(amount: Decimal, most: Decimal, places: int) -> str | None:
+    try:
+        exact = money.decode(amount, places)
+    except ValueError as error:
+        return str(error)
+    # copy_abs: abs() would round to the ambient precision.
+    if exact.copy_abs() > most:
+        return f"{money.text(exact)} is beyond the largest amount allowed, {money.text(most)}"
+    return None
+
+
+def _bad_text(text: str, most: int) -> str | None:
+    try:
+        size = len(text) if text.isascii() else len(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "the text holds half a character (a lone surrogate)"
+    if size > most:
+        return f"the text has {size} bytes; {most} are allowed"
+    return "the text holds a NUL character" if "\0" in text else None

@@ -1,0 +1,252 @@
+"""The drop folder as one run sees it: which files are there, what they say, which rows are new.
+
+A file is read once; what was read is what is posted, and the seal fails where the file has changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from cleared.config.model import BankAccount, Config
+from cleared.deadline import DeadlineExceeded, each
+from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
+from cleared.importers import ImportFileError, read_file, resolve_account
+from cleared.importing import file_cards
+from cleared.importing.bank_file import OpenFile, in_time
+from cleared.importing.file_cards import Report
+from cleared.ledger.bank_lines import BankLine, ImportRecord, identify, line_of
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.schema import money
+from cleared.schema.bank_row import ParsedFile
+from cleared.workspace.drop_names import MAX_FILES, SET_ASIDE, counts, unspeakable
+from cleared.workspace.location import Layout
+from cleared.workspace.safe_files import read_stable
+from cleared.workspace.safe_names import inside
+
+
+class ImportSession:
+    """What one run does with the drop folder. ``card`` stages a card (kind, key, title, **details)."""
+
+    def __init__(
+        self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool],
+        folder: Path | None = None, only: frozenset[str] | None = None,
+    ) -> None:  # fmt: skip
+        self.layout = layout
+        self.folder = folder or layout.root / layout.import_dir
+        self.only = only
+        """Names that a scan finds, where a run is about certain files: others may be half written."""
+        self.config = config
+        self.bank = bank
+        self.places = places
+        self.committed = committed
+        """Whether a path exists in the commit the run builds on."""
+        self.files: dict[str, OpenFile] = {}
+        self.targets: set[str] = set()
+        self.refused: dict[str, ClearedError] = {}
+        self.card: Report = lambda *a, **k: None
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    def scan(self) -> list[OpenFile]:
+        """Every file that can be read, by name. One that cannot stays where it is; those that cannot for the same
+        reason get one card."""
+        found, refused = [], {}
+        for name in each(self._names()):
+            if self.only is not None and name not in self.only:
+                continue
+            if name in self.files and self.files[name].processed_as:
+                continue
+            try:
+                _refuse_unspeakable(name)
+                found.append(self.open(name))
+            except DeadlineExceeded:
+                raise
+            except ClearedError as e:
+                if name not in self.refused:
+                    refused[name] = self.refused[name] = e
+        file_cards.refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
+        return found
+
+    def _names(self) -> Iterable[str]:
+        root = self.folder
+        names: list[str] = []
+        for folder, folders, files in os.walk(root, followlinks=False):
+            here = Path(folder)
+            folders[:] = sorted(
+                d for d in folders
+                if not (d.startswith(".") or (here == root and d in SET_ASIDE) or (here / d).is_symlink())
+            )  # fmt: skip
+            for file in files:
+                if counts(file):
+                    names.append((here / file).relative_to(root).as_posix())
+            if len(names) > MAX_FILES:
+                break
+        return sorted(names)[:MAX_FILES]
+
+    def open(self, name: str, format: str | None = None) -> OpenFile:
+        """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
+        known = self.files.get(name)
+        if known is not None and (format is None or known.parsed.format == format or known.taken):
+            return known
+        shown = f"{self.layout.import_dir}/{name}"
+        drop = self.folder
+        path = inside(drop, name)
+        if path != drop.resolve() / name:
+            raise PolicyError(
+                f"{name!r} is reached through a symbolic link",
+                place=Place(shown),
+                remedy="Copy the file itself into import/.",
+            )
+        data, stat = read_stable(path, self.config.import_.max_bytes, shown=shown)
+        try:
+            parsed = read_file(name, data, self.config, self.places, format)
+            account = resolve_account(name, parsed, self.config)
+        except ImportFileError as e:
+            raise e.of_file(shown) from None  # places are relative to the workspace
+        self._check_currency(name, parsed, account)
+        file = OpenFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
+        self._sort_rows(file)
+        self.files[name] = file
+        return file
+
+    def _check_currency(self, name: str, parsed: ParsedFile, account: BankAccount) -> None:
+        base = self.config.business.currency
+        for row in each(parsed.rows):
+            if (row.currency or account.currency or base) != base:
+                raise PrimitiveError(
+                    f"the row is in {row.currency or account.currency}, the books are in {base}",
+                    place=Place(f"{self.layout.import_dir}/{name}", row.row, field="currency"),
+                    remedy="Amounts in other currencies cannot be posted yet; export the account in " + base + ".",
+                )
+
+    def _sort_rows(self, file: OpenFile) -> None:
+        """Tell new rows from those a line already said."""
+        account = file.account.id
+        has_ids = any(row.bank_id for row in file.parsed.rows)
+        known_ids: dict[str, list[BankLine]] = {}
+        if has_ids:
+            for line in self.bank.account_lines(account):
+                if line.bank_id:
+                    known_ids.setdefault(line.bank_id, []).append(line)
+        for row, occurrence, line_id in each(identify(account, file.parsed.rows)):
+            known = self.bank.month(account, row.posted_date.isoformat()[:7]).get(line_id)
+            if known is None and row.bank_id:
+                known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
+            if known is None and line_id in self.bank.taken:
+                known = self.bank.taken[line_id][1]
+            if known is not None:
+                differs = None not in (known.balance_after, row.balance) and known.balance_after != row.balance
+                note = "another running balance" if differs else ""
+                file.duplicates.append((row.row, line_id, note))
+                continue
+            line = line_of(row, occurrence, line_id, file.sha256, self.config.business.currency)
+            (file.pending if row.state == "pending" else file.new).append(line)
+
+    # -- taking -------------------------------------------------------------------------------------------------
+
+    def take(self, name: str, format: str | None = None) -> OpenFile:
+        """Take the file's new rows into the run: each must be posted, held or ignored before the seal."""
+        if name in self.refused:
+            raise self.refused[name]
+        file = self.open(name, format)
+        if file.processed_as:
+            raise PrimitiveError(
+                f"{name} was marked processed in this run already",
+                place=Place(field="filename"),
+                remedy="Parse a file before marking it.",
+            )
+        if not file.taken:
+            file.taken = True
+            # Another file of this run may have said the same meanwhile.
+            fresh = [line for line in file.new if line.line_id not in self.bank.taken]
+            file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
+            file.new = fresh
+            file_cards.revisions(file, self.bank, self.card)
+            for line in [*file.new, *file.pending]:
+                self.bank.taken[line.line_id] = (file.account.id, line)
+            for line in file.new:
+                if line.amount == 0:
+                    self.bank.set_aside(line.line_id, "ignored", "the bank reported an amount of zero")
+        return file
+
+    def find(self, name: str) -> OpenFile:
+        """A file this run has parsed."""
+        file = self.files.get(name)
+        if file is not None and file.taken:
+            return file
+        raise PrimitiveError(
+            f"{name!r} was not parsed in this run",
+            place=Place(field="filename"),
+            remedy="Call importer_parse(filename) first.",
+        )
+
+    def mark_processed(self, name: str, imported_at: str, run_id: str) -> OpenFile:
+        """Stage that the file is done: it moves to ``import/processed/`` in the run's commit."""
+        file = self.find(name)
+        if file.processed_as:
+            return file
+        file.processed_as = self._free_name(name)
+        rows = file.parsed.rows
+        days = [row.posted_date for row in rows]
+        first, last = in_time(file.parsed)
+        opening = money.text(first.balance - first.amount) if first and first.balance is not None else ""
+        closing = money.text(last.balance) if last and last.balance is not None else ""
+        before = [r for r in self.bank.imports if r.account == file.account.id]
+        record = ImportRecord(
+            file.sha256, name, file.account.id, min(days).isoformat() if days else "",
+            max(days).isoformat() if days else "", len(rows), len(file.new),
+            money.text(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
+        )  # fmt: skip
+        file_cards.overlap(file, before, self.bank, self.card)
+        file_cards.near(file, before, self.bank, self.card)
+        file_cards.gaps(file, record, before, self.card)
+        self.bank.new_imports.append(record)
+        self.bank.record_all |= {line.line_id for line in [*file.new, *file.pending]}
+        for row, line_id, note in file.duplicates:
+            self.bank.new_duplicates.append((file.sha256, row, line_id, note))
+        return file
+
+    def _free_name(self, name: str) -> str:
+        """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
+        path = Path(name)
+        for n in range(1, 100_000):
+            candidate = path if n == 1 else path.with_name(f"{path.stem}-{n}{path.suffix}")
+            target = f"{self.layout.processed_dir}/{candidate.as_posix()}"
+            if target not in self.targets and not self.committed(target) and not (self.layout.root / target).exists():
+                self.targets.add(target)
+                return target
+        raise PrimitiveError(f"there are too many processed files named {name}", remedy="Rename the file.")
+
+    # -- sealing ------------------------------------------------------------------------------------------------
+
+    def moves(self) -> Mapping[str, OpenFile]:
+        """Files that leave the drop folder in this run: path in the workspace → file."""
+        return {f"{self.layout.import_dir}/{f.name}": f for f in self.files.values() if f.processed_as}
+
+    def verify(self) -> None:
+        """Raises ``PrimitiveError`` where a file the run took rows from is no longer what was parsed."""
+        for file in self.files.values():
+            if not file.taken:
+                continue
+            path = self.folder / file.name
+            shown = f"{self.layout.import_dir}/{file.name}"
+            try:
+                data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
+                same = data == file.data
+            except ClearedError:
+                same = False
+            if not same:
+                raise PrimitiveError(
+                    "the file changed after it was parsed", place=Place(shown), remedy="Run the agent again."
+                )
+
+
+def _refuse_unspeakable(name: str) -> None:
+    """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
+    if unspeakable(name):
+        raise PolicyError(
+            "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
+        )

@@ -1,0 +1,201 @@
+"""What a person should be told of files: those that were refused; rows that came before, look-alikes, revisions, gaps.
+
+None of these stops an import; each is one card.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.deadline import each
+from cleared.errors import ClearedError, Place
+from cleared.importing.bank_file import OpenFile, gaps_within
+from cleared.ledger.bank_lines import BankLine, ImportRecord
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.schema import money
+from cleared.workspace.drop_names import escaped
+from cleared.workspace.safe_files import read_stable
+
+Report = Callable[..., Any]
+"""Stages a card: kind, key, title, ``**details``."""
+MAX_MARKS: Final = 500
+
+
+def line_marks(data: bytes) -> list[str]:
+    """Something short for each line of a file, by which another file that holds the same lines is known."""
+    return [hashlib.sha256(line.strip()).hexdigest()[:8] for line in data.splitlines()]
+
+
+def known_by(path: Path, max_bytes: int, place: Place | None) -> dict[str, Any]:
+    """What a file that could not be read is known by later: its digest, its lines, the line that was wrong; of no
+    interest to people."""
+    try:
+        data, _ = read_stable(path, max_bytes)
+    except ClearedError:
+        return {}
+    found: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest()}
+    if place is not None and place.line is not None and data.count(b"\n") <= MAX_MARKS:
+        found |= {"line": place.line, "lines": line_marks(data)}
+    return {"_known_by": found}
+
+
+_MOST_NAMED: Final = 50
+_MOST_KINDS: Final = 20
+_PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
+
+
+def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, max_bytes: int, card: Report) -> None:
+    """Files that could not be read: one card for each kind of refusal, however many files it met."""
+    kinds: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        kind = type(error).__name__ + _PARTICULAR.sub("", error.message.replace(name, ""))
+        kinds.setdefault(kind if kind in kinds or len(kinds) < _MOST_KINDS else "", []).append(name)
+    for names in kinds.values():
+        first, error = escaped(names[0]), refused[names[0]]
+        about: dict[str, Any] = {"file": f"{shown}/{first}"}
+        key: tuple[str, ...] = (first, _identity(folder / names[0]), error.message)
+        title = f"{first[:120]} was"
+        known = known_by(folder / names[0], max_bytes, error.place)
+        if len(names) > 1:
+            key = ("many", *(f"{escaped(name)}:{_identity(folder / name)}" for name in names))
+            title = f"{len(names)} files were"
+            known = {}
+            about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MOST_NAMED]]}
+        card(
+            "bad_file", key, f"{title} not imported: {_in_file(error)}", **about, cause=error.message,
+            place=str(error.place or ""), remedy=error.remedy or "", **known,
+        )  # fmt: skip
+
+
+def _identity(path: Path) -> str:
+    try:
+        stat = path.lstat()
+    except OSError:
+        return ""
+    return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _in_file(error: ClearedError) -> str:
+    """Where in the file, why, and what to do; the file itself is named already."""
+    place = replace(error.place, file=None) if error.place else Place()
+    where = f"{place}: " if str(place) else ""
+    remedy = f". {error.remedy}" if error.remedy else ""
+    return f"{where}{error.message.rstrip('.')}{remedy}".splitlines()[0][:500]
+
+
+def overlap(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+    """Rows that came before and were left out: a card for the file."""
+    if not file.duplicates:
+        return
+    same = next((r for r in before if r.file_sha256 == file.sha256), None)
+    doubtful = [d for d in file.duplicates if d[2]]
+    if same:
+        title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
+    else:
+        title = f"{file.name}: {len(file.duplicates)} of {len(file.parsed.rows)} rows came before and were left out"
+        if doubtful:
+            title += f"; {len(doubtful)} of them carry another balance and may be missing"
+    rows: list[dict[str, Any]] = []
+    for row, line_id, note in file.duplicates[:50]:
+        shown: dict[str, Any] = {"row": row}
+        known = bank.find(line_id)
+        if known is not None:
+            line = known[1]
+            shown |= {"date": str(line.posted_date), "amount": money.text(line.amount), "text": line.description}
+        rows.append({**shown, "line": line_id, "note": note})
+    card(
+        "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
+        rows=rows, omitted=len(file.duplicates),
+    )  # fmt: skip
+
+
+def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
+    """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
+    account = file.account.id
+    if not any(line.bank_id for line in file.new):
+        return
+    known: dict[str, list[BankLine]] = {}
+    taken = (line for owner, line in bank.taken.values() if owner == account)
+    for line in itertools.chain(bank.account_lines(account), taken):
+        if line.bank_id and line.state == "posted":
+            known.setdefault(line.bank_id, []).append(line)
+    for line in each(file.new):
+        for other in known.get(line.bank_id, ()) if line.bank_id else ():
+            if other.amount != line.amount:
+                card(
+                    "revision", (line.line_id, other.line_id),
+                    f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
+                    file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
+                )  # fmt: skip
+
+
+def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+    """Same amount within five days, other text, where the two files should both have said it."""
+    if not before or not file.new:
+        return
+    repeated = {line_id for _, line_id, _ in file.duplicates}
+    days = [row.posted_date.isoformat() for row in file.parsed.rows]
+    low, high = min(days), max(days)
+    pairs = []
+    for line in each(file.new):
+        for other in bank.near(file.account.id, line):
+            day = line.posted_date.isoformat()
+            covered = low <= other.posted_date.isoformat() <= high or any(
+                r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
+            )
+            if covered and other.line_id not in repeated and other.file_sha256 != file.sha256:
+                pairs.append((line, other))
+                break
+    if pairs:
+        card(
+            "near_match", (file.sha256, "near"),
+            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
+            account=file.account.id,
+            rows=[
+                {"row": a.row, "date": str(a.posted_date), "amount": money.text(a.amount), "text": a.description,
+                 "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
+                for a, b in pairs[:50]
+            ],
+        )  # fmt: skip
+
+
+def gaps(file: OpenFile, record: ImportRecord, before: list[ImportRecord], card: Report) -> None:
+    """A running balance that jumps, within the file or between it and its neighbours in time."""
+    found = gaps_within(file.parsed)
+    earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
+    later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
+    # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
+    if any(r.first_date <= record.first_date <= r.last_date for r in before):
+        earlier = []
+    if any(r.first_date <= record.last_date <= r.last_date for r in before):
+        later = []
+    known = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
+    opening = file.account.opening
+    if opening is not None and not before and opening.date.isoformat() < record.first_date:
+        known.append((opening.date.isoformat(), opening.balance))
+    if known and record.opening_balance:
+        day, balance = max(known, key=lambda pair: pair[0])
+        missing = Decimal(record.opening_balance) - balance
+        if missing:
+            found.append((day, record.first_date, missing))
+    if later and record.closing_balance:
+        next_ = min(later, key=lambda r: r.first_date)
+        missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
+        if missing:
+            found.append((record.last_date, next_.first_date, missing))
+    if found:
+        start, end, amount = found[0]
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        card(
+            "balance_gap", (file.sha256, "gap"),
+            f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
+            account=file.account.id,
+            gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in found[:50]],
+        )  # fmt: skip

@@ -1,0 +1,156 @@
+"""Files that no job reads, by what a path leads to, not by how it is written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from cleared.approvals.keys import home
+from cleared.errors import ClearedError, Place, PolicyError
+from cleared.workspace.safe_names import inside
+
+NAMES: Final = (
+    ".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_dsa*",
+    "id_ecdsa*", "id_ed25519*", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials",
+    "credentials.*", "secrets", "secrets.*", "*.secret", ".ssh", ".aws", ".gnupg", ".kube",
+)  # fmt: skip
+"""Patterns of names, upper and lower case alike; a folder of such a name forbids all that is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """``patterns``: those of the configuration; with a slash they are of the path below ``root``."""
+
+    root: Path
+    patterns: tuple[str, ...] = ()
+    _linked: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Forbidden files that have another name somewhere, once they were looked for."""
+
+    def why(self, path: Path) -> str | None:
+        """Why a file, links followed, is not for jobs; None where it is."""
+        real = Path(os.path.realpath(path))
+        for place in (path, real):
+            found = self._named(place)
+            if found:
+                return f"{found} is forbidden to jobs"
+        if real.is_relative_to(os.path.realpath(home())):
+            return "it lies where the keys are"
+        if self._has_bad_name(real):
+            return "it is another name of a file that is forbidden to jobs"
+        return None
+
+    def resolve(self, relative: str) -> Path:
+        """The real path of a text from outside, below the workspace. Raises ``PolicyError``, naming the path."""
+        try:
+            real = inside(self.root, relative)
+        except ClearedError as error:
+            raise PolicyError(f"no job may read this: {error.message}", place=Place(file=relative[:200])) from None
+        why = self.why(self.root / relative)
+        if why:
+            raise PolicyError(f"no job may read this: {why}", place=Place(file=relative[:200]))
+        return real
+
+    def files(self, top: Path, most: int = 100_000) -> Iterator[Path]:
+        """The regular files below ``top`` that a job may read, links not followed; sorted within each folder."""
+        if top.is_file():
+            if not self.why(top):
+                yield top
+            return
+        for folder, folders, names in os.walk(top):
+            folders[:] = sorted(f for f in folders if f != ".git" and not self.why(Path(folder, f)))
+            for name in sorted(names):
+                path = Path(folder, name)
+                most -= 1
+                if most < 0:
+                    return
+                try:
+                    regular = stat.S_ISREG(path.lstat().st_mode)
+                except OSError:
+                    continue
+                if regular and not self.why(path):
+                    yield path
+
+    def allowed(self, top: Path) -> Iterator[tuple[Path, bool]]:
+        """What to grant for ``top``: paths, and whether with all that is in them or, as some is forbidden, names only.
+
+        A link is not among them: granted would be what it leads to.
+        """
+        if self.why(top):
+            return
+        bad = list(self._inside(top)) if top.is_dir() else []
+        if not bad:
+            yield top, True
+            return
+        yield top, False
+        for entry in sorted(top.iterdir()):
+            if entry.is_symlink() or entry in bad:
+                continue
+            if any(b.is_relative_to(entry) for b in bad):
+                yield from self.allowed(entry)
+            else:
+                yield entry, True
+
+    def _inside(self, top: Path) -> Iterator[Path]:
+        """Forbidden files and folders below ``top``, hard links to such too."""
+        for folder, folders, names in os.walk(top):
+            for name in [*folders, *names]:
+                path = Path(folder, name)
+                if self._is(name, path) or (name in names and self._has_bad_name(path)):
+                    yield path
+            folders[:] = [f for f in folders if f != ".git" and not self._is(f, Path(folder, f))]
+
+    def _has_bad_name(self, path: Path) -> bool:
+        """Whether a file is forbidden by another of its names (a hard link), in the workspace or where the keys are."""
+        try:
+            status = path.lstat()
+        except OSError:
+            return False
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            return False
+        if not self._linked:
+            self._linked.add((0, 0))  # looked for once: in a copy made of hard links every file would ask
+            self._linked.update(self._find_linked())
+        return (status.st_dev, status.st_ino) in self._linked
+
+    def _find_linked(self) -> Iterator[tuple[int, int]]:
+        for top in (self.root, home()):
+            bad = {str(top)} if top != self.root else set[str]()
+            for folder, folders, names in os.walk(top):
+                folders[:] = [f for f in folders if f != ".git"]
+                for name in [*folders, *names]:
+                    path = Path(folder, name)
+                    if folder not in bad and not self._is(name, path):
+                        continue
+                    bad.add(str(path))
+                    try:
+                        status = path.lstat()
+                    except OSError:
+                        continue
+                    if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                        yield status.st_dev, status.st_ino
+
+    def _named(self, path: Path) -> str | None:
+        place = path.relative_to(self.root) if path.is_relative_to(self.root) else path
+        current = self.root if place is not path else Path("/")
+        for part in place.parts:
+            current = current / part
+            if self._is(part, current):
+                return part
+        return None
+
+    def _is(self, name: str, path: Path) -> bool:
+        folded = name.casefold()
+        if any(fnmatchcase(folded, pattern) for pattern in NAMES):
+            return True
+        if not self.patterns:
+            return False
+        below = path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
+        return any(
+            fnmatchcase(below, p.rstrip("/")) if "/" in p.rstrip("/") and below is not None else fnmatchcase(name, p)
+            for p in self.patterns
+        )

@@ -1,0 +1,35 @@
+"""The tree: all that a user interface shows of a loop, in one file (``single_agent_tree_v1``)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cleared.clock import Clock, format_iso
+from cleared.jobs import file_schemas
+from cleared.jobs.records import State
+from cleared.jobs.runtime_directory import Runtime
+
+SHOWN: Final = 25
+
+
+def tree(state: State, clock: Clock) -> dict[str, Any]:
+    """Made of the state alone, whatever has been before."""
+    stop = state["stop"]
+    running = state["running"]
+    return {
+        "schema_version": "single_agent_tree_v1",
+        "generated_at": format_iso(clock.now()),
+        "summary": {
+            "instance": state["instance"], "status": state["status"], "paused": state["paused"],
+            "stop_reason": stop["reason"] if stop else None, "cycles": state["cycles"],
+            "queued": len(state["queue"]), "running": running["job_id"] if running else None, **state["counts"],
+            "safety_stops": len(state["safety_stops"]),
+            "last_job": state["jobs"][-1]["job_id"] if state["jobs"] else None, "updated_at": state["updated_at"],
+        },
+        "jobs": state["jobs"][-SHOWN:], "knowledge": state["knowledge"][-SHOWN:], "state": state,
+    }  # fmt: skip
+
+
+def export(runtime: Runtime, state: State, clock: Clock) -> None:
+    """Write the tree of a state that was just saved, and checked with that. Raises ``WorkspaceError``."""
+    file_schemas.write("tree", runtime.tree, tree(state, clock), checked="state")

@@ -1,0 +1,216 @@
+"""Bank facts: what the bank said, kept apart from what the bookkeeping made of it.
+
+    <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
+    <books>/bank/matches.csv             line → journal leg and amount
+    <books>/bank/outcomes.csv            lines that are not posted: ignored, held or voided, and why
+    <books>/bank/imports.csv             the files
+    <books>/bank/duplicates.csv          rows that were left out because a line already said the same
+
+All append-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from cleared.deadline import each
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.csv_text import CsvDamage, record, records
+from cleared.schema import money
+from cleared.schema.bank_row import BankRow
+
+LINES: Final = (
+    "line_id", "posted_date", "transaction_date", "amount", "currency", "description", "bank_id", "balance_after",
+    "state", "file_sha256", "row", "occurrence", "supersedes", "type",
+)  # fmt: skip
+MATCHES: Final = ("line_id", "leg_id", "amount")
+OUTCOMES: Final = ("line_id", "outcome", "reason", "run")
+IMPORTS: Final = (
+    "file_sha256", "name", "account", "first_date", "last_date", "rows", "new", "sum", "opening_balance",
+    "closing_balance", "imported_at", "run",
+)  # fmt: skip
+DUPLICATES: Final = ("file_sha256", "row", "line_id", "note")
+VERSION: Final = "f1:"
+
+
+@dataclass(frozen=True, slots=True)
+class BankLine:
+    """One row a bank reported, with its identity."""
+
+    line_id: str
+    posted_date: date
+    transaction_date: date | None
+    amount: Decimal
+    currency: str
+    description: str
+    bank_id: str
+    balance_after: Decimal | None
+    state: str
+    file_sha256: str
+    row: int
+    occurrence: int
+    supersedes: str = ""
+    type: str = ""
+
+    def text(self) -> str:
+        return record(
+            (
+                self.line_id, self.posted_date.isoformat(),
+                self.transaction_date.isoformat() if self.transaction_date else "", money.text(self.amount),
+                self.currency, self.description, self.bank_id,
+                money.text(self.balance_after) if self.balance_after is not None else "", self.state,
+                self.file_sha256, str(self.row), str(self.occurrence), self.supersedes, self.type,
+            )
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """One file that was marked processed."""
+
+    file_sha256: str
+    name: str
+    account: str
+    first_date: str
+    last_date: str
+    rows: int
+    new: int
+    sum: str
+    opening_balance: str
+    closing_balance: str
+    imported_at: str
+    run: str
+
+    def text(self) -> str:
+        return record(
+            (
+                self.file_sha256, self.name, self.account, self.first_date, self.last_date, str(self.rows),
+                str(self.new), self.sum, self.opening_balance, self.closing_balance, self.imported_at, self.run,
+            )
+        )  # fmt: skip
+
+
+def normalise(description: str) -> str:
+    """The description as it counts for identity: compatibility forms, upper case, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", description).upper().split())
+
+
+def fingerprint(account: str, row: BankRow, occurrence: int) -> str:
+    """The line's identity, version 1: by the bank's id where it gives one, else by date and text.
+
+    Equal rows of one day in one file are told apart by ``occurrence``, counted from 1. A pending row is another
+    line than the posted one that will follow it.
+    """
+    amount = money.text(row.amount)
+    if row.bank_id:
+        key: tuple[str, ...] = ("id", account, row.bank_id, amount, str(occurrence), row.state)
+    else:
+        key = (
+            "text", account, row.posted_date.isoformat(), amount, normalise(row.description), str(occurrence), row.state
+        )  # fmt: skip
+    return VERSION + hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:24]
+
+
+def identify(account: str, rows: Iterable[BankRow]) -> list[tuple[BankRow, int, str]]:
+    """Each row with its occurrence and line id, in file order."""
+    seen: dict[str, int] = {}
+    out = []
+    for row in each(rows):
+        first = fingerprint(account, row, 1)
+        occurrence = seen.get(first, 0) + 1
+        seen[first] = occurrence
+        out.append((row, occurrence, first if occurrence == 1 else fingerprint(account, row, occurrence)))
+    return out
+
+
+def line_of(row: BankRow, occurrence: int, line_id: str, file_sha256: str, currency: str) -> BankLine:
+    return BankLine(
+        line_id, row.posted_date, row.transaction_date, row.amount, row.currency or currency, row.description,
+        row.bank_id, row.balance, row.state, file_sha256, row.row, occurrence, "", row.type,
+    )  # fmt: skip
+
+
+def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
+    """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
+    out = []
+    for line, r in each(_rows(data, file, LINES)):
+        try:
+            out.append(
+                BankLine(
+                    r[0], date.fromisoformat(r[1]), date.fromisoformat(r[2]) if r[2] else None, Decimal(r[3]), r[4],
+                    r[5], r[6], Decimal(r[7]) if r[7] else None, r[8], r[9], int(r[10]), int(r[11]), r[12], r[13],
+                )
+            )  # fmt: skip
+        except (ValueError, ArithmeticError):
+            raise damaged(file, line, "a bank line is not readable") from None
+    return out
+
+
+@lru_cache(maxsize=16)
+def known_lines(data: bytes | None, file: str) -> tuple[BankLine, ...]:
+    """As ``parse_lines``, but the same text is read once in a process."""
+    return tuple(parse_lines(data, file))
+
+
+def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal]]:
+    """``(line_id, leg_id, amount)`` in order."""
+    out = []
+    for line, r in each(_rows(data, file, MATCHES)):
+        try:
+            out.append((r[0], r[1], Decimal(r[2])))
+        except ArithmeticError:
+            raise damaged(file, line, f"{r[2]!r} is not an amount") from None
+    return out
+
+
+@lru_cache(maxsize=4)
+def known_matches(
+    data: bytes | None, file: str
+) -> tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]:  # fmt: skip
+    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
+    shared: do not alter it, nor a list in it."""
+    matched: dict[str, list[tuple[str, Decimal]]] = {}
+    sums: dict[str, Decimal] = {}
+    for line_id, leg_id, amount in parse_matches(data, file):
+        matched.setdefault(line_id, []).append((leg_id, amount))
+        sums[line_id] = sums[line_id] + amount if line_id in sums else amount
+    return matched, sums
+
+
+def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
+    """``line_id → (outcome, reason)``, the latest winning."""
+    return {r[0]: (r[1], r[2]) for _, r in _rows(data, file, OUTCOMES)}
+
+
+def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
+    out = []
+    for line, r in _rows(data, file, IMPORTS):
+        try:
+            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], int(r[5]), int(r[6]), r[7], r[8], r[9], r[10], r[11]))
+        except ValueError:
+            raise damaged(file, line, "an import record is not readable") from None
+    return out
+
+
+def append_rows(data: bytes | None, header: tuple[str, ...], rows: str) -> bytes:
+    return (data if data is not None else record(header).encode()) + rows.encode("utf-8")
+
+
+def _rows(data: bytes | None, file: str, header: tuple[str, ...]) -> Iterable[tuple[int, list[str]]]:
+    if data is None:
+        return
+    try:
+        yield from records(data, header)
+    except CsvDamage as e:
+        raise damaged(file, e.line, str(e)) from None
+
+
+def damaged(file: str, line: int, message: str) -> WorkspaceError:
+    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")

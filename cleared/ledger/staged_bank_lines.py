@@ -1,0 +1,260 @@
+"""The bank facts as a run sees them: recorded lines, what is posted of each, and what is staged on top."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from cleared.deadline import each
+from cleared.errors import Place, PrimitiveError
+from cleared.ledger.bank_lines import (
+    DUPLICATES,
+    IMPORTS,
+    LINES,
+    MATCHES,
+    OUTCOMES,
+    VERSION,
+    BankLine,
+    ImportRecord,
+    append_rows,
+    known_lines,
+    known_matches,
+    parse_imports,
+    parse_outcomes,
+)
+from cleared.ledger.csv_text import record
+from cleared.ledger.entry import Entry, leg_suffix
+from cleared.ledger.source import BookPaths, Source
+from cleared.schema import money
+
+NEAR_DAYS: Final = 5
+_MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why a line is not posted: ``ignored``, ``held`` (for review) or ``voided``, and the reason."""
+
+    outcome: str
+    reason: str
+
+
+class BankBook:
+    """Committed bank facts + what a run takes, matches and sets aside."""
+
+    def __init__(self, source: Source, paths: BookPaths) -> None:
+        self.source = source
+        self.paths = paths
+        self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
+        self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
+        self._all_loaded: set[str] = set()
+        self._account_of: dict[str, str] = {}
+        self._matched: dict[str, list[tuple[str, Decimal]]] | None = None
+        self._sums: dict[str, Decimal] = {}
+        self._outcomes: dict[str, tuple[str, str]] | None = None
+        self._imports: list[ImportRecord] | None = None
+        # the draft
+        self.taken: dict[str, tuple[str, BankLine]] = {}
+        """line_id → (account, line): rows of files parsed in this run that no line said before."""
+        self.record_all: set[str] = set()
+        """line ids of files marked processed."""
+        self.new_matches: list[tuple[str, str, Decimal]] = []
+        self.new_outcomes: dict[str, Outcome] = {}
+        self.new_imports: list[ImportRecord] = []
+        self.new_duplicates: list[tuple[str, int, str, str]] = []
+
+    # -- committed ----------------------------------------------------------------------------------------------
+
+    def month(self, account: str, month: str) -> dict[str, BankLine]:
+        """One month (``YYYY-MM``) of one account's committed lines by id."""
+        key = (account, month)
+        if key not in self._months:
+            path = self.paths.bank_path(account, month)
+            lines = {line.line_id: line for line in known_lines(self.source.read(path), path)}
+            self._months[key] = lines
+            for line_id in lines:
+                self._account_of[line_id] = account
+        return self._months[key]
+
+    def accounts(self) -> list[str]:
+        root = self.paths.bank_root
+        return sorted(
+            {p[len(root) + 1 :].split("/", 1)[0] for p in self.source.paths(root) if p.count("/", len(root) + 1)}
+        )
+
+    def account_lines(self, account: str) -> Iterable[BankLine]:
+        """Every committed line of an account, by month."""
+        root = f"{self.paths.bank_root}/{account}"
+        for path in self.source.paths(root):
+            # Whatever else lies there is not ours: an editor's copy, a note.
+            if found := _MONTH_FILE.fullmatch(path, len(root) + 1):
+                yield from self.month(account, found[1]).values()
+
+    def find(self, line_id: str) -> tuple[str, BankLine] | None:
+        """``(account, line)`` of a line taken in this run or committed."""
+        if line_id in self.taken:
+            return self.taken[line_id]
+        if line_id not in self._account_of:
+            for account in self.accounts():
+                if account not in self._all_loaded:
+                    self._all_loaded.add(account)
+                    for _ in self.account_lines(account):
+                        pass
+        account = self._account_of.get(line_id, "")
+        for (owner, _), lines in self._months.items():
+            if owner == account and line_id in lines:
+                return account, lines[line_id]
+        return None
+
+    def near(self, account: str, line: BankLine) -> list[BankLine]:
+        """Committed posted lines of the same amount within five days."""
+        days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
+        found = []
+        for month in sorted({d.isoformat()[:7] for d in days}):
+            for other in self._by_amount(account, month).get(line.amount, ()):
+                if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
+                    found.append(other)
+        return found
+
+    def _by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
+        """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
+        key = (account, month)
+        if key not in self._amounts:
+            index: dict[Decimal, list[BankLine]] = {}
+            for line in self.month(account, month).values():
+                if line.state == "posted":
+                    index.setdefault(line.amount, []).append(line)
+            self._amounts[key] = index
+        return self._amounts[key]
+
+    @property
+    def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
+        """line_id → [(leg_id, amount)], staged ones included."""
+        if self._matched is None:
+            matched, sums = known_matches(self.source.read(self.paths.matches), self.paths.matches)
+            self._matched, self._sums = dict(matched), dict(sums)
+        return self._matched
+
+    def posted(self, line_id: str) -> Decimal:
+        """How much of the line is in the journal."""
+        if self._matched is None:
+            _ = self.matches
+        return self._sums.get(line_id, Decimal(0))
+
+    def outcome(self, line_id: str) -> Outcome | None:
+        if line_id in self.new_outcomes:
+            return self.new_outcomes[line_id]
+        if self._outcomes is None:
+            self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
+        found = self._outcomes.get(line_id)
+        return Outcome(*found) if found else None
+
+    @property
+    def imports(self) -> list[ImportRecord]:
+        """Files marked processed, committed and staged."""
+        if self._imports is None:
+            self._imports = parse_imports(self.source.read(self.paths.imports), self.paths.imports)
+        return [*self._imports, *self.new_imports]
+
+    # -- the draft ----------------------------------------------------------------------------------------------
+
+    def resolve(self, reference: str) -> tuple[str, BankLine] | None:
+        """The line a ``reference`` names, or None where it is free text. Unknown line ids are refused."""
+        if not reference.startswith(VERSION):
+            return None
+        found = self.find(reference)
+        if found is None:
+            raise PrimitiveError(
+                f"{reference!r} names no bank line",
+                place=Place(field="reference"),
+                remedy="Pass the reference of a dict that importer_parse returned, unchanged.",
+            )
+        if found[1].state == "pending":
+            raise PrimitiveError(
+                f"the bank line {reference} is still pending",
+                place=Place(field="reference"),
+                remedy="Post it when the bank has posted it.",
+            )
+        return found
+
+    def match(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
+        """Stage the matches of an entry's bank legs; ``plan_match`` said yes before."""
+        _ = self.matches
+        for i, leg in enumerate(entry.legs):
+            if leg.account_id == ledger_account:
+                self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), leg.amount)
+        if self.posted(line.line_id) == line.amount:
+            self.new_outcomes.pop(line.line_id, None)
+
+    def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
+        self.new_matches.append((line_id, leg_id, amount))
+        self.matches[line_id] = [*self.matches.get(line_id, ()), (leg_id, amount)]
+        self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
+
+    def unmatch(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
+        """A voided entry's lines are open again: stage the reversal's legs against them, hold the lines."""
+        legs = {entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i) for i in range(len(entry.legs))}
+        freed = []
+        for line_id, pairs in each(list(self.matches.items())):
+            mine = [(leg_id, amount) for leg_id, amount in pairs if leg_id in legs]
+            for leg_id, amount in mine:
+                self._stage_match(line_id, legs[leg_id], -amount)
+            if mine:
+                found = self.find(line_id)
+                if found:
+                    freed.append(found[1])
+                self.new_outcomes[line_id] = Outcome("voided", reason)
+        return freed
+
+    def set_aside(self, line_id: str, outcome: str, reason: str) -> None:
+        """Stage that the line is ``ignored`` or ``held`` for a reason."""
+        self.new_outcomes[line_id] = Outcome(outcome, reason)
+
+    def is_accounted(self, line: BankLine) -> bool:
+        """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing.
+
+        Of a line that two entries posted one may be voided: what is open again then waits for a person.
+        """
+        posted = self.posted(line.line_id)
+        if posted == line.amount and posted != 0:
+            return True
+        outcome = self.outcome(line.line_id)
+        if posted != 0:
+            part = (posted > 0) == (line.amount > 0) and abs(posted) < abs(line.amount)
+            return part and outcome is not None and outcome.outcome == "voided"
+        return line.state == "pending" or outcome is not None
+
+    def named(self) -> set[str]:
+        """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""
+        return {line_id for line_id, _, _ in self.new_matches} | set(self.new_outcomes)
+
+    def changes(self, run_id: str) -> dict[str, bytes]:
+        """The bank files as they will be: path → bytes, only those that change."""
+        out: dict[str, bytes] = {}
+        by_file: dict[tuple[str, int, int], list[str]] = {}
+        wanted = self.record_all | self.named()
+        for line_id, (account, line) in self.taken.items():
+            if line_id in wanted:
+                month = account, line.posted_date.year, line.posted_date.month
+                by_file.setdefault(month, []).append(line.text())
+        for (account, year, number), rows in by_file.items():
+            path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
+            out[path] = append_rows(self.source.read(path), LINES, "".join(rows))
+
+        def add(path: str, header: tuple[str, ...], rows: list[str]) -> None:
+            if rows:
+                out[path] = append_rows(self.source.read(path), header, "".join(rows))
+
+        add(self.paths.matches, MATCHES, [record((a, b, money.text(c))) for a, b, c in self.new_matches])
+        add(
+            self.paths.outcomes,
+            OUTCOMES,
+            [record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items()],
+        )
+        add(self.paths.imports, IMPORTS, [r.text() for r in self.new_imports])
+        add(self.paths.duplicates, DUPLICATES, [record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates])
+        return out

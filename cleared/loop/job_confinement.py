@@ -1,0 +1,154 @@
+"""What a job's processes can touch, held by the kernel: Landlock for files, a seccomp filter for the network.
+
+A job reads what its kind names, less what is forbidden, and what a program needs to start; it writes what its kind
+names and a folder of its own for temporary files. Keys lie in none of them. Elsewhere than on Linux nothing holds
+but what the job's own code asks (``JobContext.read``).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+import cleared
+from cleared.approvals.keys import PUBLIC, RUN_KEY, home
+from cleared.approvals.trust_store import folder as trust_folder
+from cleared.approvals.workspace_pin import pins_folder
+from cleared.errors import PolicyError, WorkspaceError
+from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.job_types import AGENT_RUN, Kind
+from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.signing import KEY
+from cleared.sandbox import landlock, seccomp
+from cleared.sandbox.confinement import Restrictions, Unavailable, landlock_abi, run_restricted
+from cleared.workspace.git_directory import git_folders
+
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
+_MACHINE: Final = tuple(
+    f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
+)
+"""Not what is in ``/proc`` of other processes: root may read their environment, anybody their command lines."""
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_PACKAGE: Final = Path(cleared.__file__).parent
+_STARTERS: Final = ("agents", "scripts", "config.yaml")
+"""Beside the package in a checkout, inside of it elsewhere."""
+
+
+def fence(
+    forbidden: Forbidden, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
+    asks: bool = False,
+) -> Restrictions | None:  # fmt: skip
+    """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
+
+    ``trust``: it is our own, and must be able to tell whom this user trusts, and how its worker is held. None where
+    the kernel has nothing to hold it with. ``asks``: it runs agents, which attests that and signs their questions with
+    the key of this machine's runs, which approves nothing.
+    """
+    abi = landlock_abi()
+    scoped, guarded = abi >= landlock.SCOPES, (os.getpid(), os.getppid())
+    filter = seccomp.job_program(platform.machine(), own=trust, scoped=scoped, guarded=guarded) if abi else None
+    if not abi or filter is None:
+        return None
+    rules = [*_system(abi, trust)]
+    if path:
+        rules += _python(path)
+    if trust:
+        known = (trust_folder(), pins_folder(), *(home() / name for name in PUBLIC))
+        rules += [landlock.to_read(p) for p in known if p.exists()]
+    if asks and (home() / RUN_KEY).exists():
+        rules.append(landlock.to_read(home() / RUN_KEY))
+    rules += [rule for top in reads if top.exists() for rule in _reading(forbidden, top)]
+    rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
+    return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
+
+
+def start(
+    wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]
+) -> None:
+    """``action()``, which starts a process, inside the fence.
+
+    Raises ``WorkspaceError`` where it does not hold though ``sandbox.confine`` requires it, or keys could be read.
+    """
+    if wanted is None or confine == "off":
+        if confine == "require":
+            raise WorkspaceError(
+                "this machine cannot confine jobs, and sandbox.confine is require",
+                remedy="Use a Linux kernel with Landlock, or set sandbox.confine: best.",
+            )
+        action()
+        return
+    try:
+        run_restricted(wanted, action)
+    except Unavailable as error:
+        raise WorkspaceError(
+            f"the job cannot be confined: {error}",
+            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
+        ) from None
+
+
+@cache
+def _system(abi: int, trust: bool) -> tuple[tuple[Path, int], ...]:
+    """What any program needs."""
+    names = (*_SYSTEM, "/proc") if trust else (*_SYSTEM, *_MACHINE)
+    files = [landlock.to_read(Path(p)) for p in names if Path(p).exists()]
+    return (*files, *(landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()))
+
+
+def _python(path: Sequence[str]) -> list[tuple[Path, int]]:
+    """The interpreter, its libraries, this package, and what plug-ins are in."""
+    prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
+    rules = [landlock.to_read(p) for p in prefixes if p.exists() and p != Path("/")]
+    rules.append(landlock.to_read(_PACKAGE))
+    for text in path:
+        place = Path(text)
+        if not place.exists() or any(place.resolve().is_relative_to(p) for p in prefixes):
+            continue
+        if place.resolve() == _PACKAGE.parent.resolve():  # a checkout: not all that is in it
+            rules.append(landlock.to_list(place))
+            rules += [landlock.to_read(place / name) for name in _STARTERS if (place / name).exists()]
+        else:
+            rules += _reading(Forbidden(place), place)
+    return rules
+
+
+def _reading(forbidden: Forbidden, top: Path) -> list[tuple[Path, int]]:
+    return [landlock.to_read(path) if whole else landlock.to_list(path) for path, whole in forbidden.allowed(top)]
+
+
+def writable(forbidden: Forbidden, kind: Kind, runtime: Runtime) -> list[Path]:
+    """Where a job of this kind may write. Raises ``PolicyError`` where a plug-in's would write the loop or history."""
+    found = places(forbidden, kind.writes)
+    if not own(kind):
+        for kept in (runtime.folder, (forbidden.root / ".git").resolve()):
+            if any(kept.is_relative_to(place) or place.is_relative_to(kept) for place in found):
+                raise PolicyError(f"a job of this kind would write the loop's own files or the history ({kept})")
+    return found
+
+
+def runs_agents(kind: Kind) -> bool:
+    """Whether it is the one of our own that runs agents; no other signs anything."""
+    return own(kind) and kind.function == AGENT_RUN
+
+
+def own(kind: Kind) -> bool:
+    """Whether what it runs is of this package."""
+    return kind.function.startswith("cleared.")
+
+
+def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
+    """The real paths that a kind names, below the workspace. Raises ``PolicyError`` for one that is forbidden."""
+    found = []
+    for text in paths:
+        found += [forbidden.root, *_history(forbidden.root)] if text == "." else [forbidden.resolve(text)]
+    return found
+
+
+def _history(root: Path) -> list[Path]:
+    """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
+    folders = git_folders(root)
+    return list(folders) if folders is not None and (root / ".git").is_file() else []

@@ -1,0 +1,109 @@
+"""What can be set about a loop: a flag beats the environment, which beats ``config.yaml``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.config.model import Config
+from cleared.config.model import Loop as Section
+from cleared.errors import Place, UsageError
+from cleared.jobs.runtime_directory import Runtime, own_runtime, runtime
+
+VARIABLES: Final = {
+    "runtime_dir": "SINGLE_AGENT_RUNTIME_DIR",
+    "max_cycles": "SINGLE_AGENT_MAX_CYCLES",
+    "sleep_seconds": "SINGLE_AGENT_SLEEP_SECONDS",
+    "init_on_start": "SINGLE_AGENT_INIT_ON_START",
+    "tmux_session": "SINGLE_AGENT_TMUX_SESSION",
+    "allow_ai_turn": "SINGLE_AGENT_ALLOW_AI_TURN",
+    "ai_dry_run": "SINGLE_AGENT_AI_DRY_RUN",
+    "log_dir": "SINGLE_AGENT_LOG_DIR",
+}
+FLAGS: Final = {
+    "runtime_dir": "--runtime-dir", "max_cycles": "--max-cycles", "sleep_seconds": "--sleep", "init_on_start": "--init",
+    "tmux_session": "--session", "allow_ai_turn": "--allow-ai-turn", "ai_dry_run": "--ai-dry-run",
+    "log_dir": "--log-dir",
+}  # fmt: skip
+_UNSET: Final = "Set it right, or unset it."
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What holds for one loop."""
+
+    runtime: Runtime
+    own: bool
+    """Whether this is the workspace's own loop, which its scripts' jobs are for."""
+    sleep_seconds: float
+    max_cycles: int | None
+    init_on_start: bool
+    auto_rotate: bool
+    tmux_session: str | None
+    allow_ai_turn: bool
+    ai_dry_run: bool
+
+
+def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Knobs:
+    """From flags (None: not given), environment and configuration.
+
+    Raises ``UsageError`` for a variable that cannot be read, ``PolicyError`` for a folder that cannot be the loop's.
+    """
+    environment = os.environ if environment is None else environment
+    found: dict[str, Any] = {}
+    for name, variable in VARIABLES.items():
+        given = flags.get(name)
+        text = environment.get(variable, "")
+        if given is not None:
+            found[name] = _checked(name, given, FLAGS[name], "Give another.")
+        elif text.strip():
+            found[name] = _read(name, variable, text.strip())
+        else:
+            found[name] = getattr(config.loop, name)
+    rotate = flags.get("auto_rotate")
+    place = runtime(root, config, found["runtime_dir"], found["log_dir"])
+    return Knobs(
+        runtime=place,
+        own=place.folder == own_runtime(root, config).folder,
+        sleep_seconds=found["sleep_seconds"],
+        max_cycles=found["max_cycles"],
+        init_on_start=found["init_on_start"],
+        auto_rotate=config.loop.auto_rotate if rotate is None else rotate,
+        tmux_session=found["tmux_session"],
+        allow_ai_turn=found["allow_ai_turn"],
+        ai_dry_run=found["ai_dry_run"],
+    )
+
+
+def _read(name: str, variable: str, text: str) -> Any:
+    """The value of an environment variable, held to what the same key of the configuration may be."""
+    value: Any = text
+    try:
+        if name == "max_cycles":
+            value = int(text)
+        elif name == "sleep_seconds":
+            value = float(text)
+        elif isinstance(getattr(Section(), name), bool):
+            lower = text.lower()
+            if lower not in _TRUE | _FALSE:
+                raise ValueError
+            value = lower in _TRUE
+    except ValueError:
+        wanted = {"max_cycles": "a whole number", "sleep_seconds": "a number of seconds"}.get(name, "1 or 0")
+        raise UsageError(f"{text[:60]!r} is not {wanted}", place=Place(field=variable), remedy=_UNSET) from None
+    return _checked(name, value, variable, _UNSET)
+
+
+def _checked(name: str, value: Any, where: str, remedy: str) -> Any:
+    """Raises ``UsageError``, naming the flag or the variable."""
+    from cleared.config.value_checks import CHECKS
+
+    check = CHECKS.get((Section, name))
+    complaint = check(str(value) if isinstance(value, Path) else value) if check else None
+    if complaint:
+        raise UsageError(complaint, place=Place(field=where), remedy=remedy)
+    return value

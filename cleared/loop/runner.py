@@ -1,0 +1,280 @@
+"""Being the loop: its lock, its signals, its sleep. What a cycle does is the machine's."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from cleared.approvals.keys import publish, run_key
+from cleared.changes.host import Host
+from cleared.changes.host_cache import Kept
+from cleared.clock import Clock, format_iso
+from cleared.config.loading import is_secret
+from cleared.config.model import Config
+from cleared.config.secrets import MIN_LENGTH, Redactor, knowing
+from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
+from cleared.jobs.job_types import kinds, rotation
+from cleared.jobs.loop_reader import up
+from cleared.jobs.records import Running, Stop
+from cleared.jobs.runtime_directory import LOCK
+from cleared.loop.loop_settings import Knobs
+from cleared.loop.machine import Machine
+from cleared.loop.script_requests import Nobody, Requests
+from cleared.workspace.lock import writer_lock
+from cleared.workspace.processes import alive, started
+from cleared.workspace.safe_files import append_rotated, reason, sweep_temporaries
+
+LOOP: Final = "loop run"
+LOOK: Final = 0.5
+"""Seconds between two looks for the wakeup flag: nobody tells of a file."""
+LEAST_PAUSE: Final = 1.0
+"""Seconds between two rotated jobs of a loop without an end, whatever its sleep: it is not to be busy for nothing."""
+PATIENCE: Final = 2.0
+"""Seconds for which those who are no loop are waited for."""
+_MAX_LOG: Final = 2 << 20
+
+
+class Log:
+    """Lines for whoever watches, and into ``control_room.log``; a full disk stops nothing."""
+
+    def __init__(self, path: Path, clock: Clock, say: Callable[[str], None]) -> None:
+        self._path, self._clock, self._say = path, clock, say
+
+    def __call__(self, text: str) -> None:
+        line = f"{format_iso(self._clock.now())} {' '.join(text.split())}"
+        self._say(line)
+        with suppress(OSError):
+            append_rotated(self._path, f"{line}\n".encode("utf-8", "replace"), _MAX_LOG, 1)
+
+
+@contextmanager
+def alone(knobs: Knobs, what: str, clock: Clock) -> Iterator[None]:
+    """Be the only one who writes the state. Raises ``BusyError`` where another loop runs there.
+
+    Who only takes in what somebody enqueued is waited for, and a killed loop's last child that is still at letting go.
+    """
+    knobs.runtime.make()
+    other = up(knobs.runtime)
+    wait = 0.0 if other is not None and started(other.pid) else PATIENCE
+    try:
+        with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
+            for folder in (knobs.runtime.folder, knobs.runtime.tree.parent):  # nobody else writes there
+                sweep_temporaries(folder)
+            yield
+    except BusyError:
+        other = up(knobs.runtime)
+        if other is None:
+            raise
+        raise already(knobs, other.pid, other.since) from None
+
+
+def already(knobs: Knobs, pid: int, since: str) -> BusyError:
+    return BusyError(
+        f"a loop runs in {knobs.runtime.folder} already: process {pid}, since {since}",
+        remedy="See: cleared loop status. Stop it with: cleared loop stop.",
+    )
+
+
+def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
+    """The loop of a runtime directory, for whoever is ``alone`` there."""
+    asked = (Requests if knobs.own else Nobody)(host, knobs.runtime)
+    log = Log(knobs.runtime.log, host.clock, say)
+    return Machine(knobs, host.config, host.clock, redactor(host), log, asked, host.step)
+
+
+def redactor(host: Host) -> Redactor:
+    """For the secrets of the configuration, and of the environment, which no job is given."""
+    found = {v for k, v in os.environ.items() if is_secret(k) and len(v.strip()) >= MIN_LENGTH}
+    return knowing({*host.redactor.secrets, *found})
+
+
+def take_in(host: Host, knobs: Knobs) -> None:
+    """Where no loop runs: put what waits into the state at once."""
+    with (
+        suppress(BusyError),
+        alone(knobs, "loop take in", host.clock),
+        closing(machine(host, knobs, lambda _: None)) as found,
+    ):
+        found.take_in()
+        found.recover()
+        if not found.runtime.state.exists():
+            found.save()
+        found.export()
+
+
+def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool = False) -> Stop | None:
+    """Be the loop until it has done its cycles, is told to end, or stops; why it stopped, None where it did not.
+
+    ``init``: begin with a fresh state. Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was
+    broken off by a second signal, ``WorkspaceError`` where the files cannot be written.
+    """
+    usable(host.config, knobs)
+    with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
+        run_key(host.root, create=True)  # a job can make none
+        publish(host.root)
+        found = machine(host, knobs, host.say)
+        loop = _Loop(found, bell, kept)
+        try:
+            with _signals(loop):
+                found.begin(init=init)
+                loop.go(1 if once else knobs.max_cycles)
+        except ClearedError as error:
+            found.log(f"the loop has ended: {error}")
+            with suppress(WorkspaceError):
+                found.stop("trouble", str(error))
+                found.save()
+                found.export()
+            raise
+        finally:
+            found.close()
+        if loop.broken_off:
+            raise Interrupted("the job was broken off", remedy="It is recorded as failed; enqueue it again.")
+        return found.state["stop"]
+
+
+def usable(config: Config, knobs: Knobs) -> None:
+    """Raises ``WorkspaceError`` where the configuration names kinds that there are not, or that do not rotate."""
+    kinds(config)
+    if knobs.auto_rotate:
+        rotation(config)
+
+
+class _Loop:
+    def __init__(self, machine: Machine, bell: _Bell, kept: Kept) -> None:
+        self.machine, self._bell, self._kept = machine, bell, kept
+        self._trouble = ""
+        self.told = 0
+        self.broken_off = False
+
+    def go(self, cycles: int | None) -> None:
+        machine, done = self.machine, 0
+        machine.log(f"the loop is up (process {os.getpid()}) in {machine.runtime.folder}")
+        while not self.told:
+            self._read_settings()
+            machine.cycle(self._wait)
+            done += 1
+            if machine.state["stop"] is not None or (cycles is not None and done >= cycles):
+                break
+            if not machine.state["queue"] or machine.state["paused"] or machine.state["running"]:
+                self._sleep(cycles is None)
+        if self.told and machine.state["stop"] is None:
+            machine.stop("asked", "told to end")
+        elif machine.state["stop"] is None and machine.state["status"] != "paused":
+            machine.state["status"] = "running" if machine.state["running"] else "idle"
+        machine.save()
+        machine.export()
+        machine.log(f"the loop has ended after {done} {'cycle' if done == 1 else 'cycles'}")
+
+    def _read_settings(self) -> None:
+        """Those of now; as long as they are wrong, those from before."""
+        try:
+            host = self._kept()
+            usable(host.config, self.machine.knobs)
+        except ClearedError as error:
+            if str(error) != self._trouble:
+                self.machine.log(f"the settings are as before, until this is put right: {error}")
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        if host.config is not self.machine.config:
+            self.machine.config, self.machine.redactor = host.config, redactor(host)
+
+    def tell(self) -> None:
+        self.told += 1
+        self._bell.ring()
+
+    def _wait(self, running: Running, ended: int) -> None:
+        """Until the job has ended; what comes meanwhile is taken in."""
+        sent = False
+        while not self._bell.wait(LOOK, ended):
+            if self.told > 1 and not sent:
+                sent = self.broken_off = True
+                with suppress(ProcessLookupError):
+                    os.kill(running["pid"], signal.SIGTERM)
+            if self._bell.rung() and self.machine.take_in():
+                self.machine.export()
+
+    def _sleep(self, endless: bool) -> None:
+        machine = self.machine
+        seconds = machine.knobs.sleep_seconds
+        if endless:
+            seconds = max(seconds, LEAST_PAUSE)
+        if seconds <= 0:
+            return
+        if machine.state["status"] == "idle":
+            machine.state["status"] = "sleeping"
+            machine.save()
+            machine.export()
+        clock = machine.clock
+        end = clock.monotonic() + seconds
+        other = machine.state["running"]
+        while not self.told and (left := end - clock.monotonic()) > 0:
+            if machine.flag.raised():
+                return
+            self._bell.wait(min(left, LOOK))
+            if self._bell.rung():
+                return
+            if other is not None and not alive(other["pid"], other["pid_started"]):
+                return
+
+
+class _Bell:
+    """A named pipe that others write a byte to; for signals too."""
+
+    def __init__(self, knobs: Knobs) -> None:
+        self._path = knobs.runtime.bell
+        try:
+            if not self._path.is_fifo():
+                self._path.unlink(missing_ok=True)
+                os.mkfifo(self._path, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
+        except OSError as error:
+            raise WorkspaceError(f"{self._path} cannot be made: {reason(error)}") from None
+        self._rung = False
+
+    def __enter__(self) -> _Bell:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def ring(self) -> None:
+        with suppress(OSError):
+            os.write(self._descriptor, b".")
+
+    def wait(self, seconds: float, other: int | None = None) -> bool:
+        """Until it rings; whether ``other`` became readable."""
+        watched = [self._descriptor] if other is None else [self._descriptor, other]
+        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        if self._descriptor in ready:
+            self._rung = True
+            with suppress(OSError):
+                while os.read(self._descriptor, 4096):
+                    pass
+        return other is not None and other in ready
+
+    def rung(self) -> bool:
+        """Whether it has rung since this was asked last."""
+        was, self._rung = self._rung, False
+        return was
+
+
+@contextmanager
+def _signals(loop: _Loop) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop after the job that is on; a second one ends that job too."""
+
+    def told(number: int, frame: FrameType | None) -> None:
+        loop.tell()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

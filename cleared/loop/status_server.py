@@ -1,0 +1,289 @@
+"""A loop's tree over HTTP, for this machine only and to be read only: a status page, and JSON for a program to poll.
+
+There is nothing to post, so no token either. What a client can hold up is its own connection: each has a deadline, and
+where there are too many the oldest is dropped.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from socketserver import TCPServer
+from typing import Any, Final
+
+from cleared.clock import Clock
+from cleared.errors import BusyError, ClearedError, PolicyError, WorkspaceError
+from cleared.jobs import file_schemas, loop_reader
+from cleared.jobs.runtime_directory import Runtime
+from cleared.loop import status_page
+from cleared.workspace.safe_files import reason
+
+ADDRESS: Final = "127.0.0.1"
+METHODS: Final = ("GET", "HEAD")
+MAX_HEAD: Final = 8 * 1024
+"""Bytes of request line and headers."""
+SECONDS: Final = 5.0
+"""How long a client has to send its request, and again to take the answer."""
+CONNECTIONS: Final = 128
+_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_SHOWN: Final = 25
+_HEADERS: Final = (
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", status_page.POLICY),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Connection", "close"),
+)
+
+
+def serve(runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None]) -> None:
+    """Answer until Ctrl-C or SIGTERM. Port 0 takes a free one; ``say`` is told the address.
+
+    Raises ``BusyError`` where the port is taken, ``PolicyError`` where this user may not have it.
+    """
+    with _ended_by_signals():
+        try:
+            server = _Server(runtime, port, clock, say)
+        except OSError as error:
+            raise _unavailable(port, error) from None
+        try:
+            with server:
+                say(f"http://{ADDRESS}:{server.server_port}/ (Ctrl-C ends it)")
+                server.serve_forever()
+        except KeyboardInterrupt:
+            return
+
+
+def _unavailable(port: int, error: OSError) -> ClearedError:
+    if error.errno == errno.EADDRINUSE:
+        return BusyError(
+            f"port {port} of {ADDRESS} is taken by another program",
+            remedy="Name another one with --port; 0 takes one that is free.",
+        )
+    if error.errno == errno.EACCES:
+        return PolicyError(f"port {port} is not for this user", remedy="Name one above 1023 with --port.")
+    return WorkspaceError(f"port {port} of {ADDRESS} cannot be had: {reason(error)}")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM as Ctrl-C, and Ctrl-C also where a shell has told this process to ignore it."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: HTTPStatus
+    kind: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = CONNECTIONS
+
+    def __init__(self, runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None]) -> None:
+        self.runtime, self.clock, self._say = runtime, clock, say
+        self._guard = threading.Lock()
+        self._open: dict[socket.socket, None] = {}  # the oldest first
+        self._read: tuple[tuple[int, int, int], _Answer] | None = None
+        super().__init__((ADDRESS, port), _Handler)
+
+    def server_bind(self) -> None:
+        """As the base, but the name of this machine is looked up nowhere."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = ADDRESS, self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            self._open[request] = None
+            if len(self._open) > CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        error = sys.exception()
+        if not isinstance(error, OSError):  # a client that went away is not worth a word
+            self._say(f"a request could not be answered: {type(error).__name__}: {error}")
+
+    def answer(self, path: str) -> _Answer:
+        """What there is at a path; in words where it is not there yet."""
+        if path == "/healthz":
+            return _plain(HTTPStatus.OK, "ok")
+        if path not in ("/", "/tree.json"):
+            return _plain(HTTPStatus.NOT_FOUND, "there is only /, /tree.json and /healthz here")
+        try:
+            return self._tree() if path == "/tree.json" else self._page()
+        except (ClearedError, OSError) as error:
+            why = reason(error) if isinstance(error, OSError) else str(error)
+            retry = (("Retry-After", str(status_page.REFRESH)),)
+            if path == "/":
+                return _Answer(
+                    HTTPStatus.SERVICE_UNAVAILABLE, _HTML, status_page.unavailable(why).encode("utf-8"), retry
+                )
+            said = json.dumps({"error": {"type": type(error).__name__, "message": why}})
+            return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, f"{said}\n".encode("ascii"), retry)
+
+    def _page(self) -> _Answer:
+        known = loop_reader.tree_text(self.runtime)["knowledge"]
+        text = status_page.status(loop_reader.status(self.runtime), loop_reader.jobs(self.runtime, _SHOWN), known)
+        return _Answer(HTTPStatus.OK, _HTML, text.encode("utf-8"))
+
+    def _tree(self) -> _Answer:
+        mark = self._mark()
+        kept = self._read
+        if kept is not None and mark == kept[0]:
+            return kept[1]
+        body = file_schemas.encoded(loop_reader.tree_text(self.runtime))
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        found = _Answer(HTTPStatus.OK, _JSON, body, (("ETag", tag),))
+        if mark is not None and mark == self._mark():  # else it was written meanwhile
+            self._read = mark, found
+        return found
+
+    def _mark(self) -> tuple[int, int, int] | None:
+        try:
+            status = self.runtime.tree.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+_HTML, _JSON = "text/html; charset=utf-8", "application/json"
+
+
+def _plain(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> _Answer:
+    return _Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode(), headers)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = default_request_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        """One request, one answer, and the connection ends."""
+        head = self._head()
+        if head is None:
+            return
+        self.connection.settimeout(SECONDS)
+        self.command, self.request_version = "", self.protocol_version
+        self.rfile = BytesIO(head)
+        self.raw_requestline = self.rfile.readline()
+        if self.parse_request():
+            self._answer(self._found())
+        self._drain()
+
+    def _head(self) -> bytes | None:
+        """The request up to the empty line; None where none comes, or an answer has said what is wrong with it."""
+        clock, data = self.server.clock, b""
+        end = clock.monotonic() + SECONDS
+        while b"\r\n\r\n" not in data and b"\n\n" not in data:
+            left = end - clock.monotonic()
+            try:
+                if left <= 0:
+                    raise TimeoutError
+                self.connection.settimeout(left)
+                part = self.connection.recv(MAX_HEAD)
+            except TimeoutError:
+                if data:
+                    self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {SECONDS:g} seconds")
+                return None
+            if not part:
+                return None
+            data += part
+            if len(data) > MAX_HEAD:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_HEAD} bytes")
+                return None
+        return data
+
+    def _found(self) -> _Answer:
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or _name(hosts[0]) not in _NAMES:
+            return _plain(HTTPStatus.MISDIRECTED_REQUEST, "this page is for this machine: ask for it at 127.0.0.1")
+        if self.command not in METHODS:
+            said = "there is nothing to write here: use the command line"
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, said, ("Allow", ", ".join(METHODS)))
+        found = self.server.answer(self.path.partition("?")[0])
+        tag = dict(found.headers).get("ETag")
+        if tag is not None and _matches(self.headers.get_all("If-None-Match", []), tag):
+            return _Answer(HTTPStatus.NOT_MODIFIED, found.kind, b"", found.headers)
+        return found
+
+    def _answer(self, answer: _Answer) -> None:
+        self.send_response_only(answer.status)
+        for name, value in (*answer.headers, *_HEADERS):
+            self.send_header(name, value)
+        if answer.status != HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Answer what was not understood as far as to its method."""
+        self.connection.settimeout(SECONDS)
+        self.command, self.request_version = "", self.protocol_version
+        self._answer(_plain(status, text))
+        self._drain()
+
+    def _drain(self) -> None:
+        """Take what the client still sends, within bounds: else the system would have it lose the answer."""
+        if self.command in METHODS:
+            return
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(0.5)
+            for _ in range(16):
+                if not self.connection.recv(MAX_HEAD):
+                    return
+
+    def handle_expect_100(self) -> bool:
+        """No body is wanted, so nobody is told to go on with one."""
+        return True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the base says of a request that is none."""
+        self._answer(_plain(HTTPStatus(code), HTTPStatus(code).phrase.lower()))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not written down."""
+
+
+def _name(host: str) -> str:
+    """A ``Host`` header without its port."""
+    name, colon, port = host.strip().lower().rpartition(":")
+    return name if colon and port.isdigit() else host.strip().lower()
+
+
+def _matches(given: list[str], tag: str) -> bool:
+    tags = [part.strip().removeprefix("W/") for line in given for part in line.split(",")]
+    return "*" in tags or tag in tags

@@ -1,0 +1,116 @@
+"""The workspace's own loop as a run sees it: what can be asked of it, and how its jobs are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.config.model import Config
+from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
+from cleared.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
+
+_KIND: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
+
+
+class OwnLoop:
+    """Nothing is read before it is asked for: most runs ask for nothing."""
+
+    def __init__(self, root: Path, config: Config) -> None:
+        self._root, self._config = root, config
+
+    def wanted(self, kind: str, target: str | None) -> tuple[str, str]:
+        """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
+        job may be run."""
+        from cleared.jobs.job_types import wanted
+
+        try:
+            found, aim = wanted(self._config, self._root.resolve(), kind, target)
+        except PolicyError as error:
+            field = error.place.field if error.place else None
+            remedy = error.remedy or "Name a file or folder of the workspace that jobs may read."
+            raise PrimitiveError(error.message, place=Place(field=field or "target"), remedy=remedy) from None
+        return found.name, aim
+
+    def status(self) -> LoopStatus:
+        """How it is now."""
+        from cleared.jobs import loop_reader
+        from cleared.jobs.loop_state import peek
+        from cleared.jobs.runtime_directory import own_runtime
+
+        runtime = own_runtime(self._root, self._config)
+        if peek(runtime) is None:
+            return _never(up=loop_reader.up(runtime) is not None)
+        found = loop_reader.status(runtime)
+        stop, running, last, counts = found["stop"], found["running"], found["last_job"], found["counts"]
+        return {
+            "up": found["up"], "status": found["status"], "paused": found["paused"],
+            "stop_reason": stop["reason"] if stop else None, "cycles": found["cycles"],
+            "running": running["job_id"] if running else None, "queued": len(found["queued"]),
+            "succeeded": counts["succeeded"], "failed": counts["failed"],
+            "failed_or_no_result": counts["failed_or_no_result"], "last_job": last["job_id"] if last else None,
+        }  # fmt: skip
+
+    def jobs(self, limit: int) -> list[LoopJob]:
+        """Jobs, newest first: those that wait, the one that runs, those that have ended."""
+        from cleared.jobs import loop_reader
+        from cleared.jobs.loop_state import peek
+        from cleared.jobs.runtime_directory import own_runtime
+
+        runtime = own_runtime(self._root, self._config)
+        if peek(runtime) is None:
+            return []
+        return [{**told(row), "by": str(row["by"])} for row in loop_reader.jobs(runtime, limit)]
+
+    def result(self, job_id: str) -> LoopResult:
+        """One job. Raises ``PrimitiveError`` where there is none of that id, or it is not kept any more."""
+        from cleared.jobs import loop_reader
+        from cleared.jobs.runtime_directory import own_runtime
+
+        try:
+            return told(loop_reader.result(own_runtime(self._root, self._config), job_id))
+        except UsageError as error:
+            raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
+
+
+class RehearsedLoop(OwnLoop):
+    """What a rehearsal sees, whatever the loop does meanwhile: there has been none yet, and a job that is asked for by
+    its id has succeeded."""
+
+    def status(self) -> LoopStatus:
+        return _never(up=False)
+
+    def jobs(self, limit: int) -> list[LoopJob]:
+        return []
+
+    def result(self, job_id: str) -> LoopResult:
+        from cleared.jobs.runtime_directory import job_id as checked
+
+        try:
+            found = _KIND.fullmatch(checked(job_id))
+        except UsageError as error:
+            raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
+        assert found is not None
+        day = found["at"]
+        at = f"{day[:4]}-{day[4:6]}-{day[6:11]}:{day[11:13]}:{day[13:]}"
+        return {
+            "job_id": job_id, "kind": found["kind"], "target": "", "status": "succeeded", "started_at": at,
+            "ended_at": at, "duration_sec": 0.0, "exit_code": 0, "summary": "",
+        }  # fmt: skip
+
+
+def told(row: Mapping[str, Any]) -> LoopResult:
+    """What is told of a job: how it went, and nothing of where its files lie."""
+    return {
+        "job_id": row["job_id"], "kind": row["kind"], "target": row["target"], "status": row["status"],
+        "started_at": row["started_at"], "ended_at": row["ended_at"], "duration_sec": row["duration_sec"],
+        "exit_code": row["exit_code"], "summary": row["summary"],
+    }  # fmt: skip
+
+
+def _never(*, up: bool) -> LoopStatus:
+    return {
+        "up": up, "status": "none", "paused": False, "stop_reason": None, "cycles": 0, "running": None, "queued": 0,
+        "succeeded": 0, "failed": 0, "failed_or_no_result": 0, "last_job": None,
+    }  # fmt: skip

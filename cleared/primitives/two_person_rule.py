@@ -1,0 +1,30 @@
+"""What takes two people (``thresholds.two_person``) no script confirms: it waits, with a card that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from cleared.ledger.bank_lines import VERSION
+from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.primitives.context import Context
+from cleared.schema import money
+
+
+def takes_two(ctx: Context, amount: Decimal) -> bool:
+    """Whether two reviewers must agree to what is done about such an amount."""
+    limit = ctx.config.thresholds.two_person
+    return limit is not None and amount >= limit
+
+
+def amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
+    """What an entry would be about: its own amount, or that of the bank line of which it posts a part."""
+    found = ctx.bank.find(reference) if reference.startswith(VERSION) else None
+    return max(money.total([leg.debit for leg in legs]), abs(found[1].amount) if found else ZERO)
+
+
+def ask(ctx: Context, entry: Entry) -> None:
+    """A card for an entry that the script was sure of."""
+    said = f"from {ctx.config.thresholds.two_person} on it takes two reviewers, whatever the script is sure of"
+    ctx.card_about(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", said, entry.confidence)
+    ctx.note("queue_add_review", said, entry.entry_id)

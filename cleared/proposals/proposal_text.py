@@ -1,0 +1,303 @@
+"""A proposal in plain English: what changes, what was checked, what it would have done. No code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from cleared.changes.host import Host
+from cleared.config.model import Sandbox
+from cleared.config.protected_settings import changes as policy_changes
+from cleared.config.protected_settings import policy_of
+from cleared.gate.candidate import Change
+from cleared.gate.check_result import Subject
+from cleared.gate.examination import Report
+from cleared.registry.primitive import Primitive
+from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.used_primitives import KIND, kinds_in
+
+MAY: Final = {
+    "importer.read": "read the bank files in import/",
+    "importer.write": "mark bank files as done and set bank lines aside",
+    "journal.read": "read the journal",
+    "journal.write": "post entries to the journal",
+    "journal.void": "void entries",
+    "money.read": "split amounts",
+    "accounts.read": "read the chart of accounts",
+    "git.commit": "word its commit",
+    "git.read": "read the history",
+    "queue.read": "read the review queue",
+    "queue.write": "ask you about entries",
+    "queue.ask": "stop and ask you",
+    "config.read": "read settings",
+    "ctx.log": "write to the log",
+    "ctx.read": "ask for the date",
+    "ctx.emit": "start other agents by events",
+    "script.run": "run shared scripts",
+    "loop.read": "read how the loop's jobs are",
+    "loop.enqueue": "have the loop run jobs",
+}
+"""Grant → what it allows, after "may"."""
+EXAMPLES: Final = 3
+
+
+def title(report: Report, host: Host) -> str:
+    """One line for lists."""
+    parts = [_what(change) for change in report.candidate.changes]
+    return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")
+
+
+def card(
+    report: Report,
+    host: Host,
+    old_grants: Mapping[str, Iterable[str]],
+    message: str,
+    author: str,
+    before: Iterable[str],
+) -> list[str]:
+    """The lines of the card: changes first (grants before all), then checks, then impact, then the author's words.
+
+    ``before``: that the same was rejected or rolled back once, in words.
+    """
+    lines = []
+    for file, subject in report.subjects.items():
+        if subject.kind == "agent" and (subject.old is not None or file in old_grants):
+            lines += _granted(subject, set(old_grants.get(file, ())), host.registry)
+        elif subject.kind == "agent":
+            lines.append(_new(subject, host.registry))
+    lines += before
+    for change in report.candidate.changes:
+        lines += _change(change, report, host)
+    lines += _checks(report)
+    lines += _impact(report)
+    if message:
+        lines.append(f"In the words of {author}, who proposed it: “{' '.join(message.split())[:1_000]}”")
+    return lines
+
+
+def _what(change: Change) -> str:
+    verb = "new" if change.old is None else "remove" if change.new is None else "change"
+    noun = {"agent": "agent", "script": "shared script", "case": "regression case", "config": "settings"}[change.kind]
+    if change.kind == "config":
+        return "change the settings"
+    name = change.name.removesuffix(".json")
+    changed = change.kind == "agent" and verb == "change"
+    return f"{verb} {name}" if changed else f"{verb} {noun} {name}"
+
+
+def _granted(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
+    new = set(subject.grants)
+    said = []
+    for names, verb in ((new - old, "may now also"), (old - new, "may no longer")):
+        if names:
+            said.append(f"{subject.name} {verb} {_may(names, registry)} ({', '.join(sorted(names))}).")
+    return said
+
+
+def _new(subject: Subject, registry: Mapping[str, Primitive]) -> str:
+    names = sorted(subject.grants)
+    may = f"{_may(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
+    return f"{subject.name} is new. It may {may}."
+
+
+def _may(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
+    grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
+    jobs = [kind.removeprefix(KIND) for kind in sorted(kinds_in(names))]
+    if jobs:
+        grants.pop("loop.enqueue", None)
+    said = [MAY.get(g, g) for g in grants]
+    return _list(said + ([f"have the loop run {_list(jobs)}"] if jobs else [])) or "call primitives that are gone"
+
+
+def _list(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def _change(change: Change, report: Report, host: Host) -> list[str]:
+    if change.kind == "config":
+        return _settings(report, host)
+    if change.kind == "case":
+        what = {True: "is removed: what it guards is guarded no more", False: "is changed"}[change.new is None]
+        name = change.name.removesuffix(".json")
+        return [f"The regression case {name} {'is new' if change.old is None else what}."]
+    if change.new is None:
+        return [f"{change.name} is removed and will not run any more."]
+    subject = report.subjects.get(change.path)
+    if change.kind == "script":
+        used = [s.name for s in report.subjects.values() if s.kind == "agent"]
+        told = [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
+                f"{'used by ' + _list(used) if used else 'no agent uses it'}."]  # fmt: skip
+        old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
+        if (old.args if old else ()) != (new.args if new else ()):
+            told.append(f"It takes {_list([*new.args]) if new and new.args else 'no arguments'}.")
+        return told
+    header = subject.header if subject else None
+    if change.old is None:
+        lines = [f"{change.name} would run {_when(header)}{_terms(header, host)}."]
+        if header and header.description:
+            lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
+        return lines
+    said = header_lines(change, header, host)
+    return said or [f"{change.name} changes; when it runs and its limits stay as they are."]
+
+
+def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:
+    """What a changed agent's header changes; what it grants stands elsewhere, with all that the script may."""
+    old = _header_of(change.old, change.path, "agent")
+    said = []
+    if _when(old) != _when(header):
+        said.append(f"{change.name} ran {_when(old)}; it would run {_when(header)}.")
+    if old is None or header is None:
+        return said
+    before, after = _terms(old, host), _terms(header, host)
+    if before != after:
+        said.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
+    if old.name != header.name:
+        said.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
+    if old.description != header.description:
+        said.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
+    return said
+
+
+def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) -> Header | None:
+    return parse_header(data.decode("utf-8", "replace"), path, kind=kind)[0] if data is not None else None
+
+
+def _when(header: Header | None) -> str:
+    if header is None:
+        return "when you start it"
+    said = []
+    for trigger in header.triggers:
+        if trigger == "schedule":
+            zone = f" in {header.timezone}" if header.timezone else ""
+            said.append(f"on the schedule {header.schedule}{zone}")
+        elif trigger == "file_watch":
+            said.append(f"when a file is dropped into {_list(list(header.watch))}")
+        elif trigger == "event":
+            said.append(f"on the event {_list(list(header.event))}")
+        else:
+            said.append("when you start it")
+    return _list(said)
+
+
+def _terms(header: Header | None, host: Host) -> str:
+    """All that the header says of how it runs and what it may use, where that is not as usual."""
+    if header is None:
+        return ""
+    said = _limits(header, host.config.sandbox)
+    if header.max_entries is not None:
+        said.append(f"at most {header.max_entries} entries a run")
+    if header.max_total is not None:
+        said.append(f"at most {header.max_total} in all a run")
+    if header.accounts is not None:
+        said.append(f"only the accounts {_list([str(a) for a in header.accounts])}")
+    usual = host.config.triggers
+    if header.catch_up is not None and header.catch_up != usual.catch_up:
+        said.append(_CATCH_UP[header.catch_up])
+    if header.overlap is not None:
+        said.append(_OVERLAP[header.overlap])
+    if header.retries is not None and header.retries != usual.retries:
+        said.append(f"tried again up to {header.retries} times after a failure instead of {usual.retries}")
+    if header.jitter:
+        said.append(f"started up to {_span(header.jitter)} late")
+    return f" ({'; '.join(said)})" if said else ""
+
+
+_CATCH_UP: Final = {
+    "none": "missed times are not made up for", "latest": "of missed times the latest is made up for",
+    "all": "all missed times are made up for",
+}  # fmt: skip
+_OVERLAP: Final = {
+    "skip": "what comes while it runs or waits is let go", "queue": "what comes while it runs or waits has its turn",
+}  # fmt: skip
+
+
+def _limits(header: Header, usual: Sandbox) -> list[str]:
+    """What the header raises or lowers."""
+    said = []
+    if header.timeout is not None and header.timeout != usual.timeout:
+        said.append(f"up to {_span(header.timeout)} a run instead of {_span(usual.timeout)}")
+    if header.memory_mb is not None and header.memory_mb != usual.memory_mb:
+        said.append(f"up to {header.memory_mb} MB of memory instead of {usual.memory_mb} MB")
+    if header.max_calls is not None and header.max_calls != usual.max_calls:
+        said.append(f"at most {header.max_calls} calls instead of {usual.max_calls}")
+    return said
+
+
+def _span(seconds: float) -> str:
+    for unit, name in ((3600, "hour"), (60, "minute")):
+        if seconds >= unit and seconds % unit == 0:
+            count = int(seconds // unit)
+            return f"{count} {name}{'s' if count != 1 else ''}"
+    return f"{seconds:.15g} seconds"
+
+
+def _settings(report: Report, host: Host) -> list[str]:
+    config = report.candidate.config
+    assert config is not None
+    found = policy_changes(policy_of(host.config), policy_of(config))
+    return [f"The setting {key} becomes {_or_shipped(new)} (it is {_or_shipped(old)})." for key, old, new in found] or [
+        "Settings change that are no policy."
+    ]
+
+
+def _checks(report: Report) -> list[str]:
+    passed = [r.stage for stages in report.stages.values() for r in stages if r.status == "passed"]
+    names = list(dict.fromkeys(passed))
+    said = [f"Checked and passed: {', '.join(names)}."] if names else []
+    return said + [f"Attention: {w.message}." for w in report.warnings]
+
+
+def _impact(report: Report) -> list[str]:
+    diff = report.behaviour()
+    lines = []
+    new = [s for s in report.subjects.values() if s.kind == "agent" and s.old is None]
+    if diff.runs:
+        counts = [f"{diff.count(c)} {c}" for c in ("changed", "added", "removed") if diff.count(c)]
+        over = f"Over the last {diff.runs} run{'s' if diff.runs != 1 else ''}"
+        if counts:
+            count = sum(diff.count(c) for c in ("changed", "added", "removed"))
+            lines.append(f"{over}, {count} {'entry' if count == 1 else 'entries'} would differ: {', '.join(counts)}.")
+            lines += [example(e) for e in diff.entries[:EXAMPLES]]
+        else:
+            lines.append(f"{over}, it would have done the same.")
+        lines += _shares(diff.before, diff.after)
+    elif not new and report.subjects:
+        lines.append("There are no past runs to compare it with.")
+    if diff.not_comparable:
+        lines.append(f"{len(diff.not_comparable)} more runs cannot be compared: their files are not in the repository.")
+    for subject in new:
+        for rehearsal in subject.rehearsals[1:]:
+            lines.append(
+                f"Over {rehearsal.label} {subject.name} would post {len(rehearsal.entries)} entries and ask "
+                f"{len(rehearsal.cards)} times."
+            )
+    return lines
+
+
+def _shares(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    old, new = before.get("auto-confirmed", 0), after.get("auto-confirmed", 0)
+    asked, asks = before.get("cards", 0), after.get("cards", 0)
+    lines = []
+    if old != new:
+        lines.append(f"Booked without asking: {new} {'entry' if new == 1 else 'entries'} instead of {old}.")
+    if asked != asks:
+        lines.append(f"Questions to you: {asks} instead of {asked}.")
+    return lines
+
+
+def example(entry: Mapping[str, Any]) -> str:
+    """One difference, as a line."""
+    what = entry["entry_id"] or entry["change"]
+    return (
+        f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
+        f"{values(entry['before'])} → {values(entry['after'])}"
+    )
+
+
+def values(found: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in found.items()) if found else "nothing"
+
+
+def _or_shipped(value: object) -> object:
+    return "as shipped" if value is None else value

@@ -1,0 +1,164 @@
+"""Settings: what is policy takes effect by a person's approval, edit, check and approval in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cleared.approvals.approval_record import CONFIG, digest_of
+from cleared.approvals.person_only import refuse_in_job
+from cleared.approvals.verification import Approvals
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.config.editing import set_value
+from cleared.config.loading import MAX_BYTES, is_secret, load
+from cleared.config.model import Config
+from cleared.config.protected_settings import changes, is_policy, policy_of, with_policy
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import CheckFailed, PolicyError, WorkspaceError
+from cleared.gate.candidate import Change, candidate
+from cleared.gate.examination import Gate
+from cleared.gate.regression_tests import CASES_DIR
+from cleared.proposals.approval import Signer
+from cleared.runs.attempt import MakeExecutor
+from cleared.vcs import Unfinished
+from cleared.workspace.safe_files import read_stable, write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved).
+
+    ``apart``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.
+    """
+
+    changes: tuple[tuple[str, Any, Any], ...]
+    commit: str | None
+    apart: bool = False
+
+
+def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Approved:
+    """Change one setting: in ``config.yaml``, in one commit, approved where it is policy. Comments stay.
+
+    A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
+    go along; what is approved holds all the same. Raises
+    ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
+    (they need a proposal) and, for policy, inside a job; ``CheckFailed`` where a regression case would break.
+    """
+    if key.startswith("gate.rules"):
+        raise _needs_proposal(key)
+    if is_policy(key):
+        refuse_in_job()
+    path = host.root / host.layout.config_file
+    before = path.read_bytes()
+    text = set_value(before.decode("utf-8"), key, value).encode("utf-8")
+    if is_secret(key):
+        write_atomic(path, text)
+        return Approved((), None, apart=True)
+    policy = policy_of(host.config)
+    if is_policy(key):
+        policy = {k: v for k, v in policy.items() if not _within(k, key)}
+        policy |= {k: v for k, v in policy_of(load(text.decode("utf-8"))).items() if _within(k, key)}
+
+    def edited(committed: bytes | None) -> bytes | None:
+        if committed is None or committed == before:
+            return text
+        return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
+
+    return _commit(host, executor, (before, text), edited, policy, f"config: {key} = {' '.join(value.split())}"[:200])
+
+
+def approve_settings(host: Host, executor: MakeExecutor) -> Approved:
+    """Approve ``config.yaml`` as it was edited by hand. Raises as ``set_setting`` does.
+
+    The file is committed along, unless it holds a secret that is not committed yet.
+    """
+    refuse_in_job()
+    path = host.root / host.layout.config_file
+    text, _ = read_stable(path, MAX_BYTES, shown=host.layout.config_file)
+    policy = policy_of(load(text.decode("utf-8-sig")))
+    rules = [key for key, _, _ in changes(policy_of(host.config), policy) if key.startswith("gate.rules")]
+    if rules:
+        raise _needs_proposal(rules[0])
+
+    def edited(committed: bytes | None) -> bytes | None:
+        return None if host.redactor.found(text.decode()) else text
+
+    return _commit(host, executor, (text, text), edited, policy, "config: approved as edited")
+
+
+def _needs_proposal(key: str) -> PolicyError:
+    return PolicyError(
+        f"{key} decides what the gate lets pass; it changes only by a proposal of its own",
+        remedy="Edit config.yaml, then: cleared agent propose config.yaml.",
+    )
+
+
+def _within(key: str, target: str) -> bool:
+    return key == target or key.startswith(f"{target}.")
+
+
+def _commit(
+    host: Host, executor: MakeExecutor, texts: tuple[bytes, bytes], edited: Callable[[bytes | None], bytes | None],
+    policy: Mapping[str, Any], message: str,
+) -> Approved:  # fmt: skip
+    """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
+    before, text = texts
+    config = with_policy(load(text.decode("utf-8-sig")), policy)
+    told = tuple(changes(policy_of(host.config), policy))
+    path, full = host.layout.config_file, host.root / host.layout.config_file
+    written: list[bool] = []
+    signers: list[Signer] = []
+    apart: list[bool] = []
+
+    def act(desk: Desk) -> Decided | None:
+        approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
+        record = approvals.read(CONFIG)
+        unsigned = record is None and (desk.snapshot.read(CONFIG) is not None or approvals.is_missing(CONFIG))
+        committed = desk.snapshot.read(path)
+        new = edited(committed)
+        if new != text:  # the file would have to be other than what lies there
+            new = None
+            apart.append(True)
+        stands = (dict(record.policy) if record else {}) == dict(policy) and not unsigned
+        files: dict[str, bytes | None] = {}
+        if new is not None and new != committed:
+            files[path] = new
+        if not stands:
+            _check(host, executor, desk, config, text)
+            signer = Signer(host, approvals, desk)
+            signers.append(signer)
+            signer.sign(kind="config", path=CONFIG, digest=digest_of(new or text), policy=dict(policy))
+            files |= signer.files
+        if full.read_bytes() != before:
+            raise WorkspaceError(f"{path} was edited meanwhile", remedy="Try again.")
+        if text != before and (new is None or before != committed):
+            write_atomic(full, text)  # the seal replaces only what is as in the last commit
+            written.append(True)
+        return Decided(message, files) if files else None
+
+    try:
+        commit = decide(host, "config", act)
+    except BaseException as error:  # Ctrl-C too
+        if written and not isinstance(error, Unfinished):
+            write_atomic(full, before)
+        raise
+    for signer in signers:
+        signer.remember()
+    return Approved(told, commit, bool(apart))
+
+
+def _check(host: Host, executor: MakeExecutor, desk: Desk, config: Config, text: bytes) -> None:
+    """The regression cases under the new policy, where there are any."""
+    if not any(p.endswith(".json") for p in desk.snapshot.entries(CASES_DIR)):
+        return
+    change = Change(host.layout.config_file, "config", desk.snapshot.read(host.layout.config_file), text)
+    with Gate(host, executor, desk.repo) as gate:
+        report = gate.examine(replace(candidate([change], host), config=config), runs=0)
+    broken = [f for f in report.findings if f.rule.startswith("regression")]
+    if broken:
+        raise CheckFailed(
+            "the change breaks what was to stay as it was; nothing was changed:\n"
+            + "\n".join(f"  {f.place}: {f.message}. {f.remedy}" for f in broken[:20])
+        )

@@ -1,0 +1,198 @@
+"""Proposing: a candidate that passed the gate becomes a tracked proposal with a card. The live scripts stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.approvals.approval_record import digest_of
+from cleared.approvals.person_only import job
+from cleared.cards.card import Card
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host, actor
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import CheckFailed, Place, PolicyError, UsageError
+from cleared.gate.candidate import Candidate
+from cleared.gate.examination import Gate, Report
+from cleared.proposals import proposal_text, rate_limit
+from cleared.proposals.proposal import FOLDER, Decision, Proposal, load, next_number, render
+from cleared.runs.attempt import MakeExecutor
+from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.safe_files import write_atomic
+
+_MAX_MESSAGE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote the change; ``human`` is false for programs and models, to which budgets apply."""
+
+    name: str
+    human: bool = True
+
+
+class GateFailed(CheckFailed):
+    """The candidate does not pass; nothing was proposed. ``report`` has all findings."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        shown = [f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in report.findings[:20]]
+        more = f"\n  … and {len(report.findings) - 20} more" if len(report.findings) > 20 else ""
+        super().__init__("it does not pass the gate; nothing was proposed:\n" + "\n".join(shown) + more)
+
+
+def propose(
+    host: Host, executor: MakeExecutor, targets: list[str], *, message: str = "", author: Author | None = None
+) -> tuple[Proposal, bool]:
+    """Propose the working copies of ``targets``; the proposal, and whether it is new (an open one of the same change
+    is the same proposal).
+
+    Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
+    ``PolicyError`` over budget. Nothing is changed then.
+    """
+    inside = job()
+    author = author or (Author(f"job {inside}", human=False) if inside else Author(actor()))
+    # It stands in a trailer and on the card: one line that can be seen.
+    name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
+    if not name:
+        raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
+    author = Author(writable(name), author.human)
+    message = host.redactor.text(writable(message))[:_MAX_MESSAGE]
+    made: list[tuple[Proposal, bool]] = []
+
+    def act(desk: Desk) -> Decided | None:
+        with Gate(host, executor, desk.repo) as gate:
+            candidate = gate.gather(targets)
+            _no_secret(host, candidate)
+            known = load(CommittedSource(desk.snapshot))
+            same = [
+                p for p in known
+                if p.fingerprint == candidate.fingerprint and p.status == "open"
+                and all(p.texts.get(c.path) == c.new for c in candidate.changes)  # not edited by hand since
+            ]  # fmt: skip
+            if same:
+                made.append((same[-1], False))
+                return None
+            if not author.human:
+                paths = [c.path for c in candidate.changes]
+                rate_limit.charge(host, known, gate.scripts.approvals, paths, desk.context.now)
+            report = gate.examine(candidate)
+            if not report.passed:
+                raise GateFailed(report)
+            new, files = write(host, desk, gate, report, known, author, message)
+        made.append((new, True))
+        for old in known:
+            # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
+            replaces = set(old.paths) <= set(new.paths) and (author.human or not old.by_human)
+            if old.status == "open" and replaces:
+                files |= settle(desk, old, "superseded", f"{new.id} took its place")
+        return Decided(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
+
+    commit = decide(host, "agent propose", act, by=author.name, mark="Proposed")
+    if commit is not None:
+        remember(host, made[0][0])
+    return made[0]
+
+
+def writable(text: str) -> str:
+    """Without what is no text: bytes of an argument that are not UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _no_secret(host: Host, found: Candidate) -> None:
+    """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
+    for change in found.changes:
+        text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
+        if any(secret not in old for secret in host.redactor.found(text)):
+            raise PolicyError(
+                "it holds a secret that is not committed, and a proposal is kept in the repository",
+                place=Place(change.path), remedy="Take the secret out, propose and approve, then put it back.",
+            )  # fmt: skip
+
+
+def write(
+    host: Host, desk: Desk, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
+) -> tuple[Proposal, dict[str, bytes | None]]:
+    """A proposal from a passed report, its files, and its card (staged)."""
+    data = told(host, gate, report, known, author, message, format_iso(desk.context.now))
+    name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
+    texts = {c.path: c.new for c in report.candidate.changes}
+    proposal = Proposal(name, data, None, texts)
+    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render(data)}
+    files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
+    desk.context.cards.add(
+        Card(
+            proposal.card, "proposal", f"{proposal.id}: {proposal.title}", format_iso(desk.context.now), None, None,
+            proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": data["card"]},
+        )
+    )  # fmt: skip
+    return proposal, files
+
+
+def told(
+    host: Host, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str, at: str
+) -> dict[str, Any]:
+    """All that a proposal says of itself: who, what, the card, the checks, the effects."""
+    approvals = gate.scripts.approvals
+    old_grants: dict[str, list[str]] = {}
+    for path in report.subjects:
+        held, record = approvals.holding(path)
+        if held is not None:
+            source = held.decode("utf-8", "replace")
+            old_grants[path] = sorted(record.grants if record else gate.scripts.grants(source, path))
+    refused = [p for p in known if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
+    before = None
+    if refused and refused[-1].decision:
+        said = refused[-1].decision
+        before = {"id": refused[-1].id, "by": said.by, "at": said.at, "reason": said.reason}
+    again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
+    for change in report.candidate.changes:
+        if change.kind in ("agent", "script") and change.new is not None:
+            standing = approvals.standing(change.path, change.new)
+            if standing.state == "quarantined":
+                again.append(f"{change.name}: {standing.why}")
+    history, synthetic = report.behaviour(), report.behaviour("synthetic")
+    return {
+        "title": proposal_text.title(report, host), "author": {"name": author.name, "human": author.human},
+        "message": message,
+        "created_at": at, "base": report.base,
+        "files": [
+            {"path": c.path, "kind": c.kind, "old": "" if c.old is None else digest_of(c.old), "digest": c.digest}
+            for c in report.candidate.changes
+        ],
+        "fingerprint": report.candidate.fingerprint, "digest": report.digest, "effects": report.effects,
+        "grants": report.grants, "old_grants": old_grants,
+        "pins": {agent: pin.data() for agent, pin in report.pins.items()},
+        "card": proposal_text.card(report, host, old_grants, message, author.name, again),
+        "rejected_before": before, "checks": report.data(),
+        "behaviour": {
+            "history": history.data(), "synthetic": synthetic.data(),
+            "warnings": [w.message for w in report.warnings],
+        },
+    }  # fmt: skip
+
+
+def settle(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
+    """The files that say what became of a proposal; its card is resolved (staged)."""
+    at, reason = format_iso(desk.context.now), desk.context.env.redactor.text(reason)
+    desk.context.cards.resolve(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
+    return {f"{FOLDER}/{proposal.folder}/decision.json": Decision(status, desk.by, at, reason).render()}
+
+
+def remember(host: Host, proposal: Proposal) -> None:
+    """Note that this machine itself examined the proposal: what came from elsewhere is examined again, whole."""
+    ensure_state_dir(host.layout.state_dir)
+    write_atomic(_mark(host, proposal), digest_of(render(proposal.data)).encode("ascii"), fsync=False)
+
+
+def was_examined_here(host: Host, proposal: Proposal) -> bool:
+    try:
+        return _mark(host, proposal).read_bytes() == digest_of(render(proposal.data)).encode("ascii")
+    except OSError:
+        return False
+
+
+def _mark(host: Host, proposal: Proposal) -> Path:
+    return host.layout.state_dir / "examined" / proposal.folder

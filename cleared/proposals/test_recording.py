@@ -1,0 +1,186 @@
+"""``test add``: what a run did becomes a regression case. That only makes the gate stricter, so it is one step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cleared.approvals.approval_record import CASES, canonical_digest
+from cleared.approvals.person_only import refuse_in_job
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import Place, PolicyError, UsageError
+from cleared.gate.dry_run import Rehearsal, World, rehearse
+from cleared.gate.examination import Gate
+from cleared.gate.past_runs import Occasion, occasion_of
+from cleared.gate.regression_tests import Case, Recording, parse, plain
+from cleared.primitives.journal import show_json
+from cleared.proposals.approval import Signer, sign_cases
+from cleared.runs.approved_scripts import Scripts
+from cleared.runs.attempt import MakeExecutor
+from cleared.vcs import Snapshot, history
+
+
+def add_case(
+    host: Host, executor: MakeExecutor, run: str, *, why: str = "", corrections: Mapping[str, int] | None = None
+) -> tuple[Case, str]:
+    """Make a case of a committed run; the case and the commit.
+
+    ``corrections``: entry id → the account it should have had; then only these entries are held to anything.
+    Raises ``UsageError`` where there is no such run, or its input is not in the repository, ``PolicyError`` where
+    running it again does not do the same.
+    """
+    refuse_in_job()
+    made: list[Case] = []
+
+    def act(desk: Desk) -> Decided | None:
+        found = history.find_by_trailer(host.root, "Run", run) or [
+            c for c in history.log(host.root, 5_000, grep="Run: ")
+            if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
+        ]  # fmt: skip
+        commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
+        if not run:  # what every run begins with
+            commits = []
+        if len(commits) != 1:
+            what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
+            raise UsageError(what, remedy="cleared run list shows them.")
+        verified = Scripts(host, desk.snapshot).approvals.read(CASES)
+        if verified is None and desk.snapshot.read(CASES) is not None:  # else the list would begin anew
+            raise PolicyError(
+                "the list of regression cases cannot be verified on this machine", place=Place(CASES),
+                remedy="Say whether you trust who approved it: cleared trust.",
+            )  # fmt: skip
+        agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
+        with Gate(host, executor, desk.repo) as gate:
+            case, occasion = record(host, gate, agent, run_id, why)
+            if corrections:
+                case = corrected(case, _corrected(host, occasion, corrections))
+            made.append(case)
+            if _new_name(desk.snapshot, made):
+                return None
+            case = made[-1]
+            signer = Signer(host, gate.scripts.approvals, desk)
+            sign_cases(signer, gate.scripts.approvals, {case.path: case.render()})
+        return Decided(f"test: {case.name} is a regression case", signer.files)
+
+    commit = decide(host, f"test add {run}", act, gathers=[made])
+    if commit is None:
+        raise PolicyError(
+            f"{made[-1].name} is a regression case already",
+            remedy="Nothing needs doing. To change it, edit its file and have that approved: "
+            f"cleared agent propose {made[-1].path}.",
+        )
+    return made[-1], commit
+
+
+def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[Case, Occasion]:
+    """The case of what a run did, by running it again. Raises as ``add_case`` does."""
+    occasion = occasion_of(host, gate.repo, agent, run_id)
+    if occasion is None or occasion.now is None or occasion.after is None:
+        raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
+    path = host.layout.agent_path(agent)
+    scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read(path) or b""})
+    books = Recording(occasion.snapshot)
+    rehearsal = rehearse(
+        World(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
+        inputs=occasion.inputs, now=occasion.now, event=occasion.event,
+    )  # fmt: skip
+    _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
+    expected = plain(rehearsal.effects)
+    del expected["error"], expected["violations"]
+    return Case(
+        _name(agent, run_id),
+        agent,
+        why,
+        occasion.now,
+        occasion.inputs,
+        books.files,
+        expected,
+        run_id,
+        occasion.event,
+    ), occasion
+
+
+def corrected(case: Case, legs: Mapping[str, Any]) -> Case:
+    """The case of what the run should have done: only these lines' entries (line → legs) are held to anything."""
+    return replace(case, name=corrected_name(case.agent, case.run), expected={"legs": dict(legs)})
+
+
+def corrected_name(agent: str, run: str) -> str:
+    """What the case of a run's corrections is called first."""
+    return f"{_name(agent, run)}-corrected"
+
+
+def _name(agent: str, run: str) -> str:
+    return f"{agent}-{run.rsplit('-', 1)[-1]}"
+
+
+def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:
+    """Whether the same is a case already; else a name that is free is given to it (appended): adding changes none.
+
+    A run has one case of what it did; of what it should have done there may be several.
+    """
+    first = made[-1]
+    for number in range(2, 1_000):
+        data = snapshot.read(made[-1].path)
+        if data is None:
+            return False
+        with contextlib.suppress(ValueError):
+            if "legs" not in first.expected or parse(data, made[-1].path).expected == plain(first.expected):
+                return True
+        made.append(replace(first, name=f"{first.name}-{number}"))
+    return True
+
+
+def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehearsal, run: str) -> None:
+    """Raises ``PolicyError`` where a replay does not post what the run posted."""
+    if rehearsal.error is not None or rehearsal.violations:
+        why = rehearsal.error or rehearsal.violations[0]
+        raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
+    old, _ = open_books(host, CommittedSource(before))
+    new, _ = open_books(host, CommittedSource(after))
+    known = {e.entry_id for e in old.entries()}
+    posted = [_bare(show_json(e)) for e in new.entries() if e.entry_id not in known]
+    replayed = [_bare(e) for e in plain(list(rehearsal.entries))]
+    if sorted(posted) != sorted(replayed):
+        raise PolicyError(
+            f"run {run} does not do the same when it is replayed",
+            remedy="It depends on something that is not kept; use another run.",
+        )
+
+
+def _bare(entry: Mapping[str, Any]) -> str:
+    """An entry without its ids, as a text that can be compared."""
+    lines = [{k: v for k, v in line.items() if k != "leg_id"} for line in entry["lines"]]
+    return canonical_digest({k: v for k, v in entry.items() if k != "entry_id"} | {"lines": lines})
+
+
+def _corrected(host: Host, occasion: Occasion, corrections: Mapping[str, int]) -> dict[str, Any]:
+    """Bank line → the legs its entry should have had: the account given, in place of the only one not of a bank."""
+    assert occasion.after is not None
+    books, _ = open_books(host, CommittedSource(occasion.after))
+    before, _ = open_books(host, CommittedSource(occasion.snapshot))
+    banks = set(host.ledger_accounts.values())
+    legs = {}
+    for entry_id, account in corrections.items():
+        entry = books.entry(entry_id)
+        if entry is None or before.entry(entry_id) is not None:
+            raise UsageError(
+                f"run {occasion.run} did not post {entry_id!r}", remedy="cleared run show lists what it did."
+            )
+        others = [leg for leg in entry.legs if leg.account_id not in banks]
+        if len(others) != 1 or not entry.reference:
+            raise UsageError(f"{entry_id} is not an entry of a bank line with one other account")
+        why = books.chart.why_not_postable(account, entry.date)
+        if why:
+            raise UsageError(why[0], remedy=why[1])
+        legs[entry.reference] = [
+            [account if line["account_id"] == others[0].account_id else line["account_id"], line["debit"],
+             line["credit"]]
+            for line in show_json(entry)["lines"]
+        ]  # fmt: skip
+    return legs

@@ -1,0 +1,82 @@
+"""Corrections remembered: each becomes, or joins, a regression case of the agent that made the entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from cleared.approvals.approval_record import CASES
+from cleared.changes.host import Host
+from cleared.decisions.decision_context import Desk
+from cleared.errors import ClearedError
+from cleared.gate.examination import Gate
+from cleared.gate.regression_tests import Case, case_path, parse
+from cleared.ledger.entry import Leg
+from cleared.proposals.approval import Signer, sign_cases
+from cleared.proposals.test_recording import corrected, corrected_name, record
+from cleared.review.card_decisions import Done, Remember
+from cleared.review.explanation import made_by
+from cleared.runs.attempt import MakeExecutor
+from cleared.schema import money
+
+
+def remember(host: Host, executor: MakeExecutor) -> Remember:
+    """For ``correct_entries``: the files of the cases. What cannot be replayed is said, and remembered by nobody."""
+
+    def cases(desk: Desk, lessons: dict[str, tuple[Leg, ...]], done: Done) -> dict[str, bytes | None]:
+        by_run: dict[tuple[str, str], dict[str, Any]] = {}
+        for entry_id, legs in lessons.items():
+            entry = desk.context.books.existing(entry_id)
+            commit = made_by(host, desk.repo, entry)
+            if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
+                continue  # a person posted it
+            key = commit.trailers["Agent"], commit.trailers["Run"]
+            by_run.setdefault(key, {})[entry.reference] = [_shown(leg) for leg in legs]
+        if not by_run:
+            return {}
+        with Gate(host, executor, desk.repo) as gate:
+            return _files(host, gate, desk, by_run, done)
+
+    return cases
+
+
+def _files(
+    host: Host, gate: Gate, desk: Desk, by_run: dict[tuple[str, str], dict[str, Any]], done: Done
+) -> dict[str, bytes | None]:
+    approvals = gate.scripts.approvals
+    if approvals.read(CASES) is None and desk.snapshot.read(CASES) is not None:
+        done.said.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
+        return {}
+    texts: dict[str, bytes | None] = {}
+    for (agent, run), legs in by_run.items():
+        try:
+            case = _case(host, gate, desk, agent, run, legs)
+        except ClearedError as error:
+            done.said.append(f"Not remembered as a regression case: {error}")
+            continue
+        texts[case.path] = case.render()
+        done.case = case.path
+    if not texts:
+        return {}
+    signer = Signer(host, approvals, desk)
+    sign_cases(signer, approvals, texts)
+    return signer.files
+
+
+def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> Case:
+    """The run's case of corrections, with these among them."""
+    path = case_path(corrected_name(agent, run))
+    known = desk.snapshot.read(path)
+    if known is not None:
+        try:
+            old = parse(known, path)
+        except ValueError:
+            old = None
+        if old is not None and "legs" in old.expected:
+            return replace(old, expected={"legs": {**old.expected["legs"], **legs}})
+    case, _ = record(host, gate, agent, run, "corrected by a person")
+    return corrected(case, legs)
+
+
+def _shown(leg: Leg) -> list[Any]:
+    return [leg.account_id, money.text(leg.debit), money.text(leg.credit)]

@@ -1,0 +1,84 @@
+"""Cards for what a check found wrong with the committed books: one for each, settled when it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cleared.cards.card import Card, card_id
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.ledger.violations import CHECKS, Violation
+from cleared.queries import check_committed
+
+CHECK = "check"
+"""By whom these cards are settled, where nobody did."""
+GONE = "gone"
+
+
+@dataclass(slots=True)
+class Damage:
+    """Cards that were made, and those that were settled, by a commit; empty where none was needed."""
+
+    commit: str = ""
+    opened: list[str] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+
+
+def card_damage(host: Host) -> Damage:
+    """Check the committed books, and make the open cards those of what is wrong: one commit, none where they are.
+
+    What somebody has seen is not asked again, as long as it stays. Raises ``WorkspaceError`` where managed files differ
+    from the last commit.
+    """
+    done = Damage()
+
+    def act(desk: Desk) -> Decided | None:
+        found = {_key(v): v for v in check_committed(host)}
+        cards, context = desk.context.cards, desk.context
+        wanted = set()
+        for key, violation in found.items():
+            card = _current(cards.known, key, violation, format_iso(context.now), context.run_id)
+            wanted.add(card.id)
+            if cards.add(card):
+                done.opened.append(card.id)
+        for card in [c for c in cards.known.values() if c.kind == "damage" and c.status == "open"]:
+            if card.id not in wanted:
+                cards.resolve(card.id, format_iso(context.now), CHECK, GONE)
+                done.settled.append(card.id)
+        if not done.settled and not done.opened:
+            return None
+        return Decided(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
+
+    done.commit = decide(host, "journal check --card", act, by=CHECK, gathers=[done]) or ""
+    return done
+
+
+def _key(violation: Violation) -> tuple[str, ...]:
+    place = violation.place
+    where = (place.file or "", place.field or "") if place is not None else ("", "")  # lines move, the damage stays
+    return violation.check, *where, violation.entry_id or "", violation.message
+
+
+def _current(
+    known: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
+) -> Card:  # fmt: skip
+    """The card of a violation: the last one, unless that was settled because the violation was gone."""
+    number = 0
+    while True:
+        identity = card_id("damage", *key, str(number))
+        card = known.get(identity)
+        if card is None:
+            break
+        if card.status == "open" or (card.resolved_by, card.resolution) != (CHECK, GONE):
+            return card
+        number += 1
+    return Card(
+        identity, "damage", f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300], now,
+        check, details={
+            "entry": violation.entry_id, "check": CHECKS.get(violation.check, violation.check),
+            "message": violation.message, "place": str(violation.place) if violation.place else "",
+            "remedy": violation.remedy,
+        },
+    )  # fmt: skip

@@ -1,0 +1,235 @@
+"""The books' side of a decision: confirming, correcting, replacing an entry. Nothing is edited in place.
+
+A correction reclassifies where the bank's legs stay as they are: one further entry takes the old legs back and posts
+the new ones, tagged ``@corrects=<id>``. Where more changes, the entry is voided and posted again. Both are dated as the
+original if its period is open, else on the first day of the earliest open period.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from cleared.errors import Place, PolicyError, UsageError
+from cleared.ledger.bank_lines import BankLine
+from cleared.ledger.corrections import CORRECTS, corrections_of, effective, leg
+from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.ledger.posting import post
+from cleared.primitives.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What an entry should have been; None: as it is. ``account`` replaces the only leg that is not of a bank;
+    ``lines`` (account, amount: positive is a debit) replace all that are not."""
+
+    account: int | None = None
+    lines: tuple[tuple[int, Decimal], ...] = ()
+    day: date | None = None
+    counterparty: str | None = None
+    tags: tuple[str, ...] | None = None
+    note: str | None = None
+
+
+def written(correction: Correction) -> dict[str, Any]:
+    """The correction as plain data."""
+    return {
+        "account": correction.account, "lines": [[account, str(amount)] for account, amount in correction.lines],
+        "day": correction.day.isoformat() if correction.day else None, "counterparty": correction.counterparty,
+        "tags": list(correction.tags) if correction.tags is not None else None, "note": correction.note,
+    }  # fmt: skip
+
+
+_DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
+
+
+def with_details(correction: Correction, text: str) -> Correction:
+    """What else is to change, as a person types it behind an account: ``date=2025-01-31 vendor="A B" tags=x,y`` and
+    then a note, each as wanted. Raises ``UsageError`` for a date that is none."""
+    found, at = {}, 0
+    while match := _DETAIL.match(text, at):
+        found[match[1]], at = match[2].strip('"'), match.end()
+    try:
+        day = date.fromisoformat(found["date"]) if "date" in found else None
+    except ValueError:
+        raise UsageError(f"{found['date'][:40]!r} is not a date", remedy="Write it like date=2025-01-31.") from None
+    tags = tuple(t for t in found["tags"].split(",") if t) if "tags" in found else None
+    return replace(
+        correction, day=day, tags=tags, counterparty=found.get("vendor"), note=" ".join(text[at:].split()) or None
+    )
+
+
+def read(data: Mapping[str, Any]) -> Correction:
+    """The inverse of ``written``. Raises ``UsageError`` for anything else."""
+    try:
+        day, tags = data["day"], data["tags"]
+        return Correction(
+            data["account"], tuple((int(account), Decimal(amount)) for account, amount in data["lines"]),
+            date.fromisoformat(day) if day else None, data["counterparty"], None if tags is None else tuple(tags),
+            data["note"],
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, InvalidOperation):
+        raise UsageError("that is not readable as a correction", remedy="Say it anew: cleared queue correct.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """``posted``: the entries that were added; ``legs``: all legs the entry should have had."""
+
+    entry: Entry
+    posted: tuple[Entry, ...]
+    legs: tuple[Leg, ...]
+    reclassified: bool
+    """Whether the accounts or amounts are others now: what the agent should have known."""
+
+
+def standing(context: Context, entry_id: str) -> Entry:
+    """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
+    entry = context.books.existing(entry_id)
+    if entry.status == "voided":
+        raise PolicyError(
+            f"{entry.entry_id} is voided", place=Place(field="entry_id"),
+            remedy="Decide about the entry that took its place.",
+        )  # fmt: skip
+    return entry
+
+
+def others(context: Context, legs: Iterable[Leg]) -> list[Leg]:
+    """The legs that are not of a bank's account."""
+    banks = set(context.ledger_accounts.values())
+    return [each for each in legs if each.account_id not in banks]
+
+
+def correct(context: Context, entry_id: str, correction: Correction, by: str) -> Corrected:
+    """Stage the correction of an entry.
+
+    Raises ``UsageError`` where it says nothing new or leaves open which leg is meant, ``PrimitiveError`` for accounts
+    and dates that cannot be posted to, ``PolicyError`` for a voided entry.
+    """
+    entry = standing(context, entry_id)
+    before = effective(context.books, entry)
+    after = _legs(context, entry, before, correction)
+    changed = _sum(before) != _sum(after)
+    rest = (
+        (correction.day is not None and correction.day != entry.date)
+        or (correction.counterparty is not None and correction.counterparty != entry.counterparty)
+        or correction.tags is not None
+    )
+    if not changed and not rest and not correction.note:
+        raise UsageError(f"{entry.entry_id} is like that already", remedy="Confirm it: cleared queue approve.")
+    banks = set(context.ledger_accounts.values())
+    same_bank = {a: v for a, v in _sum(before).items() if a in banks} == {
+        a: v for a, v in _sum(after).items() if a in banks
+    }
+    has_bank = any(each.account_id in banks for each in entry.legs)
+    if changed and not rest and same_bank and has_bank:
+        posted = _reclassify(context, entry, before, after, correction, by)
+    else:
+        posted = repost(context, entry, after, correction, by, status="user-corrected")
+    return Corrected(entry, posted, after, changed)
+
+
+def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
+    changeable = others(context, before)
+    kept = [each for each in before if each not in changeable]
+    if correction.account is not None and correction.lines:
+        raise UsageError("give either an account or lines", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
+    if correction.account is not None:
+        if len(changeable) != 1:
+            raise UsageError(
+                f"{entry.entry_id} has {len(changeable)} legs that are not of a bank; which one is meant?",
+                remedy="Give all of them: --line ACCOUNT=AMOUNT, money in as negative.",
+            )
+        old = changeable[0]
+        return (*kept, Leg(correction.account, old.debit, old.credit))
+    if correction.lines:
+        return (*kept, *(leg(account, amount) for account, amount in lines_of(context, correction)))
+    return tuple(before)
+
+
+def lines_of(context: Context, correction: Correction) -> tuple[tuple[int, Decimal], ...]:
+    """The lines as given. Raises ``UsageError`` for an amount that no entry can have."""
+    bounds = context.books.bounds
+    for account, amount in correction.lines:
+        if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
+            raise UsageError(
+                f"{account}={amount} is no amount of money",
+                remedy=f"Not zero, and at most {bounds.places} decimals: --line 5060=12.50.",
+            )
+    return correction.lines
+
+
+def _reclassify(
+    context: Context, entry: Entry, before: Sequence[Leg], after: Sequence[Leg], correction: Correction, by: str
+) -> tuple[Entry, ...]:
+    """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither."""
+    old, new = _sum(others(context, before)), _sum(others(context, after))
+    moved = {a: new.get(a, ZERO) - old.get(a, ZERO) for a in (*old, *(a for a in new if a not in old))}
+    legs = [leg(account, amount) for account, amount in moved.items() if amount]
+    legs.sort(key=lambda each: each.debit == 0)
+    books = context.books
+    day = books.periods.first_open(entry.date)
+    tags = [f"{CORRECTS}{entry.entry_id}"] + ([f"@orig_date={entry.date}"] if day != entry.date else [])
+    added = books.add(
+        day, f"Correct {entry.entry_id}: {entry.description}"[:2000], legs, status="user-corrected",
+        counterparty=entry.counterparty, confidence="1.00", evidence=f"corrected by {by}",
+        tags=";".join(tags), notes=correction.note or "",
+    )  # fmt: skip
+    books.set_status(entry.entry_id, "user-corrected")
+    return (added,)
+
+
+def repost(
+    context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str, *, status: str
+) -> tuple[Entry, ...]:
+    """Void the entry and its corrections, and post it again: ``(reversals…, the new entry)``. Its line goes along."""
+    reversals = [*withdraw(context, entry, f"replaced by {by}")]
+    books = context.books
+    day = books.periods.first_open(correction.day or entry.date)
+    tags = [t for t in entry.tags.split(";") if t and not t.startswith("@")]
+    if correction.tags is not None:
+        tags = list(correction.tags)
+        if any(not t or t.startswith("@") or ";" in t for t in tags):
+            raise UsageError("a tag is a word without ; and without @ at its beginning", remedy="Correct --tag.")
+    tags.append(f"{CORRECTS}{entry.entry_id}")
+    if day != (correction.day or entry.date):
+        tags.append(f"@orig_date={correction.day or entry.date}")
+    added, _ = post(
+        books, context.bank, context.ledger_accounts, day, entry.description, legs, reference=entry.reference,
+        status=status, counterparty=entry.counterparty if correction.counterparty is None else correction.counterparty,
+        confidence="1.00" if status == "user-corrected" else entry.confidence,
+        evidence=f"corrected by {by}" if status == "user-corrected" else entry.evidence,
+        tags=";".join(tags), notes=entry.notes if correction.note is None else correction.note,
+    )  # fmt: skip
+    return (*reversals, added)
+
+
+def withdraw(context: Context, entry: Entry, reason: str) -> list[Entry]:
+    """Void an entry and the corrections of it; the reversals. Its bank lines are open again, and nobody is asked."""
+    found = []
+    for each in (*reversed(corrections_of(context.books, entry)), entry):
+        original, reversal = context.books.void(each.entry_id, reason)
+        for line in context.bank.unmatch(original, reversal, reason):
+            context.bank.new_outcomes.pop(line.line_id, None)
+        found.append(reversal)
+    return found
+
+
+def line_of(context: Context, entry: Entry) -> BankLine | None:
+    """The bank line the entry posts, if it does."""
+    if not entry.reference or not context.bank.posted(entry.reference):
+        return None
+    found = context.bank.find(entry.reference)
+    return found[1] if found else None
+
+
+def _sum(legs: Iterable[Leg]) -> Mapping[int, Decimal]:
+    totals: Counter[int] = Counter()
+    for each in legs:
+        totals[each.account_id] += each.amount  # type: ignore[assignment]
+    return {account: Decimal(amount) for account, amount in totals.items() if amount}

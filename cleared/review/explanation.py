@@ -1,0 +1,180 @@
+"""Why an entry is as it is: bank file and line → event → run → line of the script → values → approval → corrections.
+
+Everything comes from git, so it works in a fresh clone; the line of the script by running it again over the same files,
+or, where these were not kept, from this machine's trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from typing import Any
+
+from cleared.approvals.reviewers import KEY
+from cleared.approvals.verification import Approvals
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
+from cleared.changes.trace import Traces
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import UNDOABLE
+from cleared.decisions.signatures import signed_by
+from cleared.errors import ClearedError, UsageError
+from cleared.gate.dry_run import drop_folder
+from cleared.gate.past_runs import Occasion, occasion_of, parent_of
+from cleared.ledger.entry import Entry
+from cleared.primitives.journal import show_json
+from cleared.registry.json_values import to_json
+from cleared.review.undo import ABOUT
+from cleared.runs.approved_scripts import Scripts
+from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.vcs import Repository, Snapshot, history
+
+
+def why(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
+    """The chain of an entry, as plain data. Raises ``UsageError`` where there is no such entry."""
+    with host.reading() as repo:
+        head = Snapshot(repo, repo.head())
+        books, bank = open_books(host, CommittedSource(head))
+        entry = books.entry(name)
+        if entry is None:
+            raise UsageError(f"there is no entry {name!r}", remedy="cleared journal list shows the ids.")
+        commit = made_by(host, repo, entry)
+        if commit is None:
+            raise UsageError(
+                f"the commit that posted {entry.entry_id} is not in this clone", remedy="git fetch --unshallow"
+            )
+        line = None
+        if entry.reference and (found := bank.find(entry.reference)):
+            account, fact = found
+            source = next((r for r in bank.imports if r.file_sha256 == fact.file_sha256), None)
+            line = {
+                "account": account, "line": fact.line_id, "file": source.name if source else None, "row": fact.row,
+                "date": fact.posted_date.isoformat(), "amount": str(fact.amount), "text": fact.description,
+            }  # fmt: skip
+        return {
+            "entry": show_json(entry), "bank_line": line,
+            "commit": {
+                "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
+            },
+            **_origin(host, repo, executor, commit, entry),
+            "decisions": _decisions(host, repo, entry),
+        }  # fmt: skip
+
+
+def made_by(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:
+    """The commit that posted the entry."""
+    path = host.layout.journal_path(*entry.month)
+    mark = f"\n{entry.entry_id}a,".encode()
+
+    def has(commit: str) -> bool:
+        return mark in (Snapshot(repo, commit).read(path) or b"")
+
+    def posts(commit: history.CommitInfo) -> bool:
+        parent = parent_of(repo, commit.id)
+        return has(commit.id) and (parent is None or not has(parent))
+
+    commits = history.log(host.root, None, [path])
+    # No row is ever removed, so on a line of commits the oldest that has it posted it; merges are gone through.
+    oldest, newest = 0, len(commits) - 1
+    while oldest < newest:
+        middle = (oldest + newest + 1) // 2
+        oldest, newest = (middle, newest) if has(commits[middle].id) else (oldest, middle - 1)
+    if commits and posts(commits[oldest]):
+        return commits[oldest]
+    return next((c for c in history.commits_touching(host.root, [path]) if posts(c)), None)
+
+
+def _origin(
+    host: Host, repo: Repository, executor: MakeExecutor, commit: history.CommitInfo, entry: Entry
+) -> dict[str, Any]:
+    trailers = commit.trailers
+    if "Run" not in trailers:
+        return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By")}
+    path, _, blob = trailers.get("Script", "").partition("@")
+    snapshot = Snapshot(repo, commit.id)
+    data = snapshot.read(path)
+    approval: dict[str, Any] | None = None
+    if data is not None:
+        standing = Approvals(CommittedSource(snapshot), host.root, {}).standing(path, data)
+        record = standing.record
+        approval = {
+            "state": standing.state, "by": record.by if record else None, "at": record.at if record else None,
+            "proposal": record.proposal if record else None, "why": standing.why,
+        }  # fmt: skip
+    occasion = occasion_of(host, repo, trailers.get("Agent", ""), trailers["Run"])
+    call = _replayed(host, repo, executor, occasion, trailers, entry) if occasion is not None else None
+    return {
+        "run": trailers["Run"], "agent": trailers.get("Agent"), "event": trailers.get("Event"),
+        "script": {"file": path, "blob": blob}, "call": call or _traced(host, trailers["Run"], entry),
+        "approval": approval,
+    }  # fmt: skip
+
+
+def _replayed(
+    host: Host, repo: Repository, executor: MakeExecutor, occasion: Occasion, trailers: dict[str, str], entry: Entry
+) -> dict[str, Any] | None:
+    """The call that posted the entry, by running the script of that commit again over that commit's files."""
+    after = occasion.after
+    if after is None:
+        return None
+    texts = {p: after.read(p) for folder in (host.layout.agents_dir, host.layout.scripts_dir)
+             for p in after.entries(folder) if p.endswith(".py") and p.count("/") == 1}  # fmt: skip
+    scripts = Scripts(host, after, texts=texts)
+    with contextlib.suppress(ClearedError), drop_folder(occasion.inputs) as folder:
+        attempt = Attempt(
+            host, repo, occasion.snapshot, scripts.agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
+            scripts=scripts, now=occasion.now, drop_folder=folder, say=lambda _: None,
+        )  # fmt: skip
+        with contextlib.suppress(ClearedError):
+            attempt.execute(executor)
+        for call in attempt.calls:
+            results = call.result if isinstance(call.result, list) else [call.result]
+            for place, result in enumerate(results):
+                if (
+                    isinstance(result, dict)
+                    and result.get("entry_id") == entry.entry_id
+                    and not result.get("duplicate")
+                ):
+                    return {
+                        "primitive": call.name, "file": call.place.file, "line": call.place.line,
+                        "column": call.place.column, "from": "replay",
+                        "arguments": host.redactor.data(to_json(_arguments(call.args, call.kwargs, place))),
+                    }  # fmt: skip
+    return None
+
+
+def _arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
+    if args and isinstance(args[0], list):  # journal_add_many: of the one entry
+        return args[0][place] if place < len(args[0]) else None
+    return {**{str(n): v for n, v in enumerate(args)}, **kwargs}
+
+
+def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
+    found = Traces(host.layout.state_dir).run(run)
+    for call in (found or {}).get("calls", ()):
+        if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
+            try:
+                given = json.loads(call["arguments"])
+                arguments = _arguments(tuple(given["args"]), given["kwargs"], 0)
+            except (ValueError, KeyError, TypeError):  # cut off, where they were long
+                arguments = call["arguments"]
+            return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
+                    "arguments": arguments, "from": "trace"}  # fmt: skip
+    return None
+
+
+def _decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
+    """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
+    it is wrong, None where there is none."""
+    found = []
+    whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
+    for commit in history.log(host.root, None, grep=entry.entry_id):
+        said = (commit.subject, commit.trailers.get(UNDOABLE, ""), commit.trailers.get(ABOUT, ""))
+        if "Decision" in commit.trailers and any(whole.search(text) for text in said):
+            found.append(
+                {"commit": commit.id, "by": commit.trailers.get("By"), "at": commit.trailers.get("Clock"),
+                 "what": commit.subject, "signed": signed_by(host, repo, commit.id) if KEY in commit.trailers else None}
+            )  # fmt: skip
+    return found[::-1]

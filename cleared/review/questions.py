@@ -1,0 +1,173 @@
+"""Questions and their runs: going on with one that was answered, and settling those whose time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from cleared.approvals.tickets import Ticket
+from cleared.cards.card import Card
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import ClearedError
+from cleared.runs import suspended_runs
+from cleared.runs.attempt import MakeExecutor
+from cleared.runs.execution import run_agent
+from cleared.runs.outcome import RunResult
+from cleared.runs.question_tickets import TIMEOUT, Questions, name_in
+from cleared.runs.suspended_runs import Ended
+from cleared.vcs import Snapshot, history, origin
+
+ESCALATES = "Escalates"
+"""The trailer of the commit that notes that nobody answered in time."""
+Say = Callable[[Card, ClearedError], None]
+
+
+@dataclass(slots=True)
+class Due:
+    """What became of questions whose time had come, by card, and of runs that were taken up."""
+
+    commit: str | None = None
+    answered: dict[str, str] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    escalated: list[str] = field(default_factory=list)
+    runs: list[RunResult] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    next: datetime | None = None
+    """When the next open question comes due."""
+
+    def data(self) -> dict[str, Any]:
+        return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
+                "escalated": self.escalated, "runs": [r.data() for r in self.runs], "said": self.said}  # fmt: skip
+
+
+def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
+    """Run again the run that this question stopped, with all answers that its questions have; None where it has
+    ended already.
+
+    Raises ``UsageError`` where there is no such question or no answer yet, ``Held`` where nothing proves it or it may
+    not go on as things are, and what a run raises.
+    """
+    with host.reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+        card = questions.find(card_id)
+        if card.gone_on is not None:
+            return None
+        name = name_in(questions.ticket(card).path)
+    try:
+        return run_agent(host, executor, name, again=lambda found: suspended_runs.resume(found, card_id, name))
+    except Ended:
+        return None
+
+
+def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> Due:
+    """Settle the open questions that nobody answered by ``now``, each as its script said, in one commit; then go on
+    with every run that has its answers, also those whose going on was interrupted.
+
+    ``own``: only questions that this clone asked. Two clones that see the same answer must not both go on by
+    themselves.
+    """
+    done = Due()
+    with host.reading() as repo:
+        found = Questions(host, repo, Snapshot(repo, repo.head()))
+        mine = origin(repo)
+
+    def counts(ticket: Ticket) -> bool:
+        return not own or ticket.origin in ("", mine)
+
+    def say(card: Card, error: ClearedError) -> None:
+        ticket = card.details.get("ticket")  # not proved, but it is only about whom to tell
+        asked_by = (ticket if isinstance(ticket, Mapping) else card.details).get("origin")
+        if not own or asked_by in (None, "", mine):
+            done.said.append(f"{card.title}: {error}")
+
+    waiting = [(card, ticket) for card, ticket in _open(found, say) if counts(ticket)]
+    if _late(waiting, now):
+
+        def act(desk: Desk) -> Decided | None:
+            here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.known)
+            return _expire(host, desk, [each for each in _open(here, _nothing) if counts(each[1])], now, done)
+
+        done.commit = decide(host, "queue expire", act, by=TIMEOUT)
+        found.take_back(done.rejected)
+    done.next = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
+    for card in _to_go_on(host, counts, say):
+        try:
+            result = resume(host, executor, card.id)
+        except ClearedError as error:  # one that may not go on keeps nobody else from it
+            done.said.append(f"{card.title}: {error}")
+            continue
+        if result is not None:
+            done.runs.append(result)
+    return done
+
+
+def _to_go_on(host: Host, counts: Callable[[Ticket], bool], say: Say) -> list[Card]:
+    """The last question of each run that has its answers, and has not gone on."""
+    found = []
+    with host.reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+        for card in questions.cards.values():
+            try:
+                ticket = questions.unfinished(card)
+            except ClearedError as error:
+                say(card, error)
+                continue
+            if ticket is not None and counts(ticket):
+                found.append(card)
+    return found
+
+
+def _nothing(card: Card, error: ClearedError) -> None:
+    pass
+
+
+def _open(questions: Questions, say: Say) -> list[tuple[Card, Ticket]]:
+    """The open questions that can be answered; of the others it is said why they cannot."""
+    found = []
+    for card in questions.cards.values():
+        if card.kind == "question" and card.status == "open":
+            try:
+                ticket = questions.ticket(card)
+                questions.must_be_live(ticket)
+                questions.must_stand(card)
+            except ClearedError as error:
+                say(card, error)
+                continue
+            found.append((card, ticket))
+    return found
+
+
+def _expire(
+    host: Host, desk: Desk, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: Due
+) -> Decided | None:  # fmt: skip
+    known = {
+        i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
+    }
+    context = desk.context
+    for card, ticket in _late(waiting, now):
+        if ticket.on_timeout == "default" and ticket.default is not None:
+            context.cards.resolve(card.id, format_iso(context.now), TIMEOUT, ticket.default)
+            done.answered[card.id] = ticket.default
+        elif ticket.on_timeout == "reject":
+            context.cards.resolve(card.id, format_iso(context.now), TIMEOUT, f"rejected: no answer by {ticket.due}")
+            done.rejected.append(card.id)
+        elif card.id not in known:
+            done.escalated.append(card.id)
+        else:
+            continue
+        context.note("timeout", f"{card.id} {card.title}: no answer by {ticket.due}"[:500])
+    late = [*done.answered, *done.rejected, *done.escalated]
+    if not late:
+        return None
+    title = context.cards.known[late[0]].title
+    said = f"no answer in time: {title}" if len(late) == 1 else f"no answer in time: {len(late)} questions"
+    marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
+    return Decided(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
+
+
+def _late(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:
+    return [each for each in waiting if datetime.fromisoformat(each[1].due) <= now]

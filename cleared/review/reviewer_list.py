@@ -1,0 +1,26 @@
+"""Who may decide here, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cleared.approvals.keys import own_key
+from cleared.changes.host import Host
+from cleared.decisions.authorization import authority
+from cleared.vcs import Snapshot
+
+
+def people(host: Host) -> dict[str, Any]:
+    """The reviewers in force, the amount that takes two of them (digits, or None), and this user's own key.
+
+    The key is made where there is none. Raises ``WorkspaceError`` where it lies in a wrong place or is damaged.
+    """
+    with host.reading() as repo:
+        rules = authority(host, Snapshot(repo, repo.head()), "", "", person=False).rules
+    own = own_key(host.root, create=True)
+    mine = own.public if own is not None else ""
+    return {
+        "reviewers": [{"name": name, "key": key, "you": key == mine} for key, name in rules.reviewers.items()],
+        "two_person": None if rules.two_person is None else str(rules.two_person), "key": mine,
+        "may_decide": not rules.restricted or mine in rules.reviewers,
+    }  # fmt: skip

@@ -1,0 +1,157 @@
+"""The commands that ``cleared rpc`` offers beside the primitives: reading, and running an agent. Never a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+from cleared import app, queries
+from cleared.bridge.jsonrpc import INVALID_PARAMS, RpcError
+from cleared.changes.host import Host
+from cleared.ledger.entry import STATUSES
+
+REQUIRED: Final = object()
+MOST: Final = 10**9
+_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """A parameter: its JSON type, or ``any``; null stands for its default, where it has one."""
+
+    name: str
+    type: str
+    default: Any = REQUIRED
+    choices: tuple[str, ...] = ()
+    least: int = 0
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        if self.type == "any":
+            return {}
+        schema: dict[str, Any] = {"type": [self.type, "null"] if self.default is None else self.type}
+        if self.choices:
+            schema["enum"] = [*self.choices, None] if self.default is None else list(self.choices)
+        return schema if self.default in (REQUIRED, None) else {**schema, "default": self.default}
+
+    def read(self, method: str, value: Any) -> Any:
+        if value is None and self.default is not REQUIRED:
+            return self.default
+        if self.type == "any":
+            return value
+        wanted = _TYPES[self.type]
+        if type(value) is not wanted:
+            raise bad(method, self.name, f"{self.name} must be of type {self.type}")
+        if type(value) is int and not self.least <= value <= MOST:
+            raise bad(method, self.name, f"{self.name} must lie between {self.least} and {MOST}")
+        if self.choices and value not in self.choices:
+            raise bad(method, self.name, f"{self.name} must be one of {', '.join(self.choices)}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A method with a dot in its name; the result is what ``--json`` prints."""
+
+    name: str
+    doc: str
+    function: Callable[..., Any]
+    args: tuple[Arg, ...] = ()
+
+    def call(self, host: Host, params: list[Any] | Mapping[str, Any]) -> Any:
+        """Raises ``RpcError`` for wrong parameters, ``ClearedError`` for a refusal."""
+        names = [a.name for a in self.args]
+        if isinstance(params, list):
+            if len(params) > len(names):
+                raise bad(self.name, None, f"{self.name} takes at most {len(names)} arguments, not {len(params)}")
+            params = dict(zip(names, params, strict=False))
+        for key in params:
+            if key not in names:
+                near = get_close_matches(key, names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+                raise bad(self.name, key[:60], f"{self.name} has no argument {key[:60]!r}; {hint}")
+        values = {}
+        for arg in self.args:
+            if arg.name in params:
+                values[arg.name] = arg.read(self.name, params[arg.name])
+            elif arg.default is REQUIRED:
+                raise bad(self.name, arg.name, f"{self.name} needs {arg.name}")
+            else:
+                values[arg.name] = arg.default
+        return self.function(host, **values)
+
+
+def bad(method: str, field: str | None, message: str) -> RpcError:
+    place = {"file": None, "line": None, "column": None, "field": field} if field else None
+    data = {"type": "UsageError", "message": message, "place": place, "exit_code": 2}
+    return RpcError(INVALID_PARAMS, data={**data, "remedy": f"rpc.discover describes {method}."})
+
+
+def _agents(host: Host) -> Any:
+    return [{k: v for k, v in agent.items() if k != "source"} for agent in queries.agents(host)]
+
+
+def _run(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> Any:
+    return app.run_command(host, name, dry_run=dry_run, data=data, again=again).data()
+
+
+COMMANDS: Final = {
+    c.name: c
+    for c in (
+        Command("agent.list", "Every agent, without its source.", _agents),
+        Command("agent.show", "One agent: its header, source and findings.", queries.agent, (Arg("name", "string"),)),
+        Command(
+            "agent.run",
+            "Run an agent once: one commit or nothing. The result tells how it ended, failures too.",
+            _run,
+            (
+                Arg("name", "string"),
+                Arg("dry_run", "boolean", False),
+                Arg("data", "any", None),
+                Arg("again", "string", None),
+            ),
+        ),
+        Command(
+            "run.list",
+            "The newest runs first.",
+            queries.runs,
+            (Arg("limit", "integer", 20, least=1), Arg("agent", "string", None)),
+        ),
+        Command(
+            "run.show",
+            "One run with every call.",
+            lambda host, id: queries.run(host, id),
+            (Arg("id", "string"),),
+        ),
+        Command(
+            "queue.list",
+            "The review queue, oldest first.",
+            queries.cards,
+            (Arg("status", "string", "open", ("open", "resolved", "all")),),
+        ),
+        Command(
+            "journal.list",
+            "Entries in the order of their ids; month is YYYY-MM.",
+            queries.journal,
+            (
+                Arg("month", "string", None),
+                Arg("status", "string", None, STATUSES),
+                Arg("account", "integer", None),
+                Arg("text", "string", None),
+                Arg("limit", "integer", None, least=1),
+            ),
+        ),
+        Command(
+            "journal.balance",
+            "The trial balance, or one account's balance.",
+            queries.balance,
+            (Arg("account", "integer", None), Arg("month", "string", None), Arg("as_of", "string", None)),
+        ),
+        Command("journal.check", "Every violation in the books; none is an empty list.", queries.check),
+        Command("accounts.list", "The chart of accounts.", queries.accounts),
+        Command("primitives.list", "Every primitive a script may call.", queries.primitives),
+        Command("period.list", "Every closing and reopening, oldest first.", queries.periods),
+    )
+}

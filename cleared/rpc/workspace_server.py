@@ -1,0 +1,209 @@
+"""``cleared rpc``: this workspace's reading primitives and its commands, for any client of the same user."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+
+import cleared
+from cleared.bridge import jsonrpc, stdio
+from cleared.bridge.error_codec import refused
+from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
+from cleared.changes.host import Host
+from cleared.changes.session import make_context
+from cleared.deadline import until
+from cleared.dispatch import Dispatcher, UnknownPrimitive
+from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
+from cleared.registry.json_values import from_wire, to_wire
+from cleared.registry.primitive import Effect, Primitive
+from cleared.registry.projections import params_schema
+from cleared.rpc.methods import COMMANDS, REQUIRED
+from cleared.vcs import Snapshot
+
+HostFactory = Callable[[], Host]
+
+ONLY_IN_A_RUN: Final = frozenset(
+    {"ctx_log", "ctx_dry_run", "ctx_event", "script_run", "importer_deduplicate"},
+)
+"""Primitives that change nothing, but are about a run."""
+
+
+class Service:
+    """Answers requests over one opened workspace. Thread-safe: a request shares nothing with another."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def handle(self, request: Request) -> Any:
+        """The result of one request. Raises ``RpcError``."""
+        method, params = request.method, request.params
+        try:
+            if method == "rpc.discover":
+                return self.discover()
+            command = COMMANDS.get(method)
+            if command is not None:
+                return command.call(self.host, params)
+            return self._primitive(method, params)
+        except Interrupted:  # Ctrl-C ended a run; it is meant for us
+            raise KeyboardInterrupt from None
+        except ClearedError as e:
+            raise refused(e) from None
+
+    def _primitive(self, name: str, params: list[Any] | dict[str, Any]) -> Any:
+        primitive = self.host.registry.get(name)
+        if primitive is None:
+            raise RpcError(METHOD_NOT_FOUND, data=_unknown(name, self.host))
+        try:
+            args, kwargs = _given(primitive, params)
+        except ValueError as e:
+            raise refused(PrimitiveError(str(e)), INVALID_PARAMS) from None
+        if name in ONLY_IN_A_RUN:
+            raise PolicyError(
+                f"{name} is about a run, and there is none",
+                remedy="Call it from an agent script (cleared agent run NAME).",
+            )
+        try:
+            with self.dispatcher() as dispatcher:
+                return to_wire(dispatcher.call(name, args, kwargs))
+        except PrimitiveError as e:
+            if (e.place and e.place.field) or len(args) > len(primitive.params):
+                raise refused(e, INVALID_PARAMS) from None
+            raise
+
+    @contextmanager
+    def dispatcher(self) -> Iterator[Dispatcher]:
+        """The door to the primitives for one request: reading only, over the commit that HEAD is now."""
+        host = self.host
+        with host.reading() as repo:
+            context = make_context(
+                host, repo, Snapshot(repo, repo.head()), agent="rpc", now=host.clock.now().replace(microsecond=0),
+                run_id="rpc", event={"id": "rpc", "kind": "on_demand", "name": "", "payload": None}, dry_run=True,
+                on_log=host.say, run_script=_no_run,
+            )  # fmt: skip
+            reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout
+            with until(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
+                yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
+
+    def discover(self) -> dict[str, Any]:
+        """What there is, as an OpenRPC document (https://spec.open-rpc.org)."""
+        offered = [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
+        commands = [
+            {
+                "name": c.name,
+                "summary": c.doc,
+                "paramStructure": "either",
+                "params": [
+                    {
+                        "name": a.name,
+                        "required": a.default is REQUIRED,
+                        "schema": a.schema,
+                    }
+                    for a in c.args
+                ],
+                "result": {"name": "result", "schema": {}},
+            }
+            for c in COMMANDS.values()
+        ]
+        defs: dict[str, Any] = next((params_schema(p)["$defs"] for p in offered), {})
+        return {
+            "openrpc": "1.3.2",
+            "info": {"title": "cleared", "version": cleared.__version__},
+            "methods": [*commands, *(_described(p) for p in offered)],
+            "$defs": defs,
+        }
+
+
+def _described(p: Primitive) -> dict[str, Any]:
+    schema = params_schema(p)
+    return {
+        "name": p.name,
+        "summary": p.doc.split("\n")[0],
+        "description": p.doc,
+        "paramStructure": "either",
+        "params": [
+            {"name": name, "required": name in schema["required"], "schema": of}
+            for name, of in schema["properties"].items()
+        ],
+        "result": {"name": "result", "schema": p.returns.schema},
+    }
+
+
+def _given(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments. Null is for one that is not given, where it could be left out and null is no value of its own."""
+    if isinstance(params, list):
+        if len(params) > len(primitive.params):
+            return tuple(map(from_wire, params)), {}
+        params = dict(zip(primitive.by_name, params, strict=False))
+    spare = {
+        p.name for p in primitive.params
+        if not p.required and p.shape.schema and {"type": "null"} not in p.shape.schema.get("anyOf", ())
+    }  # fmt: skip
+    return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in spare}
+
+
+def _unknown(name: str, host: Host) -> dict[str, Any]:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:80], [*COMMANDS, *host.registry], n=1)
+    error = UnknownPrimitive(f"there is no method {name[:80]!r}")
+    hint = f"Did you mean {near[0]}?" if near else "rpc.discover lists them."
+    return {"type": type(error).__name__, "message": error.message, "place": None, "remedy": hint, "exit_code": 2}
+
+
+def _no_run(name: str, args: Mapping[str, Any]) -> NoReturn:
+    raise PolicyError("script_run is about a run, and there is none")
+
+
+class Current:
+    """The service over the workspace under what is in force now; opened again when that has changed."""
+
+    def __init__(self, open_host: HostFactory) -> None:
+        self._open = open_host
+        self._lock = threading.Lock()
+        self._host = open_host()
+
+    def handle(self, request: Request) -> Any:
+        """As ``Service.handle``."""
+        try:
+            service = self._get()
+        except ClearedError as e:
+            raise refused(e) from None
+        return service.handle(request)
+
+    def _get(self) -> Service:
+        with self._lock:
+            if self._host.is_superseded:
+                self._host = self._open()
+            return Service(copy(self._host))  # one request's host may catch up, and no other's
+
+
+def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+    """Answer on the standard streams until their end or SIGTERM. Raises ``ClearedError`` where the workspace cannot be
+    opened."""
+    import sys
+
+    current = Current(host_factory)
+    with (
+        stdio.streams(stdin or sys.stdin.buffer, stdout or sys.stdout.buffer) as (source, sink),
+        stdio.stoppable(),
+    ):
+        try:
+            jsonrpc.converse(source, sink, current.handle)
+        except stdio.Stopped:
+            pass
+
+
+def serve_socket(host_factory: HostFactory, path: Path) -> None:
+    """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.unixsocket``)."""
+    from cleared.rpc.unix_socket import SocketServer
+
+    current = Current(host_factory)
+    with stdio.stoppable(), SocketServer(path, current.handle) as server:
+        try:
+            server.serve()
+        except stdio.Stopped:
+            pass

@@ -1,0 +1,240 @@
+"""Agent scripts and shared scripts as a run finds them: committed and approved, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cleared.approvals.verification import Approvals, Standing, refuse
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.sandbox import effective_limits
+from cleared.sandbox.construct_lint import RULES as LINT_RULES
+from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.finding import Finding, blocking, parted
+from cleared.sandbox.header import RULES as HEADER_RULES
+from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.used_primitives import ENQUEUE, grants_of, kinds_in
+from cleared.vcs import Snapshot, blob_id, history
+from cleared.vcs.working_files import content_id
+from cleared.workspace import starters
+from cleared.workspace.safe_files import read_stable
+
+MAX_SCRIPT = 256 * 1024
+_RULES: Final = {**HEADER_RULES, **LINT_RULES, **effective_limits.RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too, and
+    the kinds of jobs that it may enqueue (``loop_enqueue:KIND``)."""
+
+    name: str
+    file: str
+    source: str
+    blob: str
+    header: Header | None
+    grants: frozenset[str] = frozenset()
+    proposal: str = ""
+    """What approved it; empty for starters, and for what is only tried."""
+
+
+class Scripts:
+    """Where a run takes its scripts from: the commit, if approved; in a dry run the working tree; ``texts`` (path →
+    bytes, None: removed) come first, for the gate, which rehearses what nobody has approved yet."""
+
+    def __init__(
+        self, host: Host, snapshot: Snapshot, *, working_copy: bool = False,
+        texts: Mapping[str, bytes | None] | None = None,
+    ) -> None:  # fmt: skip
+        self.host, self.snapshot, self.working_copy = host, snapshot, working_copy
+        self.texts = texts or {}
+        self._shared: dict[str, Script] = {}
+        self._given: list[str] = []
+        self.warnings: dict[str, tuple[Finding, ...]] = {}
+        """File → what rules say that came later, of every script that was asked for."""
+        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
+
+    def agent(self, name: str) -> Script:
+        """The agent's script: as committed, whatever lies in the working tree. Raises ``UsageError`` for a bad or
+        unknown name, ``PolicyError`` where it is not approved, or fails the checks."""
+        file = self.host.layout.agent_path(name)
+        if file in self.texts or self.working_copy:
+            return self._tried(name, file, "agent")
+        committed = self.snapshot.read(file)
+        if committed is None:
+            raise self._uncommitted(name, file)
+        return self._approved(name, file, committed, "agent", self.must_run(file, name, committed))
+
+    def edited(self) -> list[str]:
+        """The files of the scripts that were given out as committed, and whose working copies are others."""
+        known = self.snapshot.hash_name
+        return [f for f in self._given if content_id(self.host.root / f, known) != self.snapshot.oid_of(f)]
+
+    def shared(self, name: str) -> Script:
+        """A shared script for ``script_run``. Raises as ``agent`` does."""
+        if name not in self._shared:
+            self._shared[name] = self._find_shared(name)
+        return self._shared[name]
+
+    def _find_shared(self, name: str) -> Script:
+        file = self.host.layout.script_path(name)
+        data = self._text(file)
+        if data is None:
+            raise UsageError(f"there is no script {file}", remedy="script_run takes the name of a file in scripts/.")
+        if file in self.texts or self.working_copy:
+            return self._tried(name, file, "script")
+        standing = self.must_run(file, file, data)
+        return self._approved(name, file, data, "script", standing)
+
+    def must_run(self, file: str, name: str, data: bytes) -> Standing:
+        """What lets these bytes run. Raises ``PolicyError`` where nothing does; ``name`` is what the commands take."""
+        standing = self.approvals.standing(file, data)
+        if not standing.may_run:
+            raise refuse(file, name, standing)
+        return standing
+
+    def _text(self, file: str) -> bytes | None:
+        if file in self.texts:
+            return self.texts[file]
+        if self.working_copy:
+            present = _working(self.host, file)
+            if present is not None:
+                return present
+        return self.snapshot.read(file)
+
+    def _tried(self, name: str, file: str, kind: str) -> Script:
+        data = self._text(file)
+        if data is None:
+            raise self._unknown(name)
+        script = self._checked(name, file, data, kind)
+        return replace(script, grants=self.grants(script.source, file))
+
+    def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Standing) -> Script:
+        script = self._checked(name, file, data, kind)
+        self._given.append(file)
+        record = standing.record
+        if record is None:
+            return replace(script, grants=self.grants(script.source, file))
+        return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
+
+    def _checked(self, name: str, file: str, data: bytes, kind: str) -> Script:
+        script, later = _checked(self.host, name, file, data, kind)
+        self.warnings[file] = later
+        return script
+
+    def earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
+        """The newest version in the history that came with the program, other than ``but``; None where none did."""
+        rev = self.snapshot.commit or "HEAD"
+        for commit in history.log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
+            data = self.snapshot.at(commit.id).read(path)
+            if data is not None and data != but and starters.was_shipped(path, data):
+                return data
+        return None
+
+    def grants(self, source: str, file: str) -> frozenset[str]:
+        """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
+        that an agent's header lets it enqueue."""
+        found, _ = grants_of(source, file, self.host.registry, self.source_of)
+        if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):
+            return found
+        header, _ = parse_header(source, file)
+        return found | kinds_in((header.grants or ()) if header else ())
+
+    def source_of(self, name: str) -> tuple[str, str] | None:
+        """File and text of a shared script, unchecked; None where there is none."""
+        try:
+            file = self.host.layout.script_path(name)
+        except UsageError:
+            return None
+        data = self._text(file)
+        return None if data is None else (file, data.decode("utf-8", "replace"))
+
+    def _uncommitted(self, name: str, file: str) -> ClearedError:
+        present = _working(self.host, file)
+        if present is None:
+            return self._unknown(name)
+        if self.approvals.standing(file, present).may_run:
+            return PolicyError(
+                "the script is as it was approved, but not committed; it was not run",
+                place=Place(file),
+                remedy=f'Commit it: git add {file} && git commit -m "agent: {name}" -- {file}',
+            )
+        return PolicyError(
+            "the script was never approved; it was not run",
+            place=Place(file),
+            remedy=f"Have it checked and approved: cleared agent propose {name}. "
+            f"Try it with cleared agent run {name} --dry-run.",
+        )
+
+    def _unknown(self, name: str) -> UsageError:
+        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))
+        shown = [k for k in known if "/" not in k and not k.startswith(".")]
+        return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
+
+
+class _Starters(Mapping[str, bytes]):
+    """Path → the starter that these books had last, which may be an earlier version than the installed package's."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._today: dict[str, bytes] | None = None
+        self._found: dict[str, bytes] = {}
+
+    def __getitem__(self, path: str) -> bytes:
+        if path not in self._found:
+            found = self._scripts.earlier_starter(path)
+            self._found[path] = self.today[path] if found is None else found
+        return self._found[path]
+
+    @property
+    def today(self) -> dict[str, bytes]:
+        """The installed package's."""
+        if self._today is None:
+            self._today = starters.files()
+        return self._today
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.today)
+
+    def __len__(self) -> int:
+        return len(self.today)
+
+
+def _working(host: Host, file: str) -> bytes | None:
+    path = host.root / file
+    if not path.is_symlink() and not path.exists():
+        return None
+    return read_stable(path, MAX_SCRIPT, shown=file)[0]
+
+
+def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
+    """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise PolicyError(
+            f"byte {e.start} is not UTF-8",
+            place=Place(file, data.count(b"\n", 0, e.start) + 1),
+            remedy="Save it as UTF-8.",
+        ) from None
+    header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
+    switched = host.config.gate.rules
+    findings += [*lint(source, file), *effective_limits.beyond(header, host.config.sandbox, file)]
+    findings, later = parted(dict.fromkeys(findings), _RULES, switched)
+    findings = blocking(findings, switched)
+    if findings:
+        raise refused(file, findings)
+    return Script(name, file, source, blob_id(data, "sha1"), header), tuple(later)
+
+
+def refused(file: str, findings: list[Finding]) -> PolicyError:
+    """One error for all findings of a script."""
+    shown = "\n".join(f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in findings[:20])
+    more = f"\n  … and {len(findings) - 20} more" if len(findings) > 20 else ""
+    return PolicyError(
+        f"the script does not pass the checks; it was not run:\n{shown}{more}",
+        place=Place(file, findings[0].place.line),
+    )

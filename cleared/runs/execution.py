@@ -1,0 +1,295 @@
+"""Executing one agent for one event: take, run once, seal or discard.
+
+There is one path. A dry run is this path without the seal; nothing else in the program knows of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.changes import agent_log, draft, emitted_events
+from cleared.changes.auto_resolve import settle
+from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, consumed
+from cleared.changes.host import Host
+from cleared.changes.lost_rows import refuse_lost
+from cleared.changes.session import refuse_dirty
+from cleared.clock import format_iso
+from cleared.decisions.grown_files import bring_back
+from cleared.errors import ClearedError, Interrupted, PolicyError
+from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.primitives.queue import Question, Unanswered
+from cleared.runs import failed_runs
+from cleared.runs.approved_scripts import Scripts
+from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor
+from cleared.runs.outcome import RunError, RunResult, error_of
+from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
+
+if TYPE_CHECKING:
+    from cleared.primitives.context import Context
+    from cleared.runs.question_tickets import Questions
+
+    TakeUp = Callable[[Questions], Again]
+    """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
+
+
+_MOST: Final = 20
+"""Findings of rules that came later, as a run tells them."""
+
+
+def run_agent(
+    host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None,
+    again: TakeUp | None = None,
+) -> RunResult:  # fmt: skip
+    """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
+    anew (``runs.asking``).
+
+    Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
+    run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
+    """
+    event = event or Event()
+    host.layout.agent_path(name)
+    if not dry_run:
+        host.must_be_allowed()
+    if host.policy is not None and host.policy.waiting:
+        keys = ", ".join(key for key, _, _ in host.policy.waiting[:5]) + (" …" if len(host.policy.waiting) > 5 else "")
+        host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
+    if not dry_run and not host.lasting:  # a service looks by itself
+        bring_back(host)
+    with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
+        if not dry_run:
+            host.must_be_allowed()
+        for attempt in (1, 2):
+            try:
+                return _Run(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute()
+            except HeadMoved:
+                # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
+                if attempt == 2:
+                    raise
+                host.say("the branch moved while the script ran; running it again on the new commit")
+    raise AssertionError("unreachable")
+
+
+class _Run:
+    """One attempt and its end."""
+
+    def __init__(
+        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool,
+        again: TakeUp | None, *, last: bool,
+    ) -> None:  # fmt: skip
+        self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
+        self.last = last
+        self.snapshot = Snapshot(repo, repo.head())
+        if not dry_run:  # which reads the commit only, and may do so while another command seals
+            refuse_lost(host, repo, self.snapshot)
+            refuse_dirty(host, self.snapshot, name)
+        scripts = Scripts(host, self.snapshot, working_copy=dry_run)
+        self.again = self._taken_up(again) if again is not None else Again(event)
+        new = again is None and not dry_run and event.key is not None
+        if new and consumed(host, repo, self.snapshot, name, str(event.key)):
+            raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
+        self.script = scripts.agent(name)
+        self.scripts = scripts
+        self.attempt = Attempt(
+            host, repo, self.snapshot, self.script, self.again.event, dry_run=dry_run, scripts=scripts,
+            stops_to_ask=not dry_run, now=self.again.now, run_id=self.again.run_id, answers=self.again.answers,
+        )  # fmt: skip
+        self.context = self.attempt.context
+        self.run_id = self.attempt.run_id
+
+    def _taken_up(self, again: TakeUp) -> Again:
+        from cleared.runs.question_tickets import Questions
+
+        return again(Questions(self.host, self.repo, self.snapshot))
+
+    def execute(self) -> RunResult:
+        attempt = self.attempt
+        traces = self.host.traces
+        with _best_effort(self.host):
+            traces.begin(
+                {"id": self.run_id, "agent": self.script.name, "dry_run": self.dry_run,
+                 "started_at": format_iso(attempt.now), "event": attempt.event,
+                 "script": f"{self.script.file}@{self.script.blob}", "head": self.snapshot.commit}
+            )  # fmt: skip
+        result = RunResult(self.run_id, self.script.name, "failed")
+        try:
+            self.host.step("begun")
+            self._run(result)
+            if result.commits and any(event["name"] == LOOP_ENQUEUE for event in result.events):
+                _ring(self.host)
+        except KeyboardInterrupt:
+            result.status = "interrupted"
+            message = "interrupted; nothing was changed"
+            head = self.repo.find_head()
+            if head is not None and head != self.snapshot.commit:
+                message = f"interrupted, but after the commit {head[:10]} was made"
+                result.commits = [head]
+            result.error = RunError("Interrupted", message)
+            raise Interrupted(message) from None
+        finally:
+            result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
+            result.edited = self.scripts.edited()
+            later = [f for found in self.scripts.warnings.values() for f in found]
+            result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MOST]]
+            with _best_effort(self.host):
+                traces.end(self.run_id, self._traced(result), attempt.calls, attempt.started)
+                if self.host.on_ended is not None:
+                    self.host.on_ended(attempt, result)
+        return result
+
+    def _run(self, result: RunResult) -> None:
+        try:
+            result.result = self.attempt.execute(self.executor)
+            self.host.step("ran")
+            self._finish(result)
+        except GitBusy as e:
+            result.error = error_of(e)
+            raise
+        except Unfinished as e:
+            # The commit is made: nothing of this run is undone, and the next command does the rest.
+            result.status, result.commits = "succeeded", [e.commit]
+            result.warnings.append(str(e))
+        except ClearedError as e:
+            asked = self.attempt.dispatcher.failure
+            if isinstance(asked, Unanswered):
+                self._wait(result, asked.question)
+                return
+            result.error = self.attempt.explain(e)
+            self._fail(result)
+
+    def _wait(self, result: RunResult, question: Question) -> None:
+        """Discard the draft; ask, in one ``log:`` commit."""
+        result.status = "waiting"
+        from cleared.runs import suspended_runs
+
+        self.attempt.note_printed()
+        result.commits, result.cards = suspended_runs.record(
+            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt", ASKS),
+            self._over(ASKS),
+        )  # fmt: skip
+
+    def _seal(self, context: Context, message: str) -> str:
+        self._go_on(context)
+        return draft.commit(self.host, self.repo, self.snapshot, context, message, self._trailers("Event"))
+
+    def _go_on(self, context: Context) -> None:
+        """Stage that the questions which this run has taken up are done with."""
+        for card in self._over():
+            context.cards.go_on(card, format_iso(self.host.clock.now()), self.script.name, self.run_id)
+
+    def _over(self, outcome: str = "") -> tuple[str, ...]:
+        """The questions that are done with when this run ends so: not yet where it goes on and asks something else."""
+        return () if outcome == ASKS and self.again.place else self.again.cards
+
+    def _finish(self, result: RunResult) -> None:
+        context = self.context
+        self.attempt.note_printed()
+        if self.again.place and self.again.place not in context.asked:
+            raise PolicyError(
+                "the books have moved: it does not ask again what was answered, so nothing of it is kept",
+                remedy="Look at them, and run it anew.",
+            )
+        if not self.dry_run:
+            settle(self.host, self.repo, self.snapshot, context)
+        result.entries = [
+            context.books.entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
+        ]
+        result.cards = list(context.cards.added.values())
+        result.events = list(context.events)
+        if self.dry_run:
+            context.check()
+            result.status = "dry_run"
+            result.message = self._message()
+            return
+        context.note("run", f"succeeded: {len(result.entries)} entries, {len(result.cards)} cards")
+        kept = bool(context.messages or self.host.config.git.auto_commit)
+        if context.staged and not kept:
+            result.warnings.append(
+                f"{len(result.entries)} entries were discarded: the script did not call git_commit, "
+                "and git.auto_commit is off"
+            )
+            result.entries, result.cards, result.events = [], [], []
+        if context.staged and kept:
+            result.message = self._message()
+            with self.attempt.deadline():  # the seal looks again, and is then not stopped in the middle
+                context.check()
+            result.commits = [self._seal(context, result.message)]
+        elif self.again.cards:  # changes nothing, but is over
+            fresh = self.attempt.fresh_context()
+            fresh.log = context.log.copy()
+            result.message = f"log: {self.script.name} went on, and changed nothing"
+            result.commits = [self._seal(fresh, result.message)]
+        elif not context.staged:
+            agent_log.wait(self.host, agent_log.rows(context, context.now))
+        result.status = "succeeded"
+
+    def _message(self) -> str:
+        return "; ".join(self.context.messages)[:500] or f"agent: {self.script.name}"
+
+    def _trailers(self, event: str, outcome: str = "") -> list[tuple[str, str]]:
+        return [
+            ("Run", self.run_id),
+            ("Agent", self.script.name),
+            (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
+            *((("Outcome", outcome),) if outcome else ()),
+            *((WENT_ON, " ".join(cards)) for cards in [self._over(outcome)] if cards),
+            *emitted_events.given(self.attempt.event),
+            ("Script", f"{self.script.file}@{self.script.blob}"),
+            ("Clock", format_iso(self.attempt.now)),
+            ("Seed", self.run_id),
+        ]
+
+    def _fail(self, result: RunResult) -> None:
+        """Discard the draft; keep the log rows and a card in one ``log:`` commit."""
+        result.status, result.result = "failed", None
+        result.entries, result.cards, result.events, result.message = [], [], [], None
+        if self.dry_run or result.error is None:
+            return
+        self.attempt.note_printed()
+        fresh = self.attempt.fresh_context()
+        self._go_on(fresh)
+        try:
+            result.commits, result.cards = failed_runs.record(
+                self.host, self.repo, self.snapshot, self.context, fresh, result.error,
+                self.script, self._trailers("Attempt", FAILED),
+            )  # fmt: skip
+        except Unfinished as e:
+            result.commits = [e.commit]
+            result.warnings.append(str(e))
+        except HeadMoved:
+            if not self.last:  # it may have failed of what is old by now
+                raise
+            result.warnings.append("the branch moved: the failure could not be recorded in the workspace")
+        except ClearedError as e:
+            result.warnings.append(f"the failure could not be recorded in the workspace: {e}")
+
+    def _traced(self, result: RunResult) -> dict[str, Any]:
+        return {
+            "status": result.status, "duration_ms": result.duration_ms, "result": result.result,
+            "error": {**result.error.data(), "traceback": result.error.traceback} if result.error else None,
+            "message": result.message, "commits": result.commits, "entries": [e.entry_id for e in result.entries],
+            "cards": [c.id for c in result.cards],
+            "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
+        }  # fmt: skip
+
+
+def _ring(host: Host) -> None:
+    """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
+    from cleared.jobs.inbox import ring
+    from cleared.jobs.runtime_directory import own_runtime
+
+    with contextlib.suppress(ClearedError, OSError):
+        ring(own_runtime(host.root, host.config))
+
+
+@contextlib.contextmanager
+def _best_effort(host: Host) -> Iterator[None]:
+    """The trace is operational: what keeps it from being written is said, and stops nothing."""
+    import sqlite3
+
+    try:
+        yield
+    except (OSError, sqlite3.Error, ClearedError) as e:
+        host.say(f"the trace of this run could not be kept: {e}")

@@ -1,0 +1,94 @@
+"""What a failed run leaves: its log rows and one card, in one ``log:`` commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cleared.cards.card import Card, card_id
+from cleared.changes import draft
+from cleared.changes.consumed_events import was_opened
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import PolicyError
+from cleared.primitives.context import Context
+from cleared.runs.approved_scripts import Script
+from cleared.runs.attempt import Event, event_of
+from cleared.runs.outcome import RunError
+from cleared.vcs import Repository, Snapshot
+
+_MOST: Final = 100
+"""Files that a card names."""
+
+
+def record(
+    host: Host, repo: Repository, snapshot: Snapshot, failed: Context, fresh: Context, error: RunError,
+    script: Script, trailers: list[tuple[str, str]],
+) -> tuple[list[str], list[Card]]:  # fmt: skip
+    """Commit the failed run's rows and its card, from a fresh context; ``(commits, cards)``.
+
+    Cards about files that could not be read stay: they are true whatever became of the run. The same failure again
+    is the same card.
+    """
+    fresh.log = failed.log.copy()
+    fresh.note("run", f"failed: {error}"[:2_000])
+    for card in failed.cards.added.values():
+        if card.kind == "bad_file":
+            fresh.cards.add(card)
+    key = (failed.agent, script.blob, error.type, str(error.line), error.message)
+    number = 0
+    identity = card_id("failed_run", *key)
+    while (known := fresh.cards.known.get(identity)) is not None and known.status != "open":
+        number += 1
+        identity = card_id("failed_run", *key, str(number))
+    first = str(error).splitlines()[0]
+    fresh.cards.add(
+        Card(
+            identity, "failed_run", f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
+            None, failed.agent,
+            {"cause": str(error)[:4_000], "not_done": _lost(failed), **again(failed.event, failed.agent, identity)},
+        )
+    )  # fmt: skip
+    cards = list(fresh.cards.added.values())
+    subject = f"log: {failed.agent} failed: {first}"
+    commit = draft.commit(host, repo, snapshot, fresh, subject[:200], trailers)
+    return [commit], cards
+
+
+def again(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
+    """What a card of a failed run says of how to run it once more for what it was run for."""
+    kind, payload = event["kind"], event["payload"]
+    about: dict[str, Any] = {} if kind == "on_demand" and payload is None else {"event_id": event["id"]}
+    if files := [digest for _, digest in event.get("files", ())][:_MOST]:
+        about["files"] = files
+    if kind == "file_watch" or not about:  # the files lie there still
+        return {"retry": f"cleared agent run {agent}", **about}
+    return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
+
+
+def event_of_card(
+    host: Host, repo: Repository, snapshot: Snapshot, card: Card, *, believed: bool
+) -> Event | None:  # fmt: skip
+    """The event that a failed run's card says to run its agent for again; None where that is just any run of it.
+
+    Anybody may have written the card: what it says counts where its run attests it, or, for a run from before that was
+    done, where this machine's trace of it agrees. Raises ``PolicyError`` where neither does.
+    """
+    event = card.details.get("event")
+    if event is None:
+        return None
+    trace = host.traces.run(card.run_id or "")
+    agrees = trace is not None and (trace["agent"], trace["event"]) == (card.agent, event)
+    if not believed and not agrees and not was_opened(host, repo, snapshot, card):
+        raise PolicyError(
+            f"nothing shows that {card.agent} failed for what the card {card.id} says: no run of a machine that is "
+            "trusted here attests it",
+            remedy="Where a colleague's machine ran it, trust that: cleared trust. Else look at it (cleared queue show "
+            f"{card.id}), and where it is right: cleared agent run {card.agent} --again {card.id} --yes",
+        )
+    return event_of(event)
+
+
+def _lost(failed: Context) -> str:
+    count = sum(len(entries) for entries in failed.books.staged.values())
+    return f"{count} entries were staged and discarded; no file left import/" if count else "nothing was staged"

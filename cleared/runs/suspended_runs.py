@@ -1,0 +1,243 @@
+"""A run that asks a person is the same thing twice: it stops at the question and nothing of it is kept; when the
+answer is there it runs again from its first line, with the first run's id, clock and script, and the answers so far.
+
+What it needs for that is in a ticket on its card, signed by the machine it ran on, so it survives restarts, clones and
+the loss of ``.cleared/``, and nobody else can have it run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cleared.approvals.approval_record import digest_of
+from cleared.approvals.keys import run_key
+from cleared.approvals.tickets import Ticket, signed
+from cleared.cards.card import Card, card_id
+from cleared.changes import draft
+from cleared.changes.consumed_events import AlreadyRun, consumed
+from cleared.changes.host import Host, actor
+from cleared.clock import format_iso
+from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
+from cleared.primitives.journal import show_json
+from cleared.primitives.queue import Question
+from cleared.registry.json_values import to_json
+from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor, event_of
+from cleared.runs.question_tickets import Held, Questions, name_in, plain, shown
+from cleared.vcs import Repository, Snapshot, origin
+
+FUTURES: Final = 4
+"""Choices whose outcome is rehearsed for the card, at most."""
+
+
+class Ended(PolicyError):
+    """The run has gone on already."""
+
+
+def record(
+    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor,
+    trailers: list[tuple[str, str]], ended: tuple[str, ...] = (),
+) -> tuple[list[str], list[Card]]:  # fmt: skip
+    """The card of a question, in one ``log:`` commit; asked before, it is the same card and nothing is committed.
+
+    ``ended``: held questions that this one is asked instead of.
+    """
+    fresh = attempt.fresh_context()
+    questions = Questions(host, repo, snapshot, fresh.cards.known)
+    earlier = [card for card, _ in questions.of_run(attempt.run_id)]
+    same = [c for c in earlier if c.details.get("key") == question.key]
+    if waiting := [c for c in same if c.status == "open"]:
+        return [], waiting[:1]
+    fresh.log = attempt.context.log.copy()
+    fresh.note("run", f"waits for an answer: {question.text}"[:2_000])
+    details = {
+        "question": question.text, "choices": list(question.choices), "default": question.default,
+        "on_timeout": question.on_timeout, "due": format_iso(attempt.now + timedelta(seconds=question.seconds)),
+        "key": question.key, "run": attempt.run_id, "event": dict(attempt.event),
+        "futures": _futures(host, repo, snapshot, attempt, question, executor),
+    }  # fmt: skip
+    if instead := _instead(earlier, question):
+        details["instead_of"] = instead
+        fresh.note("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
+    clean = host.redactor  # what is signed is what is kept
+    card = Card(_identity(fresh.cards.known, attempt, question), "question",
+                clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
+                attempt.run_id, None, attempt.script.name, clean.data(plain(details)))  # fmt: skip
+    try:
+        card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).data()})
+    except WorkspaceError as error:
+        host.say(f"the question is held: its run cannot be signed for: {error}")
+    fresh.cards.add(card)
+    for each in ended:
+        fresh.cards.go_on(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
+    subject = f"log: {attempt.script.name} asks: {' '.join(question.text.split())}"[:200]
+    return [draft.commit(host, repo, snapshot, fresh, subject, trailers)], [card]
+
+
+def _identity(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
+    """The id of a question that is not asked yet."""
+    number = 0
+    while (found := card_id("question", attempt.run_id, question.key, *["again"] * number)) in known:
+        number += 1
+    return found
+
+
+def _ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
+    """Raises ``WorkspaceError`` or ``PolicyError`` where it cannot be signed here."""
+    workspace = questions.approvals.workspace
+    questions.approvals.books.must_be_pinned()
+    if not workspace:
+        raise WorkspaceError("this workspace has no id yet", remedy="Approve something: cleared agent propose.")
+    key = run_key(questions.host.root, create=True)
+    assert key is not None
+    asked = card.details
+    return signed(key, Ticket(
+        workspace, card.id, attempt.run_id, attempt.script.file,
+        digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
+        asked["key"], asked["question"], tuple(asked["choices"]),
+        asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.answers),
+        origin(questions.repo, make=True) or "", shown(card), actor(),
+    ))  # fmt: skip
+
+
+def _instead(earlier: list[Card], question: Question) -> str | None:
+    """What the run asked at this place when the books were others."""
+    place = f"{question.key.partition(':')[0]}:"
+    found = [c for c in earlier if str(c.details.get("key")).startswith(place) and c.details.get("key") != question.key]
+    return str(found[-1].details.get("question")) if found else None
+
+
+def _futures(
+    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor
+) -> dict[str, Any]:
+    """What would happen for each choice: rehearsed, never sealed."""
+    if len(question.choices) > FUTURES:
+        return {}
+    event = event_of(attempt.event)
+    found: dict[str, Any] = {}
+    for choice in question.choices:
+        answers = {**attempt.context.answers, question.key: choice}
+        trial = Attempt(
+            host, repo, snapshot, attempt.script, event, dry_run=False, scripts=attempt.scripts, now=attempt.now,
+            say=lambda _: None, run_id=attempt.run_id, answers=answers,
+        )  # fmt: skip
+        try:
+            result = trial.execute(executor)
+            trial.context.check()
+        except ClearedError as e:
+            found[choice] = {"error": str(trial.explain(e))[:1_000]}
+            continue
+        context = trial.context
+        found[choice] = {
+            "entries": [
+                show_json(context.books.entry(e.entry_id) or e)
+                for entries in context.books.staged.values() for e in entries
+            ],
+            "statuses": dict(context.books.statuses), "cards": [c.title for c in context.cards.added.values()],
+            "result": to_json(result),
+        }  # fmt: skip
+    return found
+
+
+def resume(questions: Questions, identity: str, name: str) -> Again:
+    """How the run of an answered question of this agent goes on: asked under the lock, so that of two who saw the
+    answer one takes it up.
+
+    Raises ``Ended`` where it has, ``Held`` where it may not as things are, ``UsageError`` where it has no answer yet.
+    """
+    card = questions.find(identity)
+    if card.gone_on is not None:
+        raise Ended(f"the run of {card.id} has gone on already")
+    ticket = questions.ticket(card)
+    if questions.is_over(card, ticket):
+        raise Ended(f"the run {ticket.run} has gone on already")
+    asked = questions.of_run(ticket.run)
+    card, ticket = asked[-1]
+    if questions.unfinished(card) is None:
+        raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
+    questions.must_be_live(ticket)
+    if name_in(ticket.path) != name:
+        raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
+    answers: dict[str, str] = {}
+    for each, its in asked:  # of a question that was asked again, what was answered last
+        said = questions.answer(each, its)
+        answers |= its.answers
+        answers.pop(its.place, None)
+        if said in its.choices:
+            answers[its.place] = str(said)
+    return Again(
+        event_of(ticket.event), tuple(each.id for each, _ in asked), ticket.run, datetime.fromisoformat(ticket.clock),
+        ticket.place, answers,
+    )  # fmt: skip
+
+
+def ask_again(questions: Questions, identity: str, name: str, *, believed: bool) -> Again:
+    """How the run of a held question is had asked anew: by the agent as it is now, today, for the same event.
+
+    Raises ``UsageError`` where it needs no asking again, ``AlreadyRun`` where the agent has had its run for that, and
+    ``Held`` where nothing proves what it was run for: ``believed``, it is taken from the card all the same.
+    """
+    card = questions.find(identity)
+    if card.gone_on is not None:
+        raise UsageError(f"{card.id} is settled: {card.resolution}", remedy="cleared queue list shows what waits.")
+    cards: tuple[str, ...] = (card.id,)
+    try:
+        ticket = questions.ticket(card)
+    except Held:
+        if card.agent != name:
+            raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.") from None
+        event = _event_on(card, believed=believed)
+    else:
+        if name_in(ticket.path) != name:
+            raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
+        if questions.is_over(card, ticket):
+            raise UsageError(f"the run of {card.id} has gone on already", remedy="cleared run list shows it.")
+        _must_be_held(questions, card)
+        event, cards = event_of(ticket.event), tuple(each.id for each, _ in questions.of_run(ticket.run))
+    if event.key is not None and consumed(
+        questions.host, questions.repo, questions.snapshot, name, event.key, asking=False
+    ):  # fmt: skip
+        raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
+    return Again(event, cards)
+
+
+def _must_be_held(questions: Questions, card: Card) -> None:
+    if card.status == "open" and questions.why_held(card) is None:
+        raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
+    with suppress(PolicyError):
+        if card.status == "resolved" and questions.unfinished(card) is None:
+            raise UsageError(f"{card.id} is settled: {card.resolution}", remedy="cleared queue list shows what waits.")
+
+
+def _event_on(card: Card, *, believed: bool) -> Event:
+    """What the card says that its run was for."""
+    try:
+        event = event_of(card.details["event"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Event()
+    if event.kind == "on_demand" and event.payload is None and not event.files:
+        return Event()
+    if not believed:
+        about = [event.kind, event.name, str(event.key), *(path for path, _ in event.files)]
+        data = "" if event.payload is None else f" with {str(plain(event.payload))[:300]}"
+        raise Held(
+            f"nothing proves what {card.id} was asked for; the card says: {' '.join(filter(None, about))}{data}",
+            remedy=f"If that is right, run it for that: cleared agent run {card.agent} --again {card.id} --yes",
+        )
+    return event
+
+
+def ask_once_more(questions: Questions, card: Card, identity: str) -> Mapping[str, Any]:
+    """The details of a card that asks the same again under another id, for its run to go on with; without a ticket
+    where the first one proves nothing."""
+    details = {name: value for name, value in card.details.items() if name != "ticket"}
+    try:
+        ticket, key = questions.ticket(card), run_key(questions.host.root, create=True)
+    except ClearedError:
+        return details
+    assert key is not None
+    again = replace(ticket, card=identity, by=actor(), origin=origin(questions.repo, make=True) or "")
+    return {**details, "ticket": signed(key, replace(again, shown=shown(replace(card, details=details)))).data()}

@@ -1,0 +1,77 @@
+"""Questions from before there were tickets: they get one where this machine's own trace of the run says the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from cleared.approvals.approval_record import digest_of
+from cleared.approvals.keys import run_key
+from cleared.approvals.tickets import Ticket, signed
+from cleared.cards.card import Card
+from cleared.changes.trace import Traces
+from cleared.clock import format_iso
+from cleared.errors import WorkspaceError
+from cleared.primitives.queue import read_timeout
+from cleared.runs.question_tickets import Questions, plain, shown
+
+
+def tickets_of_trace(questions: Questions) -> dict[str, Any]:
+    """Card → ticket, of the open questions that have none. None at all where the trace is part of the commit: then
+    whoever wrote the cards may have written it, too.
+
+    Raises ``WorkspaceError`` where there is one to sign, and no key to do it with.
+    """
+    if questions.snapshot.entry(questions.host.layout.state_dir.name) is not None:
+        return {}
+    traces = Traces(questions.host.layout.state_dir)
+    found = {}
+    for card in questions.cards.values():
+        if card.kind == "question" and card.status == "open" and "ticket" not in card.details:
+            trace = traces.run(str(card.details.get("run")))
+            ticket = _ticket(questions, card, trace) if trace is not None else None
+            if ticket is not None:
+                key = run_key(questions.host.root, create=True)
+                assert key is not None
+                found[card.id] = signed(key, ticket).data()
+    return found
+
+
+def _ticket(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticket | None:
+    """What the trace says of the question; None where the card says otherwise, or the trace does not say."""
+    asked = [call for call in trace["calls"] if call["name"] == "queue_ask"]
+    if trace["status"] != "waiting" or card.id not in (trace["cards"] or ()) or not asked:
+        return None
+    try:
+        places, details = [], plain(card.details)
+        for number, call in enumerate(asked):
+            text, choices, default, then, timeout = _arguments(json.loads(call["arguments"]))
+            digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
+            places.append((f"{number}:{digest}", call["result"]))
+        answers = {place: json.loads(result) for place, result in places[:-1]}
+        path, _, blob = str(trace["script"]).partition("@")
+        clock = datetime.fromisoformat(trace["started_at"])
+        ticket = Ticket(
+            questions.approvals.workspace, card.id, trace["id"], path, digest_of(questions.repo.object(blob)[1]),
+            plain(trace["event"]), trace["started_at"], trace["id"], places[-1][0], text, tuple(choices), default, then,
+            format_iso(clock + timedelta(seconds=read_timeout(timeout))), answers, str(details.get("origin") or ""),
+            shown(card), "this machine",
+        )  # fmt: skip
+    except (WorkspaceError, KeyError, TypeError, ValueError, IndexError):
+        return None
+    said = {
+        "question": text, "choices": choices, "default": default, "on_timeout": then, "due": ticket.due,
+        "key": ticket.place, "run": ticket.run, "clock": ticket.clock, "script": trace["script"],
+        "answers": dict(answers), "event": ticket.event,
+    }  # fmt: skip
+    return ticket if all(details.get(name) == value for name, value in said.items()) else None
+
+
+def _arguments(call: Mapping[str, Any]) -> list[Any]:
+    """Question, choices, default, what becomes of it in time, and when."""
+    found = dict(zip(("question", "choices", "default", "on_timeout", "timeout"), call["args"], strict=False))
+    found = {"default": None, "on_timeout": "escalate", "timeout": "7d"} | found | call["kwargs"]
+    return [found[name] for name in ("question", "choices", "default", "on_timeout", "timeout")]

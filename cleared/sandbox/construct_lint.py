@@ -1,0 +1,273 @@
+"""The construct lint: what the published agent language leaves out, refused before a script runs.
+
+The interpreter itself accepts most of these constructs; isolation does not rest on this lint (the sandbox
+denies files, environment and network). It keeps scripts small, flat and the same for every reader.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
+from cleared.errors import Place
+from cleared.sandbox import unicode_lint
+from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.script_source import comments, line_column, misplaced, normalise, parse
+
+_SMALL = "Scripts stay flat and small, so that whoever reviews one sees all that it does."
+
+RULES = rules(
+    "lint",
+    {
+        "syntax": (
+            "text that is no Python, or is none in its place: a `return` outside a function, an argument given twice",
+            "Such a script cannot be read, or ends where nobody expects it to.",
+            "Correct the line.",
+        ),
+        "nesting": (
+            "brackets, operators or branches nested deeper than the parser or the interpreter goes",
+            "Reading a script must take bounded time and memory, whatever its text.",
+            "Name the parts; keep many cases in a list and loop over it.",
+        ),
+        "size": (
+            "a script larger than 256 kB",
+            "Reading a script must take bounded time and memory; what is this large is data.",
+            "Move data to a file in import/ or to config.yaml, shared code to scripts/.",
+        ),
+        "character": (
+            "NUL and other control characters, bytes that are not UTF-8",
+            "Terminals obey control characters: what is reviewed would not be what is run.",
+            "Delete it, or write it as an escape inside a string.",
+        ),
+        "bidi": (
+            "characters that turn the direction of the text, or that editors take for the end of a line",
+            "They make the text read differently from how it runs.",
+            "Delete it, or write it as an escape inside a string.",
+        ),
+        "import": (
+            "`import` and `from … import`",
+            "All that a script can do are its primitives, which are granted, recorded and rehearsed.",
+            "Remove it. Primitives and builtins are already in scope.",
+        ),
+        "class": ("`class`, and `type(…)` that makes one", _SMALL, "Use a dict and functions."),
+        "try": (
+            "`try`",
+            "An error ends the run and nothing of it is committed; a script that goes on posts half of the truth.",
+            "Test the condition beforehand, e.g. with accounts_exists() or `in`.",
+        ),
+        "with": ("`with`", "There is nothing that a script would have to close.", "Call the primitives directly."),
+        "decorator": (
+            "a decorator",
+            "A decorated function does something else than what its text says.",
+            "Call the function where it is needed.",
+        ),
+        "yield": (
+            "`yield`",
+            "A generator's primitives are called at another time than its text says.",
+            "Collect the values in a list.",
+        ),
+        "async": (
+            "`async` and `await`",
+            "A run's primitives are called one after the other, in one order, which a replay repeats.",
+            "Use a plain def or for; primitives return their result directly.",
+        ),
+        "del": (
+            "`del`",
+            "The type check goes by one meaning for each name, and the interpreter lacks it.",
+            "Use .pop(), or assign a new value.",
+        ),
+        "forbidden-name": (
+            "`open`, `eval`, `exec`, `getattr`, `globals` and their like, called or only named",
+            "They reach files or names that no reader and no check can see in the text.",
+            "Use a primitive, or a dict of your own.",
+        ),
+        "dunder": (
+            "names such as `__class__`",
+            "They reach into the interpreter instead of the books.",
+            "Use another name, or a dict key.",
+        ),
+        "type-ignore": (
+            "a comment such as `# type: ignore`",
+            "It would silence the type check, which is there to find what a test run does not reach.",
+            "Delete the comment and correct what it hides.",
+        ),
+    },
+)
+RULES |= unicode_lint.RULES
+
+_AVAILABLE = "Primitives and builtins are already in scope."
+
+# Node class name → rule, what it is, remedy. By name, because some classes are newer than Python 3.11.
+_CONSTRUCTS: dict[str, tuple[str, str, str]] = {
+    "Import": ("import", "import is not available to scripts", f"Remove it. {_AVAILABLE}"),
+    "ImportFrom": ("import", "import is not available to scripts", f"Remove it. {_AVAILABLE}"),
+    "ClassDef": ("class", "class definitions are not available to scripts", "Use a dict and functions."),
+    "Try": (
+        "try",
+        "try is not available to scripts: an error ends the run and nothing is committed",
+        "Test the condition beforehand, e.g. with accounts_exists() or `in`.",
+    ),
+    "TryStar": ("try", "try is not available to scripts", "Test the condition beforehand."),
+    "With": ("with", "with is not available to scripts", "Call the primitives directly."),
+    "AsyncWith": ("async", "async with is not available to scripts", "Call the primitives directly."),
+    "AsyncFor": ("async", "async for is not available to scripts", "Use a plain for."),
+    "AsyncFunctionDef": ("async", "async functions are not available to scripts", "Use a plain def."),
+    "Await": ("async", "await is not available to scripts", "Primitives return their result directly."),
+    "Yield": ("yield", "yield is not available to scripts", "Collect the values in a list."),
+    "YieldFrom": ("yield", "yield is not available to scripts", "Collect the values in a list."),
+    "Delete": ("del", "del is not available to scripts", "Use .pop(), or assign a new value."),
+}
+
+_FORBIDDEN: dict[str, str] = {
+    "open": "Bank files come from importer_scan() and importer_parse().",
+    "eval": "Write the expression itself.",
+    "exec": "Write the statements themselves, or share them in scripts/.",
+    "compile": "Write the code itself.",
+    "__import__": _AVAILABLE,
+    "__builtins__": _AVAILABLE,
+    "globals": "Use a dict of your own.",
+    "locals": "Use a dict of your own.",
+    "vars": "Use a dict of your own.",
+    "getattr": "Use a dict and [key] or .get().",
+    "hasattr": "Use a dict and `in`.",
+    "dir": "Use a dict and .keys().",
+    "super": "Use functions.",
+    "setattr": "Use a dict and [key] = value.",
+    "delattr": "Use a dict and .pop().",
+    "input": "A run has nobody to ask; take values from config_get() or ctx_event().",
+    "breakpoint": "Use ctx_log() to see values.",
+    "help": "See `cleared primitives`.",
+}
+
+# The interpreter reads a chain of branches as nesting, and nests to 199 levels.
+_MAX_BRANCHES = 180
+
+_DUNDER = re.compile(r"__\w+__")
+_IGNORE = re.compile(r"#\s*(?:type|ty)\s*:\s*ignore", re.IGNORECASE)
+
+
+def lint(source: str, file: str) -> list[Finding]:
+    """Every forbidden construct of a script, in the order of the text. Never raises for any text."""
+    source = normalise(source)
+    tree = parse(source, file)
+    if isinstance(tree, Finding):
+        return [tree]
+    found: dict[tuple[int, int, str], Finding] = {}
+    every = (_constructs(tree, source, file), _ignores(source, file), unicode_lint.unseen(source, file),
+             unicode_lint.strange_names(source, file))  # fmt: skip
+    for finding in chain.from_iterable(every):
+        key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
+        found.setdefault(key, finding)
+    told = [found[key] for key in sorted(found)]
+    # `yield` and `await` have rules of their own.
+    if all(f.rule in unicode_lint.RULES for f in told) and (wrong := misplaced(source, file)):
+        told.append(wrong)
+    return told
+
+
+def _ignores(source: str, file: str) -> Iterator[Finding]:
+    for offset, text in comments(source):
+        if match := _IGNORE.search(text):
+            yield Finding(
+                "type-ignore",
+                f"{match.group()!r} would silence the type check",
+                Place(file, *line_column(source, offset + match.start())),
+                "Delete the comment and correct what it hides.",
+            )
+
+
+def _constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
+    lines = source.split("\n")
+    # A stack, not recursion: a chain of a thousand `+` is a thousand levels deep.
+    todo: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 0)]
+    while todo:
+        node, template, branch = todo.pop()
+        if isinstance(node, ast.JoinedStr):
+            template = template or node
+        chain = node.orelse if isinstance(node, ast.If) else []
+        for child in ast.iter_child_nodes(node):
+            todo.append((child, template, branch + 1 if len(chain) == 1 and child is chain[0] else 0))
+        if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
+            message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
+            remedy = "Keep the cases in a list of dicts and loop over it."
+            yield Finding("nesting", message, Place(file, *_at(node, lines)), remedy)
+        if template is not None:
+            for word in _names(node):
+                if unicode_lint.is_strange(word, template, lines):
+                    yield unicode_lint.strange(word, Place(file, *_position(node, template, word, lines)))
+        for rule, message, remedy, at, word in _refusals(node):
+            line, column = _position(at, template, word, lines)
+            yield Finding(rule, message, Place(file, line, column), remedy)
+
+
+def _refusals(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
+    """Rule, message, remedy, the node that says where, the word expected there."""
+    kind = type(node).__name__
+    if kind in _CONSTRUCTS:
+        rule, message, remedy = _CONSTRUCTS[kind]
+        yield rule, message, remedy, node, ""
+    if isinstance(node, ast.comprehension) and node.is_async:
+        yield "async", "async for is not available to scripts", "Use a plain for.", node.target, ""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for decorator in node.decorator_list:
+            message = "decorators are not available to scripts"
+            yield "decorator", message, "Call the function where it is needed.", decorator, ""
+    if _makes_a_class(node):
+        yield "class", "type() with more than one argument makes a class", "Use a dict and functions.", node, "type"
+    for word in _names(node):
+        if word in _FORBIDDEN:
+            message = f"{word} is not available to scripts"
+            yield "forbidden-name", message, _FORBIDDEN[word], node, word
+        elif _DUNDER.fullmatch(word):
+            message = f"{word}: names with two underscores on both sides belong to the interpreter"
+            yield "dunder", message, "Use another name, or a dict key.", node, word
+
+
+def _makes_a_class(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="type"), args=args, keywords=keywords):
+            return len(args) + len(keywords) > 1 or any(isinstance(arg, ast.Starred) for arg in args)
+    return False
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """Every name that ``node`` itself reads, binds or reaches into; forbidden attributes are only dunders."""
+    match node:
+        case ast.Name(id=name) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+            if name not in _FORBIDDEN or _DUNDER.fullmatch(name):
+                yield name
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            yield from names
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)) | ast.ExceptHandler(name=str(name)):
+            yield name
+        case ast.MatchClass(kwd_attrs=names):
+            yield from names
+
+
+def _position(node: ast.AST, template: ast.AST | None, word: str, lines: list[str]) -> tuple[int, int]:
+    place = _at(node, lines)
+    # Python 3.11 guesses positions inside f-strings; a guess that does not hold is the f-string's own place.
+    if template is not None and sys.version_info < (3, 12):
+        line, column = place
+        text = lines[line - 1][column - 1 :] if line <= len(lines) else ""
+        if not word or not text.startswith(word):
+            return _at(template, lines)
+    return place
+
+
+def _at(node: ast.AST, lines: list[str]) -> tuple[int, int]:
+    line = getattr(node, "lineno", 1)
+    offset = getattr(node, "col_offset", 0)
+    if isinstance(node, ast.Attribute) and node.end_lineno and node.end_col_offset:
+        line, offset = node.end_lineno, node.end_col_offset - len(node.attr.encode())
+    text = lines[line - 1].encode() if line <= len(lines) else b""
+    return line, len(text[: max(offset, 0)].decode(errors="ignore")) + 1

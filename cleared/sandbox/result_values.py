@@ -1,0 +1,181 @@
+"""Which values a script may end with, checked on both sides of the boundary.
+
+The interpreter turns what cannot leave it into a string without a word (``range(5)`` → ``'range(0, 5)'``), so
+the first check runs inside, before anything crosses. It has captured the builtins it needs before the script
+runs. A script that replaces the check gains nothing: the host checks again what arrived; the worst is a string.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date
+from decimal import Decimal
+
+from cleared.sandbox.argument_size import MAX_PLACES
+from cleared.sandbox.result_expression import RESULT, TAIL
+
+MAX_DEPTH = 32
+MAX_ITEMS = 100_000
+_MAX_DIGITS = 4000
+
+CHECK = "__cleared_check__"
+
+# Fed before the script. Returns [problem, None] or [None, value]; a problem is [path, code, type name].
+PRELUDE = f"""\
+from decimal import Decimal as __cleared_decimal__
+from datetime import date as __cleared_date__
+{RESULT} = None
+{TAIL} = -1
+def {CHECK}(value, max_text, type=type, isinstance=isinstance, str=str, int=int, float=float, bool=bool,
+            dict=dict, list=list, tuple=tuple, len=len, enumerate=enumerate, range=range,
+            Decimal=__cleared_decimal__, date=__cleared_date__, big=10**{_MAX_DIGITS}, inf=float("inf")):
+    used = [0, 0]
+    def walk(value, depth):
+        used[0] += 1
+        if used[0] > {MAX_ITEMS}:
+            return [[], "items", ""]
+        if value is None or isinstance(value, bool):
+            return None
+        if isinstance(value, str):
+            used[1] += len(value)
+            return [[], "text", ""] if used[1] > max_text else None
+        if isinstance(value, int):
+            return None if -big < value < big else [[], "int", ""]
+        if isinstance(value, float):
+            return None if -inf < value < inf else [[], "finite", ""]
+        if isinstance(value, Decimal):
+            return None if value.is_finite() else [[], "finite", ""]
+        if isinstance(value, date):
+            return None
+        if depth >= {MAX_DEPTH}:
+            return [[], "depth", ""]
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    return [[], "key", type(key).__name__]
+                used[1] += len(key)
+                problem = walk(item, depth + 1)
+                if problem is not None:
+                    problem[0].append(key[:40])
+                    return problem
+            return None
+        if isinstance(value, (list, tuple)):
+            index = 0
+            for item in value:
+                problem = walk(item, depth + 1)
+                if problem is not None:
+                    problem[0].append(index)
+                    return problem
+                index += 1
+            return None
+        return [[], "type", type(value).__name__]
+    problem = walk(value, 0)
+    return [None, value] if problem is None else [problem, None]
+"""
+
+
+def epilogue(max_text: int) -> str:
+    """Fed after the script."""
+    return f"[{TAIL}, {CHECK}({RESULT}, {max_text})]"
+
+
+class Refused(Exception):
+    """The result cannot be kept; the text names the path to the value."""
+
+
+def accept(answer: object, max_text: int) -> object:
+    """The result in an answer of the check: tuples are lists now. Raises ``Refused``."""
+    if not isinstance(answer, list) or len(answer) != 2:
+        raise Refused("the result cannot be read")
+    problem, value = answer
+    if problem is not None:
+        raise Refused(_told(problem))
+    return _Walk(max_text).take(value, [])
+
+
+class _Walk:
+    """The same rule on the host's side, on exact types only."""
+
+    def __init__(self, max_text: int) -> None:
+        self._items = 0
+        self._text = max_text
+
+    def take(self, value: object, path: list[object]) -> object:
+        self._items += 1
+        if self._items > MAX_ITEMS:
+            raise _refused(path, "items")
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if isinstance(value, str) and kind is str:
+            self._count(value, path)
+            return value
+        if isinstance(value, int) and kind is int:
+            if value.bit_length() > _MAX_DIGITS * 4:
+                raise _refused(path, "int")
+            return value
+        if isinstance(value, float) and kind is float:
+            if not math.isfinite(value):
+                raise _refused(path, "finite")
+            return value
+        if isinstance(value, Decimal):
+            if not value.is_finite():
+                raise _refused(path, "finite")
+            if abs(value.adjusted()) > MAX_PLACES or value.__sizeof__() > _MAX_DIGITS:
+                raise _refused(path, "int")  # 1E+999999999 is a gigabyte once it is written out
+            return value
+        if isinstance(value, date):
+            return value
+        if len(path) >= MAX_DEPTH:
+            raise _refused(path, "depth")
+        if isinstance(value, dict) and kind is dict:
+            return {key: self.take(value[key], [*path, key]) for key in value if self._key(key, path)}
+        if isinstance(value, list | tuple) and kind in (list, tuple):
+            return [self.take(item, [*path, index]) for index, item in enumerate(value)]
+        raise _refused(path, "type", kind.__name__)
+
+    def _key(self, key: object, path: list[object]) -> bool:
+        if not isinstance(key, str):
+            raise _refused(path, "key", type(key).__name__)
+        self._count(key, path)
+        return True
+
+    def _count(self, text: str, path: list[object]) -> None:
+        self._text -= len(text)
+        if self._text < 0:
+            raise _refused(path, "text")
+
+
+def _refused(path: list[object], code: str, name: str = "") -> Refused:
+    return Refused(_told([path[::-1], code, name]))
+
+
+def _told(problem: object) -> str:
+    """A sentence such as ``result["x"][2] is a range``; the problem may be forged, so nothing of it is trusted."""
+    match problem:
+        case [list(path), str(code), str(name)]:
+            pass
+        case _:
+            return "the result cannot be read"
+    where = "result"
+    for part in reversed(path[:MAX_DEPTH]):
+        where += f"[{json.dumps(part if isinstance(part, int) else str(part)[:40], ensure_ascii=False)}]"
+    name = name[:40]
+    match code:
+        case "type":
+            article = "an" if name[:1].lower() in "aeiou" else "a"
+            return f"{where} is {article} {name}"
+        case "key":
+            return f"{where} has a key that is not a str but {name}"
+        case "finite":
+            return f"{where} is not a finite number"
+        case "int":
+            return f"{where} is a number of more than {_MAX_DIGITS} digits"
+        case "depth":
+            return f"{where} is nested more than {MAX_DEPTH} levels deep"
+        case "items":
+            return f"the result has more than {MAX_ITEMS} values"
+        case "text":
+            return "the result has too much text"
+    return "the result cannot be read"

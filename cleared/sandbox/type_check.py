@@ -1,0 +1,324 @@
+"""Type checking a script without running any of it.
+
+The interpreter has no call that only checks. A first line that is sure to fail the check keeps the script from ever
+starting; its own diagnostic is left out again. Should it be missing, the stubs were not understood: that is a fault of
+ours and is raised, since broken stubs are otherwise ignored without a word.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+from cleared.errors import Place, WorkspaceError
+from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.script_source import dead, misplaced, normalise, parse, walk
+from cleared.sandbox.worker_pool import Worker, start
+
+_GUARD: Final = '__lint__: int = ""'
+_SELF_TEST: Final = "format(1, 2)\nno_such_primitive()\n"
+# The lint refuses those comments; that there was nothing to silence is no second mistake.
+_UNUSED: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
+_SECONDS: Final = 20.0
+_CHECKS: Final = 200
+"""After so many a worker is replaced, as it grows a little with each."""
+_SIGNATURE: Final = "See its signature in cleared primitives --stubs."
+_SHAPE: Final = "See the shapes in cleared primitives --stubs."
+_LATER: Final = "It would fail in the run that first comes there, which need not be the rehearsal."
+
+RULES: Final = rules(
+    "types",
+    {
+        "type:unresolved-reference": (
+            "a name that nothing defines, or that is not granted",
+            _LATER,
+            "Only primitives, builtins and the script's own names exist (cleared primitives).",
+        ),
+        "type:unresolved-global": (
+            "`global` for a name that the script never assigns at its top",
+            _LATER,
+            "Assign it at the top of the script first.",
+        ),
+        "type:unresolved-attribute": (
+            "an attribute or method that a value does not have",
+            "Records are dicts; an attribute that does not exist fails in the run that first comes there.",
+            "Write record[key] for a record's field; correct the method's name.",
+        ),
+        "type:unknown-argument": ("a keyword that a function does not take", _LATER, _SIGNATURE),
+        "type:missing-argument": ("a call without an argument that the function needs", _LATER, _SIGNATURE),
+        "type:parameter-already-assigned": ("an argument given by place and by name", _LATER, "Pass it once."),
+        "type:too-many-positional-arguments": ("more arguments than a function takes", _LATER, _SIGNATURE),
+        "type:invalid-argument-type": (
+            "an argument of the wrong type, or a text that is not among the choices",
+            _LATER,
+            "Pass a value of the type the primitive takes.",
+        ),
+        "type:no-matching-overload": (
+            "arguments for which a builtin has no form",
+            _LATER,
+            "Pass values of types that it takes, e.g. str(x) for a text.",
+        ),
+        "type:invalid-key": ("a key that a record does not have", _LATER, _SHAPE),
+        "type:missing-typed-dict-key": ("a record without a key that it must have", _LATER, _SHAPE),
+        "type:unsupported-operator": (
+            "an operator between types that do not go together, such as an amount and a float",
+            "An amount that meets a float is no longer exact, and the interpreter refuses it.",
+            "Amounts are Decimal: calculate with int or Decimal, split with money_allocate.",
+        ),
+        "type:not-iterable": ("a loop over what is not a list or the like", _LATER, "Loop over a list, or range(n)."),
+        "type:not-subscriptable": ("`x[…]` of what has no parts", _LATER, "Take the part of a list, dict or text."),
+        "type:call-non-callable": ("a call of what is not a function", _LATER, "Call a function."),
+        "type:invalid-assignment": (
+            "a value assigned to a name, a key or an unpacking that it does not fit",
+            "Every use of the name is checked by its declared type: a wrong value would make all of them wrong.",
+            "Assign a value of that type, or use another name.",
+        ),
+        "type:invalid-return-type": ("a function that returns another type than it declares", _LATER, "Correct one."),
+        "type:empty-body": ("a function that declares a result and never returns one", _LATER, "Return a value."),
+        "type:unchecked": (
+            "a call of a primitive that, by the types, is never reached",
+            "The type check does not look at what is never reached: its mistakes would show when it is, after all.",
+            "Remove it, or the condition that never holds.",
+        ),
+        "type:unfinished": (
+            "a script over which the type check ends without an answer, for want of time or memory",
+            "A script that cannot be checked is not checked.",
+            "Simplify it: split long expressions, keep many cases in a list.",
+        ),
+        "type:*": (
+            "anything else that the type checker (ty) calls an error, under its own name",
+            _LATER,
+            "Correct the line.",
+        ),
+    },
+)
+# Working builtins that the checker's own stubs leave out.
+_BUILTINS: Final = """
+def map(function: Any, *iterables: Any) -> list[Any]: ...
+def filter(function: Any, iterable: Any) -> list[Any]: ...
+def format(value: Any, spec: str = "") -> str: ...
+def callable(value: Any) -> bool: ...
+def __input__() -> Any: ...
+"""
+
+
+def _column(lines: list[str], line: int, offset: int) -> int:
+    """1-based column of a byte offset."""
+    return len(lines[line - 1].encode()[:offset].decode(errors="ignore")) + 1
+
+
+_NAME: Final = "__reached__: int = "
+_MARK: Final = f'{_NAME}""'
+
+
+class _Marked:
+    """A script with marks put in that are sure to fail the check: where one does not fail, the checker takes what
+    follows it for unreachable, and has not looked at it."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._marks: dict[int, list[int]] = {}
+        """Line → columns."""
+        self._calls: dict[tuple[int, int], tuple[str, int, int]] = {}
+        self._at: dict[tuple[int, int], tuple[int, int]] = {}
+        """Row and column of a mark's value → the statement's."""
+        self._rows: list[tuple[int, list[tuple[int, int]]]] = []
+        """Row → its line, and from which column on it is shifted by how much."""
+
+    def add(self, line: int, column: int, call: tuple[str, int, int]) -> None:
+        """Mark a statement, for the sake of a call: name, line, column."""
+        self._marks.setdefault(line, []).append(column)
+        self._calls[line, column] = call
+
+    def build(self) -> str:
+        """The marked text: a mark stands on a line of its own, or in the line where the statement shares one."""
+        out: list[str] = []
+        for number, text in enumerate(self._lines, 1):
+            shifts: list[tuple[int, int]] = []
+            shift = 0
+            for column in sorted(self._marks.get(number, ())):
+                indent = text[: column + shift - 1]
+                if indent.strip():
+                    self._at[len(out) + 1, column + shift + len(_NAME)] = (number, column)
+                    text = f"{indent}{_MARK}; {text[column + shift - 1 :]}"
+                    shift += len(_MARK) + 2
+                    shifts.append((column, shift))
+                else:
+                    out.append(indent + _MARK)
+                    self._rows.append((0, []))
+                    self._at[len(out), column + len(_NAME)] = (number, column)
+            out.append(text)
+            self._rows.append((number, shifts))
+        return "\n".join(out)
+
+    def place(self, row: int, column: int) -> tuple[int, int] | None:
+        """Where in the script a place of the marked text is; None for a mark, which is thereby known to be reached."""
+        if (row, column) in self._at:
+            self._calls.pop(self._at[row, column], None)
+            return None
+        line, shifts = self._rows[row - 1] if row <= len(self._rows) else (len(self._lines), [])
+        return line, column - max((shift for start, shift in shifts if column - shift >= start), default=0)
+
+    def unreached(self) -> list[tuple[str, int, int]]:
+        """The calls whose marks did not fail."""
+        return list(self._calls.values())
+
+
+_DEF: Final = re.compile(r"^def (\w+)\(", re.MULTILINE)
+
+
+class _Unfinished(WorkspaceError):
+    """The checker ran out of time or memory over a script."""
+
+
+class TypeChecker:
+    """Checks scripts against stubs. A context manager: it owns a worker, which grows by some 50 MB with its first
+    check and is therefore not one of those that run scripts. The worker is as confined as these, and replaced after a
+    number of checks, or when it crashed."""
+
+    def __init__(self, stubs: str) -> None:
+        self._stubs = stubs + _BUILTINS
+        self._primitives = frozenset(_DEF.findall(stubs))
+        self._worker: Worker | None = None
+        self._checks = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._self_test()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._drop()
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[Any]:
+        """A session with the worker that was confined, never with one that the client itself has put in its place."""
+        if self._checks >= _CHECKS:
+            self._drop()
+        while True:
+            if self._worker is None:
+                self._worker, self._checks = start("best", _SECONDS), 0
+            with self._worker.pool.checkout(
+                type_check=True,
+                type_check_stubs=self._stubs,
+                type_check_format="jsonlines",
+                limits={"max_feed_duration_secs": 1.0, "max_memory": 64 << 20, "max_suspensions": 1},
+            ) as session:
+                if session.worker_pid == self._worker.pid:
+                    self._checks += 1
+                    yield session
+                    return
+            self._drop()
+
+    def _drop(self) -> None:
+        worker, self._worker, self._checks = self._worker, None, 0
+        if worker is not None:
+            worker.stop()
+
+    def check(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
+        """Every type error of the script, in the order of its text; none where it cannot be parsed, as the lint says
+        so. ``inputs``: names a shared script is given."""
+        inputs = tuple(inputs)
+        source = normalise(source)
+        tree = parse(source, file)
+        if isinstance(tree, Finding):
+            return []
+        try:
+            marked = self._marked(tree, source.split("\n"))
+            text = marked.build()
+            if isinstance(parse(text, file), Finding):  # a continued line, for one, cannot be parted
+                marked = _Marked(source.split("\n"))
+                text = marked.build()
+            found = []
+            for diagnostic in self._diagnostics(text, inputs):
+                location = diagnostic["location"]
+                assert isinstance(location, dict)
+                place = marked.place(int(location["row"]) - 1, int(location["column"]))
+                if place is not None:
+                    found.append(_finding(diagnostic, Place(file, *place)))
+        except _Unfinished as e:
+            rule = RULES["type:unfinished"]
+            return [Finding(rule.id, str(e), Place(file, 1, 1), rule.remedy)]
+        rule = RULES["type:unchecked"]
+        for name, line, column in marked.unreached():
+            message = f"by the types, this call of {name} is never reached"
+            found.append(Finding(rule.id, message, Place(file, line, column), rule.remedy))
+        if any(f.rule == "type:invalid-syntax" for f in found) and misplaced(source, file):
+            found = [f for f in found if f.rule != "type:invalid-syntax"]
+        return sorted(found, key=lambda f: (f.place.line or 0, f.place.column or 0, f.rule))
+
+    def _marked(self, tree: ast.Module, lines: list[str]) -> _Marked:
+        """The script with a mark before each statement that calls a primitive."""
+        said = {id(part) for _, _, parts in dead(tree) for node in parts for part in ast.walk(node)}  # by the traps
+        marked = _Marked(lines)
+        for node in walk(tree):
+            if isinstance(node, ast.stmt) and id(node) not in said and (call := self._call(node)):
+                column = _column(lines, node.lineno, node.col_offset)
+                if not lines[node.lineno - 1].startswith("elif", column - 1):
+                    assert isinstance(call.func, ast.Name)
+                    at = _column(lines, call.lineno, call.col_offset)
+                    marked.add(node.lineno, column, (call.func.id, call.lineno, at))
+        return marked
+
+    def _call(self, statement: ast.stmt) -> ast.Call | None:
+        """The first call of a primitive in a statement itself, without the statements that it holds."""
+        todo: list[ast.AST] = [statement]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._primitives:
+                return node
+            if not isinstance(node, ast.FunctionDef | ast.Lambda):
+                todo += reversed(
+                    [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt | ast.match_case)]
+                )
+        return None
+
+    def _diagnostics(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
+        from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
+
+        guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
+        try:
+            with self._session() as session:
+                session.feed_run(f"{guard}\n{source}")
+        except MontyTypingError as e:
+            found = [json.loads(line) for line in e.display().splitlines() if line.strip()]
+            if any(_row(d) == 1 for d in found):
+                found = [d for d in found if _row(d) > 1 and d.get("severity") == "error"]
+                return [d for d in found if d.get("code") not in _UNUSED]
+        except MontyCrashedError:
+            self._drop()
+            raise _Unfinished(f"the type check did not end within {_SECONDS:g} s") from None
+        except MontyError as e:
+            raise _Unfinished(f"the type check did not end: {e}") from None
+        raise WorkspaceError("the type checker did not understand its stubs", remedy="This is a fault of cleared.")
+
+    def _self_test(self) -> None:
+        """A script with two mistakes that names every primitive: both mistakes must be found, and every name known."""
+        names = "".join(f"{name}\n" for name in sorted(self._primitives))
+        codes = sorted(str(d.get("code")) for d in self._diagnostics(_SELF_TEST + names))
+        if codes != ["invalid-argument-type", "unresolved-reference"]:
+            raise WorkspaceError(
+                "the stubs of the primitives are broken: the type checker lets a known-bad script pass",
+                remedy="This is a fault of cleared.",
+            )
+
+
+def _finding(diagnostic: dict[str, object], place: Place) -> Finding:
+    code = str(diagnostic.get("code"))
+    message = str(diagnostic.get("message")).rstrip(".")
+    return Finding(f"type:{code}", message, place, RULES.get(f"type:{code}", RULES["type:*"]).remedy)
+
+
+def _row(diagnostic: dict[str, object]) -> int:
+    location = diagnostic.get("location")
+    return int(location["row"]) if isinstance(location, dict) else 0

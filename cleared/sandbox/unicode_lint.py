@@ -1,0 +1,94 @@
+"""What a reader cannot see, or cannot tell apart, in a script's text: names that are not ASCII, characters that show
+nothing. Either makes a script do something else than whoever reviews it reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from cleared.errors import Place
+from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.script_source import code_of, line_column
+
+_MOST: Final = 100
+"""Findings of one kind: enough to see what is the matter."""
+
+RULES: Final = rules(
+    "lint",
+    {
+        "ascii-name": (
+            "a name with letters other than a-z, A-Z, digits and `_`",
+            "Letters of other alphabets look like these: a reader takes the name for another one that he knows.",
+            "Write the name with the letters a-z, digits and _.",
+        ),
+        "invisible": (
+            "characters that show nothing, in code, strings, comments and headers: fillers, joiners, tags, odd spaces",
+            "What nobody sees is not reviewed: two texts that look the same would not be the same.",
+            "Delete it, or write it as an escape inside a string.",
+        ),
+    },
+    since="0.2",
+)
+
+# Unicode's Default_Ignorable_Code_Point, the spaces other than the usual one, and blanks that count as letters.
+_UNSEEN: Final = re.compile(
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
+    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]+"
+)
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_REST: Final = re.compile(r"\w*")
+_PREFIX: Final = re.compile(r"^\w*")
+
+
+def unseen(source: str, file: str) -> Iterator[Finding]:
+    """Characters that show nothing, wherever they stand in a normalised source."""
+    for match in islice(_UNSEEN.finditer(source), _MOST):
+        char = match[0][0]
+        escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+        yield Finding(
+            "invisible", f"{_called(char)} cannot be seen", Place(file, *line_column(source, match.start())),
+            f"Delete it, or write it as an escape inside a string: {escape}.",
+        )  # fmt: skip
+
+
+def strange_names(source: str, file: str) -> Iterator[Finding]:
+    """Names that are not ASCII in the code of a normalised source that can be parsed; those inside f-strings are found
+    on the syntax tree (``is_strange``)."""
+    code, end = code_of(source), 0
+    for match in islice(_NOT_ASCII.finditer(code), _MOST):
+        if match.start() < end:
+            continue
+        start = match.start()
+        while start > end and (code[start - 1].isalnum() or code[start - 1] == "_"):
+            start -= 1
+        rest = _REST.match(code, match.end())
+        end = rest.end() if rest else match.end()
+        yield strange(code[start:end], Place(file, *line_column(source, start)))
+
+
+def strange(name: str, place: Place) -> Finding:
+    """The finding for a name as it is written."""
+    odd = next((c for c in name if not c.isascii()), "")
+    what = f"has {_called(odd)}" if odd else "is written with other letters"
+    return Finding("ascii-name", f"the name {name[:60]!r} {what}", place, RULES["ascii-name"].remedy)
+
+
+def is_strange(name: str, template: ast.AST, lines: list[str]) -> bool:
+    """Whether a name inside an f-string is not ASCII, or is only so as the parser reads it (full-width letters)."""
+    if not name.isascii():
+        return True
+    first, last = getattr(template, "lineno", 1), getattr(template, "end_lineno", None) or len(lines)
+    text = "\n".join(lines[first - 1 : last])
+    written = text.encode()[getattr(template, "col_offset", 0) :].decode(errors="ignore")
+    inside = _PREFIX.sub("", written, count=1)
+    return not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", inside)
+
+
+def _called(char: str) -> str:
+    name = unicodedata.name(char, "")
+    return f"U+{ord(char):04X}" + (f" ({name})" if name else "")

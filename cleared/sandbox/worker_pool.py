@@ -1,0 +1,248 @@
+"""Worker processes: one pool of the interpreter's client per process, each started confined and verified.
+
+One process per pool, because a pool replaces a dead worker on whatever thread happens to use it, and a
+replacement started on an unrestricted thread would be unconfined. Here a pool whose process is not the one that
+was verified is thrown away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cleared.errors import BusyError, WorkspaceError
+from cleared.sandbox.confinement import (
+    Level,
+    Restrictions,
+    Unavailable,
+    limit_data,
+    observed,
+    restrictions,
+    run_restricted,
+)
+from cleared.sandbox.parent_death import Leash
+
+if TYPE_CHECKING:
+    from pydantic_monty import Monty
+
+Confine = Literal["best", "require", "off"]
+
+MAX_WORKERS = 16
+_DATA_SLACK = 256 << 20
+_UNCONFINED = Restrictions(0, None, None)
+
+
+@dataclass(eq=False)
+class Worker:
+    """A live process and the pool that owns it."""
+
+    pool: Monty
+    pid: int
+    pidfd: int | None
+    level: Level
+    request_timeout: float
+    leash: Leash
+    data_limit: int = 0
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.pidfd is not None and sys.platform == "linux":
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # never another process of that number
+            else:
+                os.kill(self.pid, signal.SIGKILL)
+
+    def allow_memory(self, heap: int) -> None:
+        """Let the process hold ``heap`` bytes and what the interpreter needs beside; more ends it."""
+        wanted = 2 * heap + _DATA_SLACK
+        if wanted != self.data_limit:
+            limit_data(self.pid, wanted)
+            self.data_limit = wanted
+
+    def stop(self) -> None:
+        self.kill()
+        with contextlib.suppress(Exception):  # a pool of a killed process may complain; it is gone either way
+            self.pool.__exit__(None, None, None)
+        self.leash.let_go()
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+
+
+class Workers:
+    """Starts workers as they are needed and keeps up to ``keep`` idle ones warm. Thread-safe."""
+
+    def __init__(self, confine: Confine, keep: int) -> None:
+        self._confine: Confine = confine
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._live = 0
+
+    def take(self, seconds: float) -> Worker:
+        """A worker that may be held for one turn of ``seconds``. Raises ``BusyError`` beyond the cap."""
+        with self._lock:
+            fit = next((worker for worker in self._idle if worker.request_timeout >= seconds), None)
+            if fit is not None:
+                self._idle.remove(fit)
+                return fit
+            if self._live >= MAX_WORKERS:
+                message = f"{MAX_WORKERS} scripts are running already"
+                raise BusyError(message, remedy="Wait for one to end, or nest fewer script_run() calls.")
+            self._live += 1
+        try:
+            return start(self._confine, max(60.0, 2 * seconds))
+        except BaseException:
+            with self._lock:
+                self._live -= 1
+            raise
+
+    def give(self, worker: Worker, *, reusable: bool) -> None:
+        with self._lock:
+            if reusable and len(self._idle) < self._keep:
+                self._idle.append(worker)
+                return
+            self._live -= 1
+        worker.stop()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._live -= len(idle)
+        for worker in idle:
+            worker.stop()
+
+
+def start(confine: Confine, request_timeout: float) -> Worker:
+    """A new worker, as confined as asked for. Raises ``WorkspaceError`` where ``require`` cannot be met."""
+    prepare_client()
+    binary = _binary()
+    attempts: list[Restrictions] = []
+    if confine != "off" and sys.platform == "linux":
+        attempts += [restrictions(binary), restrictions(binary, wide=True)]
+    if confine == "best":
+        attempts += [restrictions(binary, files=False)]
+    if confine != "require":
+        attempts += [_UNCONFINED]
+    reason = "this system has no confinement for processes"
+    for wanted in attempts:
+        if wanted in _failed:
+            continue
+        try:
+            worker = _start(binary, wanted, request_timeout)
+        except Exception as error:
+            if wanted is _UNCONFINED:
+                message = f"the sandbox cannot start: {error}"
+                raise WorkspaceError(message, remedy="Reinstall pydantic-monty, then `cleared doctor`.") from error
+            _failed.add(wanted)
+            reason = str(error)
+            continue
+        if confine == "require" and not worker.level.full:
+            reason = f"only {worker.level} was reached"
+            worker.stop()
+            continue
+        return worker
+    raise WorkspaceError(
+        f"the sandbox cannot be confined: {reason}",
+        remedy="Set `sandbox.confine: best`, or use a Linux kernel with Landlock and seccomp.",
+    )
+
+
+def confinement_level(confine: Confine = "best") -> Level:
+    """The level that a worker started now reaches, read from a real one."""
+    worker = start(confine, 60.0)
+    level = worker.level
+    worker.stop()
+    return level
+
+
+# What this kernel refused once it refuses always; not tried again for every worker.
+_failed: set[Restrictions] = set()
+
+
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """What is started in here does not hear the terminal's Ctrl-C: that is for us to answer, who may want the script
+    to end in good order. Only the main thread can see to it; a program that starts workers in others has its own
+    terminal."""
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
+    from pydantic_monty import Monty
+
+    pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
+    leash = Leash()
+    try:
+        with _deaf_to_ctrl_c():
+            if wanted == _UNCONFINED:
+                pool.__enter__()
+            else:
+                run_restricted(wanted, pool.__enter__)
+    except BaseException:
+        leash.let_go()
+        raise
+    try:
+        with pool.checkout() as session:
+            pid = session.worker_pid
+            session.feed_run("None")  # it runs, and `pid` is the process that ran it
+        if pid is None:
+            raise Unavailable("the worker has no process id")
+        leash.tie(pid)
+        level = observed(pid, wanted)
+        if wanted.filter is not None and not level.seccomp:
+            raise Unavailable("the worker did not inherit its confinement")
+        pidfd = os.pidfd_open(pid) if sys.platform == "linux" else None
+    except BaseException:
+        with contextlib.suppress(Exception):
+            pool.__exit__(None, None, None)
+        leash.let_go()
+        raise
+    return Worker(pool, pid, pidfd, level, request_timeout, leash)
+
+
+def prepare_client() -> None:
+    """Make the interpreter's client ready in this process. Not before a fork."""
+    with _preparing:  # it looks for its binary by way of sysconfig, which two threads must not begin to use at once
+        _prepare()
+
+
+_preparing = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _prepare() -> None:
+    if find_spec("opentelemetry") is None:
+        # Otherwise the client tries to import it, and fails, at every single host call.
+        sys.modules["opentelemetry"] = sys.modules["opentelemetry.context"] = None  # type: ignore[assignment]
+    from pydantic_monty import Monty
+
+    # An empty pool starts the client's own threads here, and not on a thread that is restricted.
+    with Monty(binary_path=_binary(), min_processes=0):
+        pass
+
+
+@lru_cache(maxsize=1)
+def _binary() -> Path:
+    from pydantic_monty._binary import find_monty_binary
+
+    try:
+        return Path(find_monty_binary()).resolve(strict=True)
+    except OSError as error:
+        message = f"the sandbox's interpreter is not installed: {error}"
+        raise WorkspaceError(message, remedy="Run `pip install pydantic-monty`.") from None

@@ -1,0 +1,170 @@
+"""What is up, what comes next, and what went wrong: the service as data, read beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from cleared.cards import queue_files
+from cleared.changes.book_sources import CommittedSource, ReadAhead
+from cleared.changes.host import Host
+from cleared.changes.lost_rows import REMEDY, find_lost
+from cleared.changes.trace import Traces
+from cleared.clock import format_iso
+from cleared.errors import UsageError
+from cleared.runs.approved_scripts import Scripts
+from cleared.service.process_lock import board, running
+from cleared.triggers.agent_triggers import Listener, Roster
+from cleared.triggers.pending_deliveries import Delivery, peek
+from cleared.vcs import Snapshot, held_by_git
+from cleared.workspace.lock import holder
+
+_RUNS: Final = 1_000
+
+
+def status(host: Host) -> dict[str, Any]:
+    """All that ``cleared status`` shows. ``trouble``: what a person should look at; empty is healthy."""
+    state_dir, now = host.layout.state_dir, host.clock.now()
+    service, said, lock = running(state_dir), board(state_dir), holder(state_dir)
+    counts, deliveries = peek(state_dir)
+    agents = _agents(host, now)
+    of: dict[str, list[Delivery]] = {}
+    for delivery in deliveries:
+        of.setdefault(delivery.agent, []).append(delivery)
+    for agent in agents:
+        mine = of.get(agent["name"], [])
+        agent["waiting"] = len(mine)
+        agent["held"] = next((d.why for d in mine if d.state == "held"), None)
+    with host.reading() as repo:
+        git = held_by_git(repo)
+        lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+        cards = queue_files.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
+        waiting = sum(card.status == "open" for card in cards)
+        unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
+    trouble = [] if service else ["the service is not up (cleared up)"]
+    if git is not None:
+        trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
+    if lost is not None:
+        trouble.append(f"nothing is run: {lost}. {REMEDY}")
+    if said.get("problem"):
+        trouble.append(f"nothing is run: {said['problem']}")
+    if host.policy is not None and host.policy.problem is not None:
+        trouble.append(str(host.policy.problem))
+    notifications = said.get("notifications") or {}
+    if notifications.get("last_error"):
+        trouble.append(f"notifications are not sent: {notifications['last_error']}")
+    for agent in agents:
+        last = agent["last_run"]
+        failed = last and (last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in unseen))
+        if failed:  # what somebody has seen, or a later run settled, needs nobody any more
+            trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
+        if agent["state"] not in ("approved", "starter"):
+            remedy = " (cleared trust)" if agent["state"] == "untrusted" else ""
+            trouble.append(f"{agent['name']} is not run: {agent['why']}{remedy}")
+        if agent["held"]:
+            trouble.append(f"{agent['name']} is held: {agent['held']}")
+    return {
+        "workspace": str(host.root),
+        "up": service is not None,
+        "ready": bool(said.get("ready")),
+        "stopping": bool(said.get("stopping")),
+        "pid": service.pid if service else None,
+        "since": service.since if service else None,
+        "confinement": said.get("confinement"),
+        "running": said.get("running"),
+        "lock": {"pid": lock.pid, "what": lock.what, "since": lock.since} if lock else None,
+        "cards": waiting,
+        "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
+        "notifications": notifications,
+        "agents": agents,
+        "trouble": trouble,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An agent that something starts. ``listener``: None where its header cannot be read."""
+
+    name: str
+    listener: Listener | None
+    state: str
+    """approved, starter, unapproved, untrusted, quarantined, unreadable."""
+    why: str
+
+    @property
+    def runs(self) -> bool:
+        return self.state in ("approved", "starter")
+
+
+def _known(host: Host) -> list[_Known]:
+    """All of them, by name, each as it stands now."""
+    with host.reading() as repo:
+        snapshot = Snapshot(repo, repo.head())
+        roster = Roster()
+        roster.load(host, snapshot)
+        source = ReadAhead(snapshot, host.layout.agents_dir)
+        approvals = replace(Scripts(host, snapshot).approvals, source=source)
+        found = [_Known(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
+        for name, listener in roster.listeners.items():
+            file = host.layout.agent_path(name)
+            data = source.read(file) or b""
+            standing = approvals.standing(file, data)
+            found.append(_Known(name, listener, standing.state, standing.why))
+    return sorted(found, key=lambda known: known.name)
+
+
+def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
+    last: dict[str, dict[str, Any]] = {}
+    for run in Traces(host.layout.state_dir).runs(_RUNS):
+        if not run["dry_run"]:
+            last.setdefault(run["agent"], run)
+    found = []
+    for known in _known(host):
+        header = known.listener.header if known.listener else None
+        schedule = known.listener.schedule if known.listener and known.runs else None
+        due = schedule.next(now) if schedule else None
+        latest = last.get(known.name)
+        error = latest["error"] if latest else None
+        found.append(
+            {
+                "name": known.name, "trigger": list(header.triggers) if header else [],
+                "on": [x for x in (header.schedule, *header.watch, *header.event) if x] if header else [],
+                "state": known.state, "why": known.why, "next_due": format_iso(due) if due else None,
+                "last_run": {
+                    "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
+                    "error": error["message"] if isinstance(error, dict) else error,
+                } if latest else None,
+            }
+        )  # fmt: skip
+    return found
+
+
+def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
+    """When agents come due in the coming days, soonest first; at most ``limit`` times of each and in all.
+
+    ``local`` is in the schedule's own time zone, with its offset; ``state``: whether it will be run then. Raises
+    ``UsageError`` where ``agent`` is none that a schedule starts.
+    """
+    now = host.clock.now()
+    end, found = now + timedelta(days=days), []
+    scheduled = {k.name: (k, k.listener.schedule) for k in _known(host) if k.listener and k.listener.schedule}
+    if agent is not None and agent not in scheduled:
+        raise UsageError(
+            f"no schedule starts an agent {agent!r}", remedy=f"Known: {', '.join(scheduled) or 'none yet'}."
+        )
+    for name, (known, times) in scheduled.items():
+        if agent not in (None, name):
+            continue
+        zone, at = ZoneInfo(times.timezone), now
+        for _ in range(limit):
+            due = times.next(at)
+            if due is None or due > end:
+                break
+            at = due
+            found.append(
+                {"agent": name, "utc": format_iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
+                 "timezone": times.timezone, "schedule": times.expression, "state": known.state}
+            )  # fmt: skip
+    return sorted(found, key=lambda row: (row["utc"], row["agent"]))[:limit]

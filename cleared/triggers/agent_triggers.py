@@ -1,0 +1,115 @@
+"""Which agents wait for what: read from the last commit, never from the working tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from cleared.changes.host import Host
+from cleared.runs.approved_scripts import MAX_SCRIPT
+from cleared.runs.attempt import Event
+from cleared.sandbox.header import Header, parse_header
+from cleared.triggers.schedule import Schedule
+from cleared.vcs import Snapshot
+
+_DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!""))*"""[ \t]*(?:\r?\n|$)')
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An agent that something other than a person starts."""
+
+    name: str
+    blob: str
+    """Of its committed script."""
+    header: Header
+    schedule: Schedule | None = None
+
+    def hears(self, event: str) -> bool:
+        """Whether it listens to events of this name."""
+        return "event" in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
+
+    def waits_for(self, event: Event) -> bool:
+        """Whether it is still for it."""
+        return self.hears(event.name) if event.kind == "event" else event.kind in self.header.triggers
+
+    @property
+    def watch(self) -> tuple[str, ...]:
+        return self.header.watch if "file_watch" in self.header.triggers else ()
+
+
+class Roster:
+    """All listeners of one commit. What an unchanged script's header says is not read again."""
+
+    def __init__(self) -> None:
+        self.listeners: dict[str, Listener] = {}
+        self.unreadable: dict[str, str] = {}
+        """Agents whose header cannot be read → why: they are not started."""
+        self.changed: set[str] = set()
+        """Agents that are others, or no more, since the last time it was loaded."""
+        self._hearing: list[Listener] = []
+        """Those that events start: few of ten thousand, and asked for after every run."""
+        self._tree: str | None = None
+        self._timezone = ""
+
+    def load(self, host: Host, snapshot: Snapshot) -> bool:
+        """Bring it to this commit; whether anything is different now."""
+        folder = snapshot.entry(host.layout.agents_dir)
+        tree = folder.oid if folder is not None and folder.is_tree else None
+        timezone = host.config.business.timezone
+        if tree is not None and tree == self._tree and timezone == self._timezone:
+            self.changed = set()
+            return False
+        first = not self._timezone
+        known = self.listeners if timezone == self._timezone else {}
+        before = dict(self.listeners)
+        self.listeners, self.unreadable = {}, {}
+        new: list[tuple[str, str]] = []
+        for name, blob in self._scripts(host, snapshot):
+            if name in known and known[name].blob == blob:
+                self.listeners[name] = known[name]
+            else:
+                new.append((name, blob))
+        for (name, blob), data in zip(new, snapshot.blobs([blob for _, blob in new]), strict=True):
+            header, problem = header_of(data, f"{host.layout.agents_dir}/{name}.py")
+            if header is None:
+                self.unreadable[name] = problem
+            elif set(header.triggers) - {"on_demand"}:
+                schedule = (
+                    Schedule(header.schedule, header.timezone or timezone)
+                    if header.schedule is not None and "schedule" in header.triggers
+                    else None
+                )
+                self.listeners[name] = Listener(name, blob, header, schedule)
+        self.listeners = dict(sorted(self.listeners.items()))
+        self._hearing = [each for each in self.listeners.values() if "event" in each.header.triggers]
+        self._tree, self._timezone = tree, timezone
+        both = before.keys() | self.listeners.keys()
+        self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}
+        return first or bool(self.changed)
+
+    def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        """Name and blob of each agent."""
+        for name, entry in snapshot.folder(host.layout.agents_dir).items():
+            if name.endswith(".py") and not name.startswith(".") and entry.is_file:
+                yield name.removesuffix(".py"), entry.oid
+
+    def of_event(self, event: str) -> list[Listener]:
+        """Those who listen to it, by name."""
+        return [listener for listener in self._hearing if listener.hears(event)]
+
+
+def header_of(data: bytes, file: str) -> tuple[Header | None, str]:
+    """The header of a script, and why it has none. Only the docstring is parsed: there may be thousands."""
+    if len(data) > MAX_SCRIPT:
+        return None, "the script is too large"
+    found = _DOCSTRING.match(data)
+    try:
+        text = (found[0] if found else data).decode("utf-8")
+    except UnicodeDecodeError:
+        return None, "the script is not UTF-8"
+    header, findings = parse_header(text, file)
+    return header, str(findings[0].message) if findings else ""

@@ -1,0 +1,160 @@
+"""Events that this clone's commits attest: those that scripts emitted, and what can be told of a commit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
+from cleared.approvals.keys import run_public_key
+from cleared.cards import queue_files
+from cleared.changes.attestation import Attestation, added, digest, imported, parse, settling, shards
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.consumed_events import FAILED, number
+from cleared.changes.emitted_events import DEPTH, ORIGIN, events, text_of
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import WorkspaceError
+from cleared.ledger.bank_lines import parse_imports
+from cleared.primitives.ctx import BUILT_IN
+from cleared.runs.attempt import Event
+from cleared.vcs import Repository, Snapshot, origin, recent
+
+RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN
+LOOK_BACK: Final = timedelta(days=7)
+"""How old an event may be that is delivered without anything known of what was delivered before."""
+_MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event, the commit that told it, and the run or decision that made the commit; of a job that ended no commit,
+    and the run that asked for it."""
+
+    event: Event
+    commit: str
+    by: str
+
+
+def told_since(
+    host: Host, repo: Repository, head: str, cursor: str | None, wanted: Callable[[str], bool], now: datetime
+) -> list[Told]:
+    """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
+
+    They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
+    before is told already, whatever became of its commit. Not older than seven days: before the last that was seen, or
+    before now, where there is no cursor.
+    """
+    mine, key = origin(repo), run_public_key(host.root)
+    if mine is None or not key:
+        return []
+    start = Snapshot(repo, cursor) if cursor and repo.contains(cursor) else None
+    last = _last_seen(host, start, mine, key) if start else now
+    oldest = format_iso(min(last, now) - LOOK_BACK) if last is not None else ""
+    past = Past(host, start)
+    found: list[Told] = []
+    for after in _commits(host, repo, head, cursor if start else None):
+        for line in past.add(after):
+            said = parse(line)
+            if said is not None and _is_own(said, mine, key) and said.at >= oldest:
+                found += _told(host, after, said, wanted)
+    return found
+
+
+def _is_own(said: Attestation, mine: str, key: str) -> bool:
+    return said.key == key and said.trailers.get(ORIGIN) == mine
+
+
+def _last_seen(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
+    """When the last that was seen was attested. A line that was taken out of the history and is put back long after
+    tells nothing again."""
+    for line in reversed(list(added(host.layout, None, start))):
+        said = parse(line)
+        if said is not None and _is_own(said, mine, key):
+            return datetime.fromisoformat(said.at)
+    return None
+
+
+class Past:
+    """The attestations that were seen."""
+
+    def __init__(self, host: Host, start: Snapshot | None) -> None:
+        self._layout = host.layout
+        self._start = self._before = start
+        self._seen: set[bytes] = set()
+        self._known: set[bytes] | None = None
+
+    def add(self, after: Snapshot) -> list[bytes]:
+        """Those of a commit that were in none before."""
+        new = [line for line in added(self._layout, self._before, after) if line not in self._seen]
+        if new and self._before is not self._start:  # on another branch of a merge it may have been missing
+            self._known = self._known or (set(added(self._layout, None, self._start)) if self._start else set())
+            new = [line for line in new if line not in self._known]
+        self._seen.update(new)
+        self._before = after
+        return new
+
+
+def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Iterator[Snapshot]:
+    """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
+    commits = recent(repo, head, cursor) if cursor else None
+    if commits is None:
+        from cleared.vcs import history
+
+        paths = list(shards(host.layout, Snapshot(repo, head)))
+        with suppress(WorkspaceError):
+            for info in reversed(history.log(host.root, _MOST, paths, since=cursor, rev=head)):
+                yield Snapshot(repo, info.id)
+    for each in reversed(commits or ()):
+        yield Snapshot(repo, each.id)
+    yield Snapshot(repo, head)
+
+
+def _told(host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]) -> Iterator[Told]:
+    trailers, by, commit = said.trailers, said.by, after.commit or ""
+    depth = number(trailers, DEPTH) + 1
+
+    def told(name: str, payload: Any, key: str = "") -> Told:
+        return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
+
+    for event in _lines(host, after, said):
+        if wanted(name := str(event["name"])):
+            yield told(name, event["payload"], str(event["id"]).rpartition("/")[2])
+    about = {"commit": commit, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
+    if "Run" in trailers and "Event" in trailers and wanted(RUN_SUCCEEDED):
+        yield told(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": said.subject})
+    if trailers.get("Outcome") == FAILED and wanted(RUN_FAILED):
+        yield told(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": said.subject})
+    if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
+        proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit}
+        yield told(PROPOSAL_APPROVED, proposal)
+    if said.says.get("settles") and wanted(CARD_RESOLVED):
+        yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, after, said)})
+    if said.says.get("imports") and wanted(IMPORT_NEW):
+        files = imported(
+            [r for r in parse_imports(after.read(host.layout.imports), host.layout.imports) if r.run == by]
+        )
+        if digest(files) == said.says["imports"]:
+            yield told(IMPORT_NEW, {**about, "files": files})
+
+
+def _lines(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+    """The events that were emitted, in order; of lines that were altered since, none."""
+    emits = list(said.says.get("emits") or ())
+    if not emits:
+        return []
+    mine = [e for e in islice(events(after.read(host.layout.events)), _MOST + len(emits)) if e["run"] == said.by]
+    known = {digest(text_of(event)): event for event in mine}
+    return [known[each] for each in emits if each in known]
+
+
+def _resolved(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+    cards = queue_files.load(CommittedSource(after), host.layout.queue_dir)
+    found = [(cards[name], how) for name, how in said.says["settles"].items() if name in cards]
+    return [
+        {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
+        for card, how in found if settling(card.resolved_by or "", card.resolution or "") == how
+    ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Events that a person, or a program of theirs, hands in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cleared.approvals.person_only import refuse_in_job
+from cleared.changes.host import Host, actor
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import PrimitiveError, UsageError
+from cleared.primitives.ctx import emit_checked
+
+
+def emit(host: Host, name: str, payload: Any) -> str:
+    """Commit an event; the service of this clone delivers it, now or when it is up. The event's id.
+
+    Raises ``UsageError`` where the name or the payload is not one, ``PolicyError`` inside a job.
+    """
+    refuse_in_job()
+    made: list[str] = []
+
+    def act(desk: Desk) -> Decided:
+        try:
+            emit_checked(desk.context, name, payload)
+        except PrimitiveError as wrong:
+            raise UsageError(wrong.message, remedy=wrong.remedy) from None
+        made.append(f"{desk.context.run_id}/0")
+        return Decided(f"event: {name}")
+
+    decide(host, f"event emit {name}", act, by=actor(), gathers=[])  # it decides nothing, so no reviewer is needed
+    return made[0]

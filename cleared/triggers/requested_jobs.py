@@ -1,0 +1,59 @@
+"""Jobs that the runs of this clone ask for: read off their commits, for the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cleared.changes.consumed_events import depth_of
+from cleared.changes.host import Host
+from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.triggers.event_stream import told_since
+from cleared.vcs import Repository, Snapshot
+
+_RUN: Final = "run:"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job that a run asked for."""
+
+    run: str
+    key: str
+    """Run and ordinal: names it for ever."""
+    kind: str
+    target: str
+    commit: str
+    depth: int
+    """How many events led to it, itself included."""
+
+    @property
+    def by(self) -> str:
+        return f"{_RUN}{self.run}"
+
+
+def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now: datetime) -> list[Asked]:
+    """What the commits of this clone after ``cursor``, up to ``head``, ask the loop for; oldest first.
+
+    Each is told once if the cursor is kept together with what is made of it. Without a cursor, or where it is in
+    another history by now: what was asked for in the last seven days. Whether a job of that kind may be run is not
+    looked at.
+    """
+    if head == cursor:
+        return []
+    found = []
+    for told in told_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE, now):
+        payload = told.event.payload
+        kind, target = (payload.get("kind"), payload.get("target")) if isinstance(payload, dict) else (None, None)
+        if isinstance(kind, str) and isinstance(target, str):
+            found.append(Asked(told.by, str(told.event.key), kind, target, told.commit, told.event.depth))
+    return found
+
+
+def depth_after(host: Host, by: str) -> int:
+    """How many events led to one that comes of what ``by`` asked for (``run:<id>``; else nothing led to it)."""
+    if not by.startswith(_RUN):
+        return 1
+    with host.reading() as repo:
+        return depth_of(host, repo, Snapshot(repo, repo.head()), by.removeprefix(_RUN)) + 1

@@ -1,0 +1,92 @@
+"""The service's own log: ``.cleared/service.log``, one JSON object a line, rotated."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.clock import Clock
+from cleared.config.secrets import Redactor
+from cleared.workspace.safe_files import append_rotated
+
+NAME: Final = "service.log"
+MAX_BYTES: Final = 2 << 20
+KEEP: Final = 3
+"""Old files beside the one that is written: ``service.log.1`` is the newest of them."""
+_MAX_TEXT: Final = 2_000
+
+
+class Logbook:
+    """Appends what happens; also as a line for whoever watches (``say``). A full disk stops nothing."""
+
+    def __init__(self, state_dir: Path, clock: Clock, say: Callable[[str], None]) -> None:
+        self.path = state_dir / NAME
+        self._clock, self._say = clock, say
+        self.redactor = Redactor()
+
+    def __call__(self, what: str, text: str = "", *, level: str = "info", **fields: Any) -> None:
+        """Write that ``what`` (a stable name such as ``run.succeeded``) happened; ``text`` is for people."""
+        clean = self.redactor.text
+        row = {"at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"), "level": level,
+               "what": what}  # fmt: skip
+        row |= {k: clean(v)[:_MAX_TEXT] if isinstance(v, str) else v for k, v in fields.items() if v is not None}
+        if text:
+            row["text"] = clean(text)[:_MAX_TEXT]
+            self._say(row["text"])
+        with suppress(OSError):
+            line = json.dumps(row, ensure_ascii=True, default=str) + "\n"
+            append_rotated(self.path, line.encode("ascii"), MAX_BYTES, KEEP)
+
+
+def tail(state_dir: Path, count: int) -> list[dict[str, Any]]:
+    """The newest lines, oldest first, over rotated files too."""
+    lines: list[bytes] = []
+    for path in (state_dir / NAME, *(Path(f"{state_dir / NAME}.{n}") for n in range(1, KEEP + 1))):
+        if len(lines) >= count:
+            break
+        try:
+            lines = path.read_bytes().splitlines() + lines
+        except OSError:
+            continue
+    return list(_rows(lines[-count:] if count else []))
+
+
+def _rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # half a line, of a process that was killed
+        if isinstance(row, dict):
+            yield row
+
+
+class Follower:
+    """Reads what is added to the log, across its rotation."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.path = state_dir / NAME
+        self._file: tuple[int, int] | None = None
+        self._left = b""
+        self.read()
+
+    def read(self) -> list[dict[str, Any]]:
+        """What was added since the last time."""
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                inode, at = self._file or (status.st_ino, status.st_size)
+                if inode != status.st_ino or at > status.st_size:
+                    at, self._left = 0, b""
+                file.seek(at)
+                data = file.read()
+                self._file = (status.st_ino, at + len(data))
+        except OSError:
+            self._file = (0, 0)
+            return []
+        *lines, self._left = (self._left + data).split(b"\n")
+        return list(_rows(lines))

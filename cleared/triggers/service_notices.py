@@ -1,0 +1,163 @@
+"""What the service itself writes into the books' history: a card, and a file set aside. Each is one commit."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Any
+
+from cleared.cards.card import card_id
+from cleared.changes.auto_resolve import BY
+from cleared.changes.emitted_events import events
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.errors import ClearedError
+from cleared.runs.attempt import Event
+from cleared.runs.failed_runs import again
+from cleared.triggers.ended_jobs import asked_by
+from cleared.triggers.event_stream import JOB_FINISHED, Told
+from cleared.vcs import LocalMove, Snapshot, history
+from cleared.workspace.drop_names import FAILED
+from cleared.workspace.safe_files import read_stable
+
+
+def cycle(host: Host, agents: list[str], told: Told) -> None:
+    """A chain of events was stopped: a card with the chain."""
+    chain = [*_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
+    title = f"A chain of events was stopped after {told.event.depth - 1}: {_loop(chain)}"
+    _card(
+        host, "event_cycle", (told.event.name, *agents, told.by), title[:300], chain=chain, event=told.event.name,
+        event_key=told.event.key, agents=agents,
+        remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
+        "long a chain may be.",
+    )  # fmt: skip
+
+
+def too_many(host: Host, agent: str, event: str, most: int, hour: str) -> None:
+    """Events start an agent too often: a card, one for each hour."""
+    _card(
+        host, "event_cycle", (agent, hour), f"{agent}: events started it {most} times within an hour; more wait",
+        event=event, agents=[agent], chain=[f"{event} → {agent}"],
+        remedy="If it is meant, raise triggers.max_event_runs in config.yaml; else let less be emitted.",
+    )  # fmt: skip
+
+
+def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> None:
+    """A file has the content of one that the agent had a run for."""
+    title = f"{path} has the content of {earlier}, which {agent} has had; nothing was run"
+    _card(host, "duplicate_file", (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
+
+
+def died(host: Host, agent: str, event: Event, why: str) -> None:
+    """A run took the whole process down with it, so that nothing but this can tell of it."""
+    key = ("died", agent, event.key or "")
+    about = again(event.data(), agent, card_id("failed_run", *key))
+    _card(
+        host, "failed_run", key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
+        not_done="nothing of it was kept", **about,
+    )  # fmt: skip
+
+
+def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = BY, **details: Any) -> None:
+    """``about``: the agent, where it is one agent's."""
+
+    def act(desk: Desk) -> Decided | None:
+        known = desk.context.cards.known.get(card_id(kind, *key))
+        if known is not None:
+            return None
+        desk.context.agent = about
+        desk.context.card(kind, key, title, **details)
+        return Decided(f"log: {title}"[:200])
+
+    decide(host, f"service: {kind}", act, by=BY, gathers=[])
+
+
+def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
+    """Move a file that no run gets through with out of the way, to ``import/failed/``, with a card that says why; where
+    it lies now. One outside of ``import/`` stays, and is left alone; so is one that is another by now."""
+    drop = f"{host.layout.import_dir}/"
+    target: list[str] = []
+
+    def act(desk: Desk) -> Decided | None:
+        moves: tuple[LocalMove, ...] = ()
+        files: dict[str, bytes | None] = {}
+        if path.startswith(drop):
+            try:
+                data, _ = read_stable(host.root / path, host.config.import_.max_bytes, shown=path)
+            except ClearedError:
+                return None
+            if hashlib.sha256(data).hexdigest() != digest:
+                return None
+            target.append(_free(host, desk, f"{drop}{FAILED}/{path.removeprefix(drop)}"))
+            in_git = host.config.import_.keep == "git"
+            if desk.snapshot.oid_of(path) is not None:
+                files = {path: None, target[0]: data}
+            else:
+                files = {target[0]: data} if in_git else {}
+                moves = (LocalMove(path, None if in_git else target[0], data),)
+        where = f", and was set aside as {target[0]}" if target else ""
+        title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
+        desk.context.agent = agent
+        desk.context.card(
+            "set_aside", (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
+            cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
+            remedy=f"When the cause is gone, move it back to {drop}." if target
+            else f"Change {agent}, or the file, to have it tried again.",
+        )  # fmt: skip
+        for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
+            if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
+                desk.context.cards.resolve(card.id, format_iso(desk.context.now), BY, "the file was set aside")
+        return Decided(f"log: {title}"[:200], files, moves=moves)
+
+    decide(host, f"service: set {path} aside", act, by=BY)
+    return target[0] if target else None
+
+
+def _free(host: Host, desk: Desk, wanted: str) -> str:
+    path = PurePosixPath(wanted)
+    for number in range(1, 100_000):
+        name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
+        if desk.snapshot.entry(name) is None and not (host.root / name).exists():
+            return name
+    return str(path.with_name(f"{path.stem}-{desk.context.run_id}{path.suffix}"))
+
+
+def _chain(host: Host, told: Told) -> list[str]:
+    """The runs that led to it, oldest first: ``event → agent``."""
+    found: list[str] = []
+    run = told.by
+    for _ in range(told.event.depth):
+        commits = history.find_by_trailer(host.root, "Run", run)
+        if not commits:
+            break
+        trailers = commits[0].trailers
+        kind, _, key = (trailers.get("Event") or trailers.get("Attempt") or "").partition(" ")
+        name = _name(host, key) if kind == "event" else kind
+        found.append(f"{name} → {trailers.get('Agent', '?')}")
+        if kind != "event":
+            break
+        run = asked_by(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
+    return found[::-1]
+
+
+def _name(host: Host, key: str) -> str:
+    """What an event is called, by its key."""
+    ordinal = key.partition("/")[2]
+    if ordinal.startswith("job_"):
+        return JOB_FINISHED
+    if not ordinal.isdigit():
+        return ordinal
+    with host.reading() as repo:
+        data = Snapshot(repo, repo.head()).read(host.layout.events)
+    return next((str(event["name"]) for event in events(data) if event["id"] == key), "an event")
+
+
+def _loop(chain: list[str]) -> str:
+    """The shortest end of the chain that shows what goes round."""
+    steps = [step.rpartition(" → ")[2] for step in chain]
+    last = steps[-1]
+    for at in range(len(steps) - 2, -1, -1):
+        if steps[at] == last:
+            return " → ".join(steps[at:])
+    return " → ".join(steps[-4:])

@@ -1,0 +1,244 @@
+"""The queue as plain prompts: one card after the other in sentences, for screen readers, pipes and simple terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cleared.cli.output import safe
+from cleared.errors import ClearedError, UsageError
+from cleared.review import view
+from cleared.review.entry_decisions import Correction, with_details
+from cleared.review.view import Choice, Group, Picture, Row, Shown
+from cleared.tui import key_bindings
+from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code
+
+Ask = Callable[[str], str | None]
+"""Shows a prompt and gives the line that was typed; None at the end of the input."""
+Tell = Callable[[str], None]
+
+_OUTCOMES = {"1": "duplicate", "2": "personal", "3": "suspense"}
+
+
+class Ended(Exception):
+    """Nothing more will be typed."""
+
+
+class Plain:
+    """One sitting at the queue."""
+
+    def __init__(self, acts: Acts, ask: Ask, tell: Tell) -> None:
+        self.acts, self._ask, self._tell = acts, ask, tell
+        self.done = 0
+        self.skipped: list[str] = []
+        self.picture: Picture = view.look(acts.open())
+        self.first: str | None = None
+        """The card to show next, where that is not simply the oldest."""
+
+    def run(self) -> None:
+        """Until ``q`` or the end of the input; not at all where nothing waits."""
+        try:
+            going = bool(self.picture.cards)
+            while going:
+                identity = self._next()
+                going = self._card(identity) if identity is not None else self._end()
+        except Ended:
+            self._tell("")
+        left = len(self.picture.cards)
+        if not left and not self.done:
+            self._tell("Nothing waits for you.")
+            return
+        self._tell(f"{_count(self.done, 'decision')} made. {_count(left, 'card')} left.")
+
+    def _next(self) -> str | None:
+        first, self.first = self.first, None
+        if first in self.picture.cards:
+            return first
+        return next((i for i in self.picture.cards if i not in self.skipped), None)
+
+    def _end(self) -> bool:
+        """All cards are decided or skipped. False for ``q``."""
+        self._tell("")
+        if self.picture.cards:
+            again = f"Enter shows the {_count(len(self.picture.cards), 'skipped card')} again"
+        else:
+            again = "Nothing waits for you"
+        typed = self._line(f"{again}; u undo, q quit: ")
+        if typed == "u":
+            self._do(UNDO)
+        elif typed != "q":
+            self.skipped.clear()
+            self.picture = view.look(self.acts.open())
+        return typed != "q"
+
+    def _card(self, identity: str) -> bool:
+        """Show a card and take what is said of it. False for ``q``."""
+        card = view.show(self.picture, identity)
+        self._show(card)
+        while True:
+            offered = ", ".join(f"{key} {safe(label)}" for key, label in key_bindings.offers(card))
+            looks = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
+            typed = self._line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
+            key, _, rest = typed.partition(" ")
+            if key == "q":
+                return False
+            if key in ("?", "help", ""):
+                for name, _, about in key_bindings.KEYS:
+                    if name != "=":
+                        self._tell(f"{name}: {about}")
+            elif key == "s":
+                self.skipped.append(identity)
+                return True
+            elif key == "u":
+                self._do(UNDO)
+                return True
+            elif key in ("o", "f"):
+                self._file(identity, key)
+            elif key == "g":
+                if self._group(identity):
+                    return True
+            else:
+                choice = key_bindings.by_key(card, key)
+                if choice is None:
+                    self._tell(f"{safe(typed)} does nothing here.")
+                elif self._decide(choice, [view.row(self.picture, self.picture.cards[identity])], rest):
+                    return True
+
+    def _show(self, card: Shown) -> None:
+        left = len(self.picture.cards)
+        self._tell("")
+        self._tell(f"{card.heading}. {_count(left, 'card')} left, {self.done} done.")
+        self._tell(safe(" ".join(x for x in (card.amount, card.title) if x)))
+        for section in card.sections:
+            self._tell(f"{safe(section.title)}:")
+            for line in section.lines:
+                self._tell(f"  {safe(line)}")
+            for cells in section.rows:
+                self._tell("  " + safe(", ".join(c for c in cells if c)))
+
+    def _decide(self, choice: Choice, rows: list[Row], typed: str) -> bool:
+        """Ask for what the choice needs, and do it. False where it was called off."""
+        ids, about = tuple(r.id for r in rows), view.names(rows)
+        wish = Wish(choice, ids, about)
+        if choice.verb == "correct":
+            correction = self._correction(ids[0], typed, len(ids) == 1)
+            if correction is None:
+                return False
+            wish = Wish(choice, ids, about, correction)
+        elif choice.verb in ("reject", "decline"):
+            outcome = of = None
+            if choice.verb == "reject" and any(view.posts_line(self.picture, self.picture.cards[i]) for i in ids):
+                outcome, of = self._outcome(ids[0])
+                if outcome is None:
+                    return False
+            reason = typed or self._line("Why? (empty: do not reject) ")
+            if not reason:
+                return False
+            wish = Wish(choice, ids, about, None, reason, outcome, of)
+        self._do(wish)
+        return True
+
+    def _do(self, wish: Wish) -> None:
+        said: Said = self.acts.do(wish)
+        self._tell(safe(said.text) if said.ok else f"Not done: {safe(said.text)}")
+        self.picture = view.look(self.acts.open())
+        if said.ok:
+            undone = wish.choice.verb == "undo"
+            self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
+            self.skipped += [i for i in wish.cards if i not in said.cards]  # it waits for another reviewer
+            self.first = next((i for i in said.cards if undone and i in self.picture.cards), None)
+        more = [i for i in said.siblings if i in self.picture.cards]
+        if more and wish.correction is not None and wish.correction.account is not None:
+            rows = [view.row(self.picture, self.picture.cards[i]) for i in more]
+            self._list(rows)
+            if self._line(f"{_count(len(more), 'more card')} like it. Correct them the same way? (y or n) ") == "y":
+                self._do(Wish(wish.choice, tuple(more), view.names(rows), wish.correction))
+
+    def _correction(self, identity: str, typed: str, one: bool) -> Correction | None:
+        while True:
+            typed = typed or self._line(
+                "Account: its number, part of its name, or several as 5020=30 5060= (empty: no) "
+            )
+            if not typed:
+                return None
+            if "=" in typed:
+                split = view.split(self.picture, identity, typed)
+                if one and not split.problem:
+                    return self._with_note(Correction(lines=split.lines))
+                self._tell(safe(split.problem) if one else "Several accounts are for one card at a time.")
+            else:
+                found = view.accounts(self.picture, identity, typed, 9)
+                if len(found) == 1 or (found and str(found[0].id) == typed):
+                    self._tell(f"{found[0].id} {safe(found[0].name)}")
+                    return self._with_note(Correction(found[0].id))
+                self._tell("Several fit:" if found else "No account fits.")
+                for each in found:
+                    self._tell(f"  {each.id} {safe(each.name)}{', ' + each.why if each.why else ''}")
+            typed = ""
+
+    def _with_note(self, correction: Correction) -> Correction:
+        asked = 'Note (empty: none; before it also date=2025-01-31 vendor="A B" tags=x,y) '
+        while True:
+            try:
+                return with_details(correction, self._line(asked))
+            except UsageError as error:
+                self._tell(safe(str(error)))
+
+    def _outcome(self, identity: str) -> tuple[str | None, str | None]:
+        said = self._line(
+            "It posts a bank line. What is that? 1 a duplicate, 2 personal, 3 to wait in suspense (empty: no) "
+        )
+        outcome = _OUTCOMES.get(said, said if said in _OUTCOMES.values() else None)
+        if outcome != "duplicate":
+            return outcome, None
+        for each in view.twins(self.picture, self.picture.cards[identity]):
+            self._tell(f"  {each.entry_id} {each.date} {each.amount} {safe(each.description)}")
+        return outcome, self._line("A duplicate of which entry? ")
+
+    def _group(self, identity: str) -> bool:
+        found: Group | None = view.group(self.picture, identity)
+        if found is None:
+            self._tell("This kind of card has no group.")
+            return False
+        self._tell(
+            f"{_count(len(found.rows), 'card')}, {safe(found.vendor)}, {safe(found.accounts)}, {found.total} in all:"
+        )
+        self._list(list(found.rows))
+        card = view.show(self.picture, identity)
+        verbs = ("confirm", "correct", "reject") if found.kind == "entry" else ("correct",)
+        offered = {k: key_bindings.by_key(card, k) for k in "acr"}
+        usable = {k: c for k, c in offered.items() if c is not None and c.verb in verbs}
+        words = ", ".join(f"{k} {c.label}" for k, c in usable.items())
+        key, _, rest = self._line(f"For all of them: {words} (empty: none of it) ").partition(" ")
+        return key in usable and self._decide(usable[key], list(found.rows), rest)
+
+    def _list(self, rows: list[Row]) -> None:
+        for each in rows:
+            self._tell(f"  {each.date} {each.amount} {safe(each.text)}")
+
+    def _file(self, identity: str, key: str) -> None:
+        try:
+            host = self.acts.open()
+            texts = code(host, self.picture, identity) if key == "o" else [
+                view.bank_file(host, self.picture, identity)
+            ]  # fmt: skip
+        except ClearedError as error:
+            self._tell(safe(error))
+            return
+        for text in texts:
+            self._tell(f"{safe(text.name)}{f', line {text.line}' if text.line else ''}:")
+            first = max(0, (text.line or 1) - 6)
+            shown = text.lines[first : first + 11] if text.line else text.lines
+            for number, line in enumerate(shown, first + 1):
+                self._tell(f"{'this line, ' if number == text.line else ''}{number}: {safe(line)}")
+            if text.note:
+                self._tell(text.note)
+
+    def _line(self, prompt: str) -> str:
+        typed = self._ask(prompt)
+        if typed is None:
+            raise Ended
+        return typed.strip()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,98 @@
+"""What a seal is about to do, written down before it does it, so that the next command can finish it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cleared.errors import WorkspaceError
+from cleared.vcs.repository import is_oid
+from cleared.vcs.working_files import check_path, write_whole
+
+_NAME = "seal.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """One committed path: its blob before and after (``None``: no file)."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PathMove:
+    """A file outside the commit: moved to ``target`` once the commit is there, or removed (``None``)."""
+
+    source: str
+    target: str | None
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A seal under way. ``made`` are the folders it made; ``pending`` the paths whose index entries are owed."""
+
+    base: str | None
+    commit: str
+    branch: str
+    paths: tuple[PathChange, ...] = ()
+    moves: tuple[PathMove, ...] = ()
+    made: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+def intent_file(state_dir: Path) -> Path:
+    return state_dir / _NAME
+
+
+def encode(intent: Intent) -> bytes:
+    """The intent as a text that ``decode`` reads."""
+    return json.dumps({"version": _VERSION, **asdict(intent)}, indent=1).encode("ascii")
+
+
+def save(state_dir: Path, intent: Intent) -> None:
+    """Replaces the intent, durably. Raises ``OSError``."""
+    write_whole(intent_file(state_dir), encode(intent))
+
+
+def load(state_dir: Path) -> Intent | None:
+    """The intent of a seal that did not end. Raises ``ValueError`` where the file is not one that we wrote."""
+    try:
+        return decode(intent_file(state_dir).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def decode(text: bytes) -> Intent:
+    """The inverse of ``encode``. Raises ``ValueError`` for anything else."""
+    try:
+        data = json.loads(text)
+        if data.pop("version") != _VERSION:
+            raise ValueError("another version")
+        intent = Intent(
+            base=data["base"],
+            commit=data["commit"],
+            branch=data["branch"],
+            paths=tuple(PathChange(**change) for change in data["paths"]),
+            moves=tuple(PathMove(**move) for move in data["moves"]),
+            made=tuple(data["made"]),
+            pending=tuple(data["pending"]),
+        )
+        _check(intent)
+    except (KeyError, TypeError, AttributeError, WorkspaceError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    return intent
+
+
+def _check(intent: Intent) -> None:
+    ids = [intent.commit, *(oid for c in intent.paths for oid in (c.old, c.new)), *(m.oid for m in intent.moves)]
+    if not all(oid is None or is_oid(oid) for oid in (*ids, intent.base)) or not intent.commit:
+        raise ValueError("not an object id")
+    names = [change.path for change in intent.paths]
+    names += [name for move in intent.moves for name in (move.source, move.target) if name is not None]
+    for name in (*names, *intent.made, *intent.pending):
+        check_path(name)

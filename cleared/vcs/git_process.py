@@ -1,0 +1,159 @@
+"""The one place that starts git, so that nothing of the user's settings, of a hostile repository's, or of the calling
+process's environment can run a program, ask a question, or alter a byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cleared.errors import WorkspaceError
+from cleared.vcs import git_settings
+from cleared.workspace.programs import find_program
+
+_FIXED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A commit means what its hash says, whatever refs/replace holds.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # A file called "*.csv" is that file, not a pattern.
+    "GIT_LITERAL_PATHSPECS": "1",
+    # A partial clone must not go to the network behind our back; older gits only heed the second.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
+
+NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
+    return kept | _FIXED | dict(extra or {})
+
+
+def executable() -> str:
+    """The path of git. Raises ``WorkspaceError`` where there is none."""
+    found = _which(os.environ.get("PATH", os.defpath))
+    if found is None:
+        raise WorkspaceError("git is not installed", remedy=NOT_INSTALLED)
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _which(path: str) -> str | None:
+    return find_program("git", path)
+
+
+def first_line(stderr: bytes) -> str:
+    """The first thing git complains about, without its ``fatal:``."""
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    chosen = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "")
+    for prefix in ("fatal: ", "error: "):
+        chosen = chosen.removeprefix(prefix)
+    return chosen.strip()
+
+
+class GitFailed(WorkspaceError):
+    """A git call ended badly; ``stderr`` is all it said."""
+
+    def __init__(self, message: str, *, stderr: bytes, returncode: int) -> None:
+        super().__init__(message)
+        self.stderr = stderr
+        self.returncode = returncode
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Between its fork and its session of its own, a program that is started would hear the terminal's Ctrl-C."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Git:
+    """Runs git in ``root``, hardened.
+
+    ``settings_in_force``: names of settings, as ``setting_names`` gave them a moment ago; else they are looked up
+    before each command that could use them.
+    """
+
+    def __init__(self, root: Path, settings_in_force: Sequence[str] | None = None) -> None:
+        self.root = root
+        self._in_force = settings_in_force
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,
+        check: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """What ``git <args>`` printed. With ``check`` a failure is a ``GitFailed``, else its output so far."""
+        process = self.start(args, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, env=env)
+        try:
+            out, err = process.communicate(input)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if check and process.returncode != 0:
+            said = first_line(err) or f"exit status {process.returncode}"
+            raise GitFailed(f"git {args[0]} failed: {said}", stderr=err, returncode=process.returncode)
+        return out
+
+    def setting_names(self, env: Mapping[str, str] | None = None) -> Sequence[str]:
+        """The names of all settings that are in force, from every file that git reads them from."""
+        said = self.run("config", "--list", "--name-only", "-z", env=env)
+        return said.decode("utf-8", "surrogateescape").split("\0")
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+        env: Mapping[str, str] | None = None,
+        gc: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle.
+
+        ``args`` begin with one of ``settings.OPTIONS``. Raises ``WorkspaceError`` where git cannot be started, or a
+        setting names a program that it would run.
+        """
+        command, *rest = args
+        if command not in git_settings.OPTIONS:
+            raise RuntimeError(f"git {command}: say in cleared.vcs.git_settings what it could start")
+        options = git_settings.fixed(gc=gc)
+        if git_settings.looks_up(command):
+            options += git_settings.outranked(
+                command, self.setting_names(env) if self._in_force is None else self._in_force
+            )
+        try:
+            with _quiet():
+                return subprocess.Popen(
+                    [executable(), *options, command, *git_settings.OPTIONS[command], *rest],
+                    cwd=self.root,
+                    env=environment(env),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            if not self.root.is_dir():
+                raise WorkspaceError(f"{self.root} is not a directory") from error
+            raise WorkspaceError(f"git cannot be started: {error.strerror}", remedy=NOT_INSTALLED) from error

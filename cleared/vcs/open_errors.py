@@ -1,0 +1,31 @@
+"""Why git does not open a directory as a repository, in words a person can act on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cleared.errors import WorkspaceError
+from cleared.vcs.git_process import first_line
+
+
+def not_openable(root: Path, said: list[str], err: bytes) -> WorkspaceError:
+    """``said`` and ``err``: what git answered when it was asked where ``root`` belongs."""
+    text = err.decode("utf-8", "replace")
+    if not root.is_dir():
+        return WorkspaceError(f"{root} is not a directory")
+    if "dubious ownership" in text:
+        command = next((line.strip() for line in text.splitlines() if "safe.directory" in line), "")
+        return WorkspaceError(
+            f"git does not trust {root}: it belongs to another user",
+            remedy=f"If you do: {command}" if command else "See git's setting safe.directory.",
+        )
+    if len(said) >= 2 and said[1] == "true":
+        return WorkspaceError(f"{root} is a bare repository, without files", remedy="Clone it and use the clone.")
+    if "not a git repository" in text:
+        return WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
+    if "must be run in a work tree" in text:
+        return WorkspaceError(
+            f"{root} is the inside of a git repository, not its working tree",
+            remedy="Use the directory that holds the files.",
+        )
+    return WorkspaceError(f"git cannot open {root}: {first_line(err) or 'its path is not one line'}")

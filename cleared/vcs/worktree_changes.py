@@ -1,0 +1,130 @@
+"""What of the working tree is not as the commit has it, found by reading the files themselves.
+
+Neither the index nor git's filters are asked: the index can lie, and filters can run programs.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cleared.vcs import working_files
+from cleared.vcs.object_writer import blob_id
+from cleared.vcs.snapshot import Snapshot
+
+#: ``type``: a symlink, folder or device where the commit has a file, or the other way round.
+Kind = Literal["modified", "deleted", "untracked", "type", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """One path that is not as the commit has it."""
+
+    path: str
+    kind: Kind
+
+
+def differences(
+    snapshot: Snapshot,
+    root: Path,
+    prefixes: Sequence[str],
+    ignore: Callable[[str], bool] | None = None,
+) -> list[Difference]:
+    """All differences under the folders (or of the files) ``prefixes``, sorted by path.
+
+    ``ignore`` says of a path that the commit does not have whether it does not matter; a folder is asked
+    about with a slash at its end. Executable bits are not compared. Symlinks are never followed.
+    """
+    tracked: dict[str, tuple[str, str]] = {}
+    for prefix in prefixes:
+        tracked.update(snapshot.entries(prefix))
+    scan = _Scan(root, tracked, ignore or (lambda _: False))
+    for prefix in prefixes:
+        scan.start(prefix.strip("/"))
+    found = {Difference(path, "unreadable") for path in scan.unreadable}
+    for path, entry in tracked.items():
+        kind = _compare(snapshot, root, path, entry, scan)
+        if kind is not None:
+            found.add(Difference(path, kind))
+    found |= {Difference(path, "untracked") for path in scan.others if path not in tracked}
+    return sorted(found)
+
+
+class _Scan:
+    """The files under some folders: of tracked paths the mode, and the names of the others."""
+
+    def __init__(self, root: Path, tracked: Mapping[str, object], ignore: Callable[[str], bool]) -> None:
+        self._root = root
+        self._ignore = ignore
+        self._tracked = tracked
+        self._folders = {path[:at] for path in tracked for at, c in enumerate(path) if c == "/"}
+        self.modes: dict[str, int] = {}
+        self.others: list[str] = []
+        self.unreadable: list[str] = []
+
+    def start(self, prefix: str) -> None:
+        path = ""
+        for name in prefix.split("/") if prefix else ():
+            path = f"{path}/{name}" if path else name
+            try:
+                mode = (self._root / path).lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            except OSError:
+                self.unreadable.append(path)
+                return
+            if not stat.S_ISDIR(mode):
+                self._see(path, mode)
+                return
+        self._folder(path)
+
+    def _folder(self, folder: str) -> None:
+        self.modes[folder] = stat.S_IFDIR
+        below: list[str] = []
+        try:
+            with os.scandir(self._root / folder if folder else self._root) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.name == ".git" or working_files.is_temporary(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        if path in self._folders or not self._ignore(path + "/"):
+                            below.append(path)
+                    elif entry.is_file(follow_symlinks=False):
+                        self._see(path, stat.S_IFREG)
+                    else:
+                        self._see(path, stat.S_IFLNK if entry.is_symlink() else stat.S_IFCHR)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self.unreadable.append(folder or ".")
+        for path in below:
+            self._folder(path)
+
+    def _see(self, path: str, mode: int) -> None:
+        self.modes[path] = mode
+        if path not in self._tracked and not self._ignore(path):
+            self.others.append(path)
+
+
+def _compare(snapshot: Snapshot, root: Path, path: str, entry: tuple[str, str], scan: _Scan) -> Kind | None:
+    git_mode, oid = entry
+    mode = scan.modes.get(path)
+    if mode is None:
+        parents = [path[:at] for at, c in enumerate(path) if c == "/"]
+        return "unreadable" if any(p in scan.unreadable for p in (".", *parents)) else "deleted"
+    if git_mode == "160000":
+        return None if stat.S_ISDIR(mode) else "type"
+    if stat.S_ISLNK(mode) != (git_mode == "120000") or stat.S_ISDIR(mode) or stat.S_ISCHR(mode):
+        return "type"
+    try:
+        content = os.fsencode((root / path).readlink()) if stat.S_ISLNK(mode) else (root / path).read_bytes()
+    except FileNotFoundError:
+        return "deleted"
+    except OSError:
+        return "unreadable"
+    return None if blob_id(content, snapshot.hash_name) == oid else "modified"

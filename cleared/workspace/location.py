@@ -1,0 +1,173 @@
+"""Where a workspace is, and where everything in it lies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleared.config.loading import load_file
+from cleared.config.model import Config
+from cleared.errors import WorkspaceError
+from cleared.workspace.safe_names import safe_name
+
+CONFIG = "config.yaml"
+_YEAR = re.compile(r"[0-9]{4}")
+_JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
+_MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
+
+
+def find(start: Path | None = None) -> Path:
+    """The root of the workspace that holds ``start`` (default: the current directory).
+
+    Looks upwards for ``config.yaml``, as git does for ``.git``. Raises ``WorkspaceError``.
+    """
+    try:
+        here = (start or Path.cwd()).resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
+    for folder in (here, *here.parents):
+        try:
+            if (folder / CONFIG).is_file():
+                return folder
+        except OSError:
+            break  # not allowed to look: nothing above is ours
+    raise WorkspaceError(
+        f"{here} is not in a workspace: no {CONFIG} here or above",
+        remedy="Make one with: cleared init DIR",
+    )
+
+
+def open_layout(start: Path | None = None) -> Layout:
+    """Find the workspace and read its configuration. Raises ``WorkspaceError``."""
+    root = find(start)
+    return Layout(root, load_file(root / CONFIG))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths of a workspace, as POSIX texts relative to its root, as git names them.
+
+    ``paths.books`` is the folder of the journal. Where it is ``.`` (the published layout) the journals are
+    ``YYYY/MM/journal.csv`` at the top, and what else belongs to the books (bank facts, periods) is in
+    ``books/``: the top level keeps only folders that a person knows.
+    """
+
+    root: Path
+    config: Config
+
+    config_file = CONFIG
+    chart = "accounts/chart-of-accounts.csv"
+    accounts_dir = "accounts"
+    agents_dir = "agents"
+    approvals_dir = "agents/approvals"
+    scripts_dir = "scripts"
+    import_dir = "import"
+    processed_dir = "import/processed"
+    queue_dir = "queue"
+    logs_dir = "logs"
+    log = "logs/agent-log.csv"
+    events = "logs/events.jsonl"
+    taken_files = "logs/files.csv"
+    state = ".cleared"
+
+    @property
+    def books_dir(self) -> str:
+        """Where bank facts, matches and periods lie."""
+        books = self.config.paths.books.strip("/")
+        return "books" if books == "." else books
+
+    @property
+    def state_dir(self) -> Path:
+        """``.cleared/``, absolute: what can be rebuilt or is only operational."""
+        return self.root / self.state
+
+    def path(self, relative: str) -> Path:
+        """Where a relative path of this layout lies on disk. Not for texts from outside: ``names.inside``."""
+        return self.root / relative
+
+    def journal_path(self, year: int, month: int) -> str:
+        name = f"{year:04d}/{month:02d}/journal.csv"
+        return name if self._flat else f"{self.books_dir}/{name}"
+
+    def journal_month(self, path: str) -> tuple[int, int] | None:
+        """Year and month if ``path`` is a journal of this workspace; the inverse of ``journal_path``."""
+        if not self._flat:
+            prefix = f"{self.books_dir}/"
+            if not path.startswith(prefix):
+                return None
+            path = path[len(prefix) :]
+        found = _JOURNAL.fullmatch(path)
+        return (int(found[1]), int(found[2])) if found else None
+
+    def journals(self) -> list[tuple[int, int]]:
+        """Year and month of every journal in the working tree, oldest first."""
+        top = self.root if self._flat else self.root / self.books_dir
+        found = (self.journal_month(p.relative_to(self.root).as_posix()) for p in top.glob("*/*/journal.csv"))
+        return sorted(month for month in found if month)
+
+    def bank_path(self, account: str, month: str) -> str:
+        """The bank facts of one account in one month, ``YYYY-MM``."""
+        if not _MONTH.fullmatch(month):
+            raise ValueError(f"{month!r} is not YYYY-MM")
+        return f"{self.books_dir}/bank/{safe_name(account, 'bank account')}/{month}.csv"
+
+    @property
+    def journal_root(self) -> str:
+        """The folder that holds the years; empty for the top of the workspace."""
+        return "" if self._flat else self.books_dir
+
+    @property
+    def bank_root(self) -> str:
+        return f"{self.books_dir}/bank"
+
+    @property
+    def outcomes(self) -> str:
+        return f"{self.books_dir}/bank/outcomes.csv"
+
+    @property
+    def matches(self) -> str:
+        return f"{self.books_dir}/bank/matches.csv"
+
+    @property
+    def imports(self) -> str:
+        return f"{self.books_dir}/bank/imports.csv"
+
+    @property
+    def duplicates(self) -> str:
+        return f"{self.books_dir}/bank/duplicates.csv"
+
+    @property
+    def periods(self) -> str:
+        return f"{self.books_dir}/periods.csv"
+
+    def agent_path(self, name: str) -> str:
+        """The script of an agent. Raises ``UsageError`` for a name that is not one."""
+        return f"{self.agents_dir}/{safe_name(name, 'agent')}.py"
+
+    def script_path(self, name: str) -> str:
+        """A shared script. Raises ``UsageError`` for a name that is not one."""
+        return f"{self.scripts_dir}/{safe_name(name, 'script')}.py"
+
+    def managed_prefixes(self) -> tuple[str, ...]:
+        """Prefixes of what only runs and decisions may change: books, queue, logs, accounts, approvals."""
+        fixed = (
+            f"{self.books_dir}/", f"{self.queue_dir}/", f"{self.logs_dir}/", f"{self.accounts_dir}/",
+            f"{self.approvals_dir}/",
+        )  # fmt: skip
+        if not self._flat:
+            return fixed
+        years = sorted(p.name for p in self.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())
+        return (*fixed, *(f"{year}/" for year in years))
+
+    def is_managed(self, path: str) -> bool:
+        """Whether a relative path is one that only runs and decisions may change."""
+        return path.startswith(self.managed_prefixes()) or self.journal_month(path) is not None
+
+    def is_managed_file(self, path: str) -> bool:
+        """Whether the host itself might write this very path: a stray file there must not be overwritten."""
+        return self.is_managed(path) and path.endswith((".csv", ".jsonl"))
+
+    @property
+    def _flat(self) -> bool:
+        return self.config.paths.books.strip("/") == "."

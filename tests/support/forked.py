@@ -1,0 +1,143 @@
+"""Commands in processes that kill themselves at a named step, without a new Python for each.
+
+A process that has imported all, and used nothing of it, forks one for each command (the sandbox's threads would not
+survive a fork of the test's own process).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+BROKEN = 70
+
+
+class Forking:
+    """The process that forks, and runs ``attend``; a context manager."""
+
+    file = __file__
+
+    def __enter__(self) -> Self:
+        # A program finds beside it what it imports; what lies here, it is told of.
+        path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.process = subprocess.Popen(
+            [sys.executable, self.file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONPATH": path},
+        )  # fmt: skip
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def order(self, order: dict[str, Any]) -> None:
+        """Have a process forked that obeys, in the environment of now."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({**order, "env": dict(os.environ)}) + "\n")
+        self.process.stdin.flush()
+
+    def ended(self) -> int:
+        """How it ended: its exit code, or minus the signal."""
+        assert self.process.stdout is not None
+        code = int(self.process.stdout.readline())
+        assert code != BROKEN, "the command broke down"
+        return code
+
+
+class Forks(Forking):
+    """Commands of the gate."""
+
+    def start(self, root: Path, words: list[str], step: str = "", nth: int = 1) -> None:
+        """Have the command begun: ``propose NAME``, ``approve P1``, ``reject P1 REASON``, ``rollback NAME``,
+        ``set KEY VALUE``. It gets SIGKILL at the ``nth`` time of a step."""
+        self.order({"root": str(root), "words": words, "step": step, "nth": nth})
+
+    def killed_at(self, root: Path, words: list[str], step: str, nth: int = 1) -> bool:
+        """Whether it came to that step. It did not where it was refused, or has no such step."""
+        self.start(root, words, step, nth)
+        return self.ended() == -signal.SIGKILL
+
+
+def attend(obey: Callable[[dict[str, Any]], int]) -> None:
+    """Fork a copy for each order that comes in, and say how it ended. All that is wanted is imported by now."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            code = BROKEN
+            try:
+                signal.alarm(60)
+                with contextlib.redirect_stdout(sys.stderr):
+                    code = _obeyed(obey, json.loads(line))
+            except BaseException:  # noqa: BLE001 - the copy must not go on reading orders
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _obeyed(obey: Callable[[dict[str, Any]], int], order: dict[str, Any]) -> int:
+    os.environ.clear()
+    os.environ.update(order["env"])
+    return obey(order)
+
+
+def command(root: Path, words: list[str], on_step: Callable[[str], None] | None = None) -> None:
+    """What the command line does for these words, with a say in its steps."""
+    from cleared.app import approve, open_workspace, propose, set_setting
+    from cleared.clock import clock_from
+    from cleared.proposals.approval import reject
+    from cleared.proposals.rollback import rollback
+
+    host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)
+    do: dict[str, Callable[..., Any]] = {
+        "propose": lambda name: propose(host, [name]),
+        "approve": lambda proposal: approve(host, proposal),
+        "reject": lambda proposal, reason: reject(host, proposal, reason),
+        "rollback": lambda name: rollback(host, name),
+        "set": lambda key, value: set_setting(host, key, value),
+    }
+    do[words[0]](*words[1:])
+
+
+def _obey(order: dict[str, Any]) -> int:
+    from cleared.errors import ClearedError
+
+    left = order["nth"]
+
+    def stop(name: str) -> None:
+        nonlocal left
+        left -= name == order["step"]
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        command(Path(order["root"]), order["words"], stop)
+    except ClearedError as error:
+        return int(error.exit_code)
+    return 0
+
+
+def main() -> None:
+    import pydantic_monty  # noqa: F401
+
+    import cleared.app
+    import cleared.proposals.approval
+    import cleared.proposals.rollback
+    import cleared.proposals.setting_changes
+    import cleared.proposals.submission
+    import cleared.sandbox.monty  # noqa: F401
+
+    attend(_obey)
+
+
+if __name__ == "__main__":
+    main()

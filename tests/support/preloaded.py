@@ -1,0 +1,248 @@
+"""Processes of the program without a new Python for each: they are forked off one that has imported everything.
+
+A start of Python and the program's imports cost more than most commands do. ``Preloaded`` is ``subprocess.Popen`` for a
+function of a module instead of a program: pipes, exit codes, signals and ``wait`` are those of any process. Where
+a test is about the start itself (imports, limits set before it, closed streams), it starts a real one.
+
+Run as a program, this file is the process that forks. It takes one order a packet on a Unix socket, with the three
+standard streams and a status socket, and forks a *keeper* for it. The keeper forks the process, reports its id and how
+it ended, and lets go of that id only when the test has heard so: no signal can reach a stranger.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+COMMAND = "cleared.cli:main"
+MODULES = (
+    "pydantic_monty", "git", "croniter", "rich.table", "typer", "yaml", "fastjsonschema", "watchdog.observers",
+    "cryptography.hazmat.primitives.asymmetric.ed25519", "cleared.app", "cleared.cli.commands",
+    "cleared.cli.command_runner",
+    "cleared.sandbox.monty", "cleared.proposals.approval", "cleared.proposals.submission", "cleared.proposals.rollback",
+    "cleared.proposals.setting_changes", "cleared.review.card_decisions", "cleared.service.workspace_service",
+    "cleared.changes.workspace_creation",
+)  # fmt: skip
+STATUS = struct.Struct("=q")
+LARGEST_ORDER = 1 << 17
+
+
+class Preloaded(subprocess.Popen[Any]):
+    """``function`` (``module:name``) in a process of its own, with ``argv`` as its ``sys.argv[1:]``."""
+
+    _fork_server: tuple[int, socket.socket] | None = None
+
+    def __init__(self, argv: Sequence[str], *, function: str = COMMAND, **options: Any) -> None:
+        self.function = function
+        super().__init__(list(argv), **options)
+
+    # These two are where Popen starts a process, and where it asks whether it has ended.
+    def _execute_child(
+        self,
+        args: Any,
+        executable: Any,
+        preexec_fn: Any,
+        close_fds: Any,
+        pass_fds: Any,
+        cwd: Any,
+        env: Mapping[str, str] | None,
+        startupinfo: Any,
+        creationflags: Any,
+        shell: Any,
+        p2cread: int,
+        p2cwrite: int,
+        c2pread: int,
+        c2pwrite: int,
+        errread: int,
+        errwrite: int,
+        *rest: Any,
+    ) -> None:
+        new_session = rest[5] if len(rest) > 5 else False
+        assert not (preexec_fn or pass_fds or shell), "start a real process for that"
+        order = {
+            "function": self.function,
+            "argv": args,
+            "cwd": os.fspath(cwd) if cwd else os.getcwd(),
+            "env": dict(os.environ if env is None else env),
+            "session": bool(new_session),
+            "path": sys.path,
+        }
+        self._status, theirs = socket.socketpair()
+        streams = [
+            p2cread if p2cread != -1 else 0,
+            c2pwrite if c2pwrite != -1 else 1,
+            errwrite if errwrite != -1 else 2,
+        ]
+        fds = array.array("i", [*streams, theirs.fileno()])
+        packet = json.dumps(order).encode("utf-8", "surrogateescape")
+        self._server().sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        theirs.close()
+        (self.pid,) = STATUS.unpack(self._status.recv(STATUS.size, socket.MSG_WAITALL))
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        if wait_flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
+            return 0, 0
+        answer = self._status.recv(STATUS.size, socket.MSG_WAITALL)
+        status = STATUS.unpack(answer)[0] if answer else signal.SIGKILL  # the keeper itself was killed
+        self._status.shutdown(socket.SHUT_WR)
+        self._status.recv(1)  # the id is free from here on
+        self._status.close()
+        return self.pid, status
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None:
+            with self._waitpid_lock:  # type: ignore[attr-defined]
+                if self.returncode is None:
+                    pid, status = self._try_wait(os.WNOHANG)
+                    if pid == self.pid:
+                        self._handle_exitstatus(status)  # type: ignore[attr-defined]
+        return self.returncode
+
+    def wait_stopped(self) -> None:
+        """Wait until it has stopped itself (SIGSTOP)."""
+        while self.poll() is None:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] == b"T":
+                    return
+            select.select([self._status], [], [], 0.002)
+        raise AssertionError(f"it ended with {self.returncode}")
+
+    @classmethod
+    def _server(cls) -> socket.socket:
+        """One for each process of the test run; a fork of that has none of its own."""
+        if cls._fork_server is None or cls._fork_server[0] != os.getpid():
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST_ORDER * 2)
+            subprocess.run([sys.executable, __file__], stdin=theirs, check=True)
+            theirs.close()
+            cls._fork_server = os.getpid(), ours
+        return cls._fork_server[1]
+
+
+def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
+    """``subprocess.run`` of the command line, with the output captured unless said otherwise."""
+    timeout, given = options.pop("timeout", 60), options.pop("input", None)
+    for stream in ("stdout", "stderr"):
+        options.setdefault(stream, subprocess.PIPE)
+    options.setdefault("stdin", subprocess.PIPE if given is not None else subprocess.DEVNULL)
+    with Preloaded(argv, **options) as process:
+        try:
+            out, err = process.communicate(given, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
+
+
+def execute() -> None:
+    """``python -c``: run the first argument."""
+    code = sys.argv.pop(1)
+    exec(compile(code, "<argument>", "exec"), {"__name__": "__main__"})
+
+
+# -- the process that forks -------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Fork a keeper for each order, until nobody can send one any more."""
+    if os.fork():
+        os._exit(0)  # no child of the tests, which look at what theirs are
+    orders = socket.socket(fileno=os.dup(0))
+    os.set_inheritable(orders.fileno(), False)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies of keepers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
+    for module in MODULES:
+        importlib.import_module(module)
+    for number in (1, 2):
+        os.dup2(null, number)  # whoever reads the tests' output does not wait for this process
+    while True:
+        packet, control, _, _ = orders.recvmsg(LARGEST_ORDER, socket.CMSG_SPACE(4 * array.array("i").itemsize))
+        if not packet:
+            return
+        fds = array.array("i")
+        for level, kind, data in control:
+            assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+        if os.fork() == 0:
+            orders.close()
+            _keep(json.loads(packet), list(fds))
+        for fd in fds:
+            os.close(fd)
+
+
+def _keep(order: dict[str, Any], fds: list[int]) -> None:
+    status = socket.socket(fileno=fds[3])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        status.close()
+        _obey(order, fds[:3])
+    for fd in fds[:3]:
+        os.close(fd)
+    with contextlib.suppress(OSError):
+        os.setsid()  # a signal to the process's group is not for its keeper
+    status.sendall(STATUS.pack(pid))
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # known without its id being given back
+    assert found is not None
+    raw = found.si_status << 8 if found.si_code == os.CLD_EXITED else found.si_status
+    with contextlib.suppress(OSError):
+        status.sendall(STATUS.pack(raw))
+        status.recv(1)
+    os.waitpid(pid, 0)
+    os._exit(0)
+
+
+def _obey(order: dict[str, Any], fds: list[int]) -> None:
+    """Be that process: its streams, directory, environment and signals, then the function."""
+    code: Any = 1
+    try:
+        if order["session"]:
+            os.setsid()
+        for number, fd in enumerate(fds):
+            os.dup2(fd, number)
+        os.closerange(3, 64)
+        os.chdir(order["cwd"])
+        os.environ.clear()
+        os.environ.update(order["env"])
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+        sys.stderr.reconfigure(errors="backslashreplace")
+        sys.path[:] = order["path"]
+        sys.argv = ["cleared", *order["argv"]]
+        module, _, name = order["function"].partition(":")
+        try:
+            code = getattr(importlib.import_module(module), name)()
+        except SystemExit as end:
+            code = end.code
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except BaseException:  # noqa: BLE001 - the copy must not go on serving
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+if __name__ == "__main__":
+    serve()
