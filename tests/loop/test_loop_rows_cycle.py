@@ -294,13 +294,14 @@ def killed(loop: Loop, process: subprocess.Popen[bytes], *, watcher: bool) -> An
     return found
 
 
-def children(job: str) -> list[int]:
-    """Processes that were given this job's name."""
+def children(probed: Loop, job: str) -> list[int]:
+    """Processes of this job of this loop: another test's job of the same second has the same id."""
+    given = {f"CLEARED_JOB={job}".encode(), b"CLEARED_JOB_FOLDER=%b" % os.fsencode(probed.folder / "tmp" / job)}
     found = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit() and not gone(int(path.name)):
             try:
-                if f"CLEARED_JOB={job}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                if given <= set((path / "environ").read_bytes().split(b"\0")):
                     found.append(int(path.name))
             except OSError:
                 continue
@@ -325,7 +326,7 @@ def test_e26_a_dead_job_is_told_from_a_slow_one(probed: Loop) -> None:
     """E26: its processes are ended, the tree says how it was."""
     job = probed.enqueue("slow")
     killed(probed, probed.start(), watcher=True)
-    left = children(job)
+    left = children(probed, job)
     probed.run("--once")
     result = probed.result(job)
     assert (result["status"], result["exit_code"]) == ("failed_or_no_result", None)
@@ -359,7 +360,7 @@ def test_e26_a_number_that_is_somebody_elses_by_now_is_left_alone(probed: Loop) 
 
     job = probed.enqueue("slow")
     killed(probed, probed.start(), watcher=True)
-    for pid in children(job):
+    for pid in children(probed, job):
         os.kill(pid, signal.SIGKILL)
     stranger = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True)
     try:
@@ -383,12 +384,13 @@ def test_e3_what_the_state_says_of_a_running_job_is_sealed_too(probed: Loop, cha
     """E3, E26: altered, it ends nobody's process and runs nothing."""
     probed.enqueue("slow")
     found = killed(probed, probed.start(), watcher=False)
+    eventually(lambda: children(probed, found["job_id"]))
     probed.edit(probed.folder / "single_agent_state.json", lambda data: data["running"].update(change))
     done = probed("stop", "--now", "--wait", "1")
     assert "Traceback" not in done.err
     done = probed("run", "--once", "--sleep", "0")
     assert "Traceback" not in done.err, done
     assert not (probed.ws.root / "made/ran").exists()
-    for pid in [found["pid"], *children(found["job_id"])]:
+    for pid in [found["pid"], *children(probed, found["job_id"])]:
         if not gone(pid):
             os.kill(pid, signal.SIGKILL)
