@@ -20,7 +20,7 @@ from cleared.registry.vocabulary import AccountId, Confidence, Date, Env, Line, 
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
-from cleared.sandbox.worker_pool import start
+from cleared.sandbox.worker_pool import start_worker
 
 CALLS = 5_000
 ROWS = 1_000
@@ -58,7 +58,7 @@ for i in range({CALLS}):
 def host_call(quick: bool) -> Result:
     """One call through dispatch: decoded, checked, timed, recorded, and written to the trace database."""
     sandbox = Sandbox()
-    worker = start("best", 120.0)
+    worker = start_worker("best", 120.0)
 
     def ours() -> Callable[[], object]:
         traces = Traces(place())

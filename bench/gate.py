@@ -15,7 +15,7 @@ from cleared.app import executor, run
 from cleared.clock import FixedClock
 from cleared.gate.examination import Gate
 from cleared.registry import projections
-from cleared.sandbox.worker_pool import start
+from cleared.sandbox.worker_pool import start_worker
 
 RUNS = 50
 ROWS = 100
@@ -34,7 +34,7 @@ def whole(quick: bool) -> Result:
     template = workspace(files={"bank.csv": chase(6)})
     opened = host(template)
     stubs, source = projections.stubs(opened.registry), ingest_script()
-    worker = start("best", 60.0)
+    worker = start_worker("best", 60.0)
     with _gate(template) as gate:
 
         def ours() -> Callable[[], object]:

@@ -18,7 +18,7 @@ from bench.workspaces import host, place, workspace
 from cleared.app import open_workspace, set_setting
 from cleared.clock import SystemClock
 from cleared.jobs import inbox, loop_state, status_tree
-from cleared.jobs.loop_reader import up
+from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
 
 JOBS = 50
@@ -50,7 +50,7 @@ def overhead(quick: bool) -> Result:
     loop(1)
     took = [(loop(JOBS + 1) - loop(1), bare()) for _ in range(3 if quick else 11)]
     more, base = (statistics.median(side) / JOBS for side in zip(*took, strict=True))
-    ended = loop_state.peek(runtime)
+    ended = loop_state.peek_state(runtime)
     assert ended is not None and ended["counts"]["failed"] == 0 and ended["counts"]["succeeded"] >= JOBS
     return Result(
         "a cycle with a job that does nothing / subprocess.run of it", seconds(more), seconds(base), more / base,
@@ -68,11 +68,11 @@ def enqueued(quick: bool) -> Result:
         for _ in range(11 if quick else 101):
             time.sleep(0.1)
             began = time.perf_counter()
-            job = inbox.enqueue(runtime, opened.config, "noop", None, "bench", SystemClock())
-            while not runtime.output(job).exists():
+            job = inbox.enqueue_job(runtime, opened.config, "noop", None, "bench", SystemClock())
+            while not runtime.output_path(job).exists():
                 time.sleep(0.0002)
             took.append(time.perf_counter() - began)
-            while not runtime.result(job).exists():
+            while not runtime.result_path(job).exists():
                 time.sleep(0.002)
             began = time.perf_counter()
             subprocess.run(["true"], check=True)
@@ -89,27 +89,27 @@ def export(quick: bool) -> Result:
     root = _with_noop()
     opened = host(root)
     runtime = own_runtime(root, opened.config)
-    runtime.make()
-    now = loop_state.fresh(opened.clock.now())
+    runtime.make_folders()
+    now = loop_state.fresh_state(opened.clock.now())
     for n in range(PAST):
         job = f"job_20250101T000000Z_noop_{n}"
-        runtime.result(job).write_bytes(b"{}")
+        runtime.result_path(job).write_bytes(b"{}")
         now["jobs"].append(
             {"job_id": job, "kind": "noop", "target": "", "by": "bench", "status": "succeeded",
              "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z", "duration_sec": 0.1,
              "exit_code": 0, "summary": "x" * 200}
         )  # fmt: skip
-    loop_state.save(runtime, now, opened.clock)
-    status_tree.export(runtime, now, opened.clock)
-    data = runtime.tree.read_bytes()
+    loop_state.save_state(runtime, now, opened.clock)
+    status_tree.export_tree(runtime, now, opened.clock)
+    data = runtime.tree_path.read_bytes()
 
     def bare() -> object:
-        staged = runtime.tree.with_name("bare.tmp")
+        staged = runtime.tree_path.with_name("bare.tmp")
         staged.write_bytes(data)
-        return staged.replace(runtime.tree.with_name("bare"))
+        return staged.replace(runtime.tree_path.with_name("bare"))
 
     took, base = interleave(
-        lambda: lambda: status_tree.export(runtime, now, opened.clock), lambda: bare, 5 if quick else 51
+        lambda: lambda: status_tree.export_tree(runtime, now, opened.clock), lambda: bare, 5 if quick else 51
     )
     return Result(
         f"the tree written after {PAST:,} jobs / its {len(data):,} bytes written", seconds(took), seconds(base),
@@ -149,7 +149,11 @@ def _sleeping(root: Path) -> Iterator[int]:
     process = subprocess.Popen([CLEARED, "loop", "run", "--sleep", "3600"], cwd=root, stderr=subprocess.DEVNULL)
     try:
         runtime = own_runtime(root, open_workspace(root).config)
-        while (now := loop_state.peek(runtime)) is None or now["status"] != "sleeping" or up(runtime) is None:
+        while (
+            (now := loop_state.peek_state(runtime)) is None
+            or now["status"] != "sleeping"
+            or find_running_loop(runtime) is None
+        ):
             time.sleep(0.02)
         yield process.pid
     finally:

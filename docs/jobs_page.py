@@ -40,8 +40,8 @@ def jobs(note: str) -> str:
         "JSON, checked against these schemas (draft 7, `cleared/jobs/schemas/`) whenever the loop writes or reads one.",
         "No file has a field that is not listed. Lists are oldest first.",
     ]  # fmt: skip
-    for name in get_args(file_schemas.Name):
-        found = file_schemas.text(name)
+    for name in get_args(file_schemas.SchemaName):
+        found = file_schemas.load_schema(name)
         file, _, about = found["description"].partition(": ")
         out += ["", f"### {found['title']}", "", f"`{file}`: {about}", "", "| field | value |", "|---|---|"]
         out += [f"| `{path}` | {value} |" for path, value in _fields(found, "", name)]

@@ -7,9 +7,17 @@ from typing import Any, Final, get_args
 from cleared import errors
 from cleared.bridge.jsonrpc import SERVER_ERROR, RpcError
 from cleared.errors import ClearedError, Place, PrimitiveError
-from cleared.sandbox.script_failure import Frame, HostCallFailed, Kind, Position, ScriptError, clip, traceback
+from cleared.sandbox.script_failure import (
+    FailureKind,
+    Frame,
+    HostCallFailed,
+    Position,
+    ScriptError,
+    clip_message,
+    format_traceback,
+)
 
-_KINDS: Final = get_args(Kind)
+_KINDS: Final = get_args(FailureKind)
 
 
 class HostRefused(ClearedError):
@@ -60,12 +68,12 @@ def script_failed(error: ClearedError) -> RpcError:
     elif isinstance(error, HostCallFailed):
         original = error.original
         name = original.type if isinstance(original, HostRefused) else type(original).__name__
-        told = traceback(error.frames, f"{name}: {error.message}")
+        told = format_traceback(error.frames, f"{name}: {error.message}")
         data |= {"type": name, "kind": "call", "primitive": error.name, "traceback": told}
         data |= {"field": place.field, "frames": _frames(error.frames)}
     else:
         data["traceback"] = f"{type(error).__name__}: {error}"
-    return RpcError(SERVER_ERROR, clip(f"{data['type']}: {_without(error.message, str(data['type']))}"), data)
+    return RpcError(SERVER_ERROR, clip_message(f"{data['type']}: {_without(error.message, str(data['type']))}"), data)
 
 
 def script_error(told: dict[str, Any], file: str) -> ClearedError:

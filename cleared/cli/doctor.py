@@ -157,7 +157,7 @@ def _sandbox() -> Iterator[Row]:
         yield Row("sandbox", "fail", f"it says that 1 + 1 is {answer!r}", "Install again: pip install cleared.")
         return
     yield Row("sandbox", "ok", f"a worker started and ran 1 + 1 in {took:.0f} ms")
-    if level.full:
+    if level.is_full:
         yield Row("confinement", "ok", f"{level} (Landlock ABI {level.landlock}), read back from a live worker")
         return
     remedy = (

@@ -14,7 +14,7 @@ from cleared.cli.output import fields, out, out_json, safe, say, table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
-    from cleared.loop.loop_settings import Knobs
+    from cleared.loop.loop_settings import LoopSettings
 
 app = typer.Typer(
     help="Run jobs one at a time: reports, checks, agent runs.", no_args_is_help=True, rich_markup_mode=None
@@ -65,24 +65,24 @@ SessionOption = Annotated[
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as cleared loop jobs shows it.")]
 
 
-def _open(workspace: Path | None, **flags: Any) -> tuple[Host, Knobs]:
-    from cleared.loop.loop_settings import knobs
+def _open(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
+    from cleared.loop.loop_settings import read_settings
 
     host = host_of(workspace)
     for name in ("runtime_dir", "log_dir"):  # as typed: below the directory one is in, not below the workspace
         if flags.get(name) is not None:
             flags[name] = Path(flags[name]).absolute()
-    return host, knobs(host.root, host.config, flags)
+    return host, read_settings(host.root, host.config, flags)
 
 
 @app.command("init")
 def init(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
     """Make a fresh state. The state that was there is archived, jobs that waited with it."""
-    from cleared.loop.control import init as do
+    from cleared.loop.control import init_loop as do
 
     host, knobs = _open(workspace, runtime_dir=runtime_dir)
     do(host, knobs)
-    out(str(knobs.runtime.state))
+    out(str(knobs.runtime.state_path))
 
 
 @app.command("run")
@@ -110,7 +110,7 @@ def run(
     """
     from cleared.changes.host_cache import Kept
     from cleared.loop import control
-    from cleared.loop.runner import run as do
+    from cleared.loop.runner import run_loop as do
 
     if once and (loop or max_cycles is not None):
         raise typer.BadParameter("--once is one cycle: it goes with neither --loop nor --max-cycles")
@@ -122,10 +122,10 @@ def run(
     )  # fmt: skip
     fresh = knobs.init_on_start
     if fresh and enqueue is not None:
-        control.init(host, knobs)
+        control.init_loop(host, knobs)
         fresh = False
     if enqueue is not None:
-        say(f"enqueued {control.enqueue(host, knobs, enqueue, target)}")
+        say(f"enqueued {control.enqueue_job(host, knobs, enqueue, target)}")
     stop = do(host, Kept(lambda: host_of(host.root)), knobs, once=once, init=fresh)
     if stop is not None and stop["code"] == "safety_stop":
         raise typer.Exit(3)
@@ -142,7 +142,7 @@ def enqueue(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Ask the loop for a job; prints its id. Something that may not be run is refused (3), and a running loop stops."""
-    from cleared.loop.control import enqueue as do
+    from cleared.loop.control import enqueue_job as do
 
     host, knobs = _open(workspace, runtime_dir=runtime_dir)
     job = do(host, knobs, kind, target)
@@ -155,7 +155,7 @@ def enqueue(
 @app.command("status")
 def status(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show how the loop is: what runs, what waits, why it stopped."""
-    from cleared.jobs.loop_reader import status as read
+    from cleared.jobs.loop_reader import read_status as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime)
@@ -189,10 +189,10 @@ def _show_status(found: dict[str, Any]) -> None:
 @app.command("tree")
 def tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the tree as it was last written: summary, jobs, what is known."""
-    from cleared.jobs.loop_reader import tree_text
+    from cleared.jobs.loop_reader import read_tree
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
-    found = tree_text(knobs.runtime)
+    found = read_tree(knobs.runtime)
     if json:
         out_json(found)
         return
@@ -213,7 +213,7 @@ def jobs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List jobs, newest first: waiting, running, ended."""
-    from cleared.jobs.loop_reader import jobs as read
+    from cleared.jobs.loop_reader import list_jobs as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, limit)
@@ -241,7 +241,7 @@ def show(
     job: Job, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Show a job: how it ended, what it was allowed, what it printed."""
-    from cleared.jobs.loop_reader import show as read
+    from cleared.jobs.loop_reader import read_job as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, job)
@@ -263,7 +263,7 @@ def show(
 @app.command("kinds")
 def kinds(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the kinds of jobs there are. Nothing else can be run."""
-    from cleared.jobs.job_types import kinds as read
+    from cleared.jobs.job_types import load_job_types as read
 
     host = host_of(workspace)
     turn = host.config.loop.rotation
@@ -300,7 +300,7 @@ def start(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Run the loop in the background; in a tmux session where one is named. Exits 5 where one runs already."""
-    from cleared.loop.control import start as do
+    from cleared.loop.control import start_loop as do
 
     host, knobs = _open(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
@@ -324,7 +324,7 @@ def stop(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have the loop end after the job that is on."""
-    from cleared.loop.control import stop as do
+    from cleared.loop.control import stop_loop as do
 
     host, knobs = _open(workspace, tmux_session=session, runtime_dir=runtime_dir)
     found = do(host, knobs, now=now, wait=wait)
@@ -344,7 +344,7 @@ def resume(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None)
 
 
 def _tell(what: Literal["pause", "resume"], runtime_dir: Path | None, workspace: Path | None) -> None:
-    from cleared.loop.control import pause as do
+    from cleared.loop.control import set_paused as do
 
     host, knobs = _open(workspace, runtime_dir=runtime_dir)
     do(host, knobs, what)
@@ -361,15 +361,15 @@ def tail(
 ) -> None:
     """Show the loop's log."""
     _, knobs = _open(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
-    from cleared.jobs.loop_reader import log_lines
+    from cleared.jobs.loop_reader import read_log
 
-    shown, at = log_lines(knobs.runtime, lines)
+    shown, at = read_log(knobs.runtime, lines)
     for line in shown:
         out(safe(line))
     while follow:
         sys.stdout.flush()
         time.sleep(0.2)
-        shown, at = log_lines(knobs.runtime, None, at)
+        shown, at = read_log(knobs.runtime, None, at)
         for line in shown:
             out(safe(line))
 
@@ -381,8 +381,8 @@ def monitor(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the status and the last jobs over and over, until Ctrl-C; on anything but a terminal, once."""
-    from cleared.jobs.loop_reader import jobs as read_jobs
-    from cleared.jobs.loop_reader import status as read
+    from cleared.jobs.loop_reader import list_jobs as read_jobs
+    from cleared.jobs.loop_reader import read_status as read
 
     _, knobs = _open(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
@@ -408,7 +408,7 @@ def serve(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it."""
-    from cleared.loop.status_server import serve as do
+    from cleared.loop.status_server import serve_status as do
 
     host, knobs = _open(workspace, runtime_dir=runtime_dir)
     do(knobs.runtime, port, host.clock, say)

@@ -165,11 +165,11 @@ def _policy_waits(host: Host, kind: Kind) -> bool:
 
 
 def _runs(host: Host, scripts: Scripts, change: Change) -> list[str]:
-    from cleared.sandbox.used_primitives import grants_of
+    from cleared.sandbox.used_primitives import find_grants
 
     working = Scripts(host, scripts.snapshot, working_copy=True)
     source = (change.new or b"").decode("utf-8", "replace")
-    return sorted(grants_of(source, change.path, host.registry, working.source_of)[1])
+    return sorted(find_grants(source, change.path, host.registry, working.source_of)[1])
 
 
 def _unknown(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:

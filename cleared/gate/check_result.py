@@ -10,7 +10,7 @@ from cleared.gate.dry_run import Rehearsal, World
 from cleared.gate.impact import HistoryDiff
 from cleared.gate.lint_rules import RULES, rule_of
 from cleared.runs.approved_scripts import Script
-from cleared.sandbox.finding import Finding, parted, switchable
+from cleared.sandbox.finding import Finding, is_switchable, split_findings
 from cleared.sandbox.header import Header
 
 Status = Literal["passed", "failed", "skipped"]
@@ -90,13 +90,13 @@ def result_of(
     ``approved``: it is an approved version, for which rules that came later are warnings.
     """
     if approved:
-        findings, later = parted(findings, RULES, rules)
+        findings, later = split_findings(findings, RULES, rules)
         warnings = [*warnings, *later]
     blocking: list[Finding] = []
     warned: list[Finding] = []
     for found, usual in ((findings, "block"), (warnings, "warn")):
         for finding in found:
-            what = rules.get(finding.rule, usual) if switchable(finding.rule) else usual
+            what = rules.get(finding.rule, usual) if is_switchable(finding.rule) else usual
             if what != "off":
                 (blocking if what == "block" else warned).append(finding)
     return StageResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)

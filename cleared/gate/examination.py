@@ -22,8 +22,8 @@ from cleared.gate.regression_tests import parse, plain, tampered
 from cleared.gate.static_checks import Static
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import MakeExecutor
-from cleared.sandbox.finding import Finding, switchable
-from cleared.sandbox.used_primitives import grants_of
+from cleared.sandbox.finding import Finding, is_switchable
+from cleared.sandbox.used_primitives import find_grants
 from cleared.vcs import Repository, Snapshot
 
 
@@ -240,7 +240,7 @@ class Gate:
                 if held is None:
                     continue
                 source = held.decode("utf-8", "replace")
-                runs = grants_of(source, path, self.host.registry, self.scripts.source_of)[1]
+                runs = find_grants(source, path, self.host.registry, self.scripts.source_of)[1]
                 if every or runs & changed:
                     names.add(path.removeprefix(f"{folder}/").removesuffix(".py"))
         for change in candidate.of("case"):
@@ -280,9 +280,9 @@ def _rules(candidate: Candidate) -> list[Finding]:
     found = []
     for rule in candidate.config.gate.rules:
         known = rule in RULES or rule.startswith("type:")
-        if not known or not switchable(rule):
+        if not known or not is_switchable(rule):
             why = "cannot be switched: the gate would be none without it" if known else "is no rule"
-            near = get_close_matches(rule, [r for r in RULES if switchable(r)], 1)
+            near = get_close_matches(rule, [r for r in RULES if is_switchable(r)], 1)
             remedy = f"Did you mean {near[0]}?" if near and not known else "docs/reference/rules.md lists them."
             place = Place(candidate.of("config")[0].path, field=f"gate.rules.{rule}")
             found.append(Finding("policy-rule", f"{rule!r} {why}", place, remedy))

@@ -7,7 +7,7 @@ from typing import Final
 
 from cleared.gate import semantic_lint
 from cleared.sandbox import construct_lint, effective_limits, header, type_check
-from cleared.sandbox.finding import Rule, rules
+from cleared.sandbox.finding import Rule, make_rules
 
 STAGES: Final = {
     "lint": "the header, and the language scripts are written in",
@@ -24,7 +24,7 @@ STAGES: Final = {
 _CASES: Final = "A case is what a person has approved; a file that changed without approval proves nothing."
 
 _RUN: Final = {
-    **rules(
+    **make_rules(
         "rehearsal",
         {
             "rehearsal": (
@@ -34,7 +34,7 @@ _RUN: Final = {
             ),
         },
     ),
-    **rules(
+    **make_rules(
         "invariants",
         {
             "invariants": (
@@ -44,7 +44,7 @@ _RUN: Final = {
             ),
         },
     ),
-    **rules(
+    **make_rules(
         "watched",
         {
             "watched": (
@@ -54,7 +54,7 @@ _RUN: Final = {
             ),
         },
     ),
-    **rules(
+    **make_rules(
         "behaviour",
         {
             "behaviour": (
@@ -64,7 +64,7 @@ _RUN: Final = {
             ),
         },
     ),
-    **rules(
+    **make_rules(
         "regression",
         {
             "regression": (
@@ -85,7 +85,7 @@ _RUN: Final = {
             ),
         },
     ),
-    **rules(
+    **make_rules(
         "policy",
         {
             "policy-alone": (

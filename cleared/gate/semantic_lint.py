@@ -16,12 +16,12 @@ from cleared.errors import Place
 from cleared.ledger.chart import Chart
 from cleared.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.registry.primitive import Primitive
-from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.header import parse_header
-from cleared.sandbox.script_source import dead, normalise, parse, walk
-from cleared.sandbox.used_primitives import ENQUEUE, KIND, granted, kinds_in
+from cleared.sandbox.script_source import find_dead_code, normalise_text, parse_script, walk_in_order
+from cleared.sandbox.used_primitives import ENQUEUE, JOB_TYPE_GRANT, granted_job_types, is_granted
 
-RULES: Final = rules(
+RULES: Final = make_rules(
     "traps",
     {
         "round-money": (
@@ -85,7 +85,7 @@ _CALLBACKS: Final = {"map", "filter", "sorted", "min", "max", "sort", "reduce"}
 _ACCOUNT_ARGUMENTS: Final = {"debit_account", "credit_account", "account_id", "account"}
 # A date by which every closing has taken effect.
 _FAR: Final = date(9999, 12, 31)
-_AGENTS_JOB: Final = re.compile(rf"{KIND}agent:[\w.-]+")
+_AGENTS_JOB: Final = re.compile(rf"{JOB_TYPE_GRANT}agent:[\w.-]+")
 _POSTING: Final = {"journal_add_double", "journal_add", "journal_add_many"}
 
 
@@ -98,13 +98,13 @@ def traps(
     ``kinds``: of jobs, which an agent may enqueue where its header names them; None for a shared script, which may
     what its caller may.
     """
-    source = normalise(source)
-    tree = parse(source, file)
+    source = normalise_text(source)
+    tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return []  # the lint says so
     walker = _Walker(file, primitives, chart, grants, source.split("\n"), Meanings(tree))
     if kinds is not None:
-        walker.enqueues = kinds_in(grants or ())
+        walker.enqueues = granted_job_types(grants or ())
     found: dict[tuple[int, int, str], Finding] = {}
     for finding in (*_header(source, file, primitives, chart, kinds or ()), *walker.walk(tree)):
         found.setdefault((finding.place.line or 0, finding.place.column or 0, finding.rule), finding)
@@ -118,13 +118,15 @@ def _header(
     header, _ = parse_header(source, file, kind="agent")
     if header is None:
         return
-    known = {name for p in primitives.values() for name in (p.name, p.grant)} | {f"{KIND}{kind}" for kind in kinds}
+    known = {name for p in primitives.values() for name in (p.name, p.grant)} | {
+        f"{JOB_TYPE_GRANT}{kind}" for kind in kinds
+    }
     for grant in header.grants or ():
         if grant not in known and not _AGENTS_JOB.fullmatch(grant):
             near = get_close_matches(grant, sorted(known), 1, 0.6)
             remedy = f"Did you mean {near[0]}?" if near else RULES["unknown-grant"].remedy
             place = Place(file, header.line_of("grants"), 1, "grants")
-            what = f"there is no kind of job {grant.removeprefix(KIND)!r}" if grant.startswith(KIND) else (
+            what = f"there is no kind of job {grant.removeprefix(JOB_TYPE_GRANT)!r}" if grant.startswith(JOB_TYPE_GRANT) else (
                 f"no primitive has the grant {grant!r}"
             )  # fmt: skip
             yield Finding("unknown-grant", what, place, remedy)
@@ -148,9 +150,9 @@ class _Walker:
 
     def walk(self, tree: ast.Module) -> Iterator[Finding]:
         self.waits = self._waits(tree)
-        for node, message, _ in dead(tree):
+        for node, message, _ in find_dead_code(tree):
             yield self._finding("unreachable", node, message)
-        for node in walk(tree):
+        for node in walk_in_order(tree):
             yield from self._shadowed(node)
             if isinstance(node, ast.Call):
                 yield from self._call(node)
@@ -163,8 +165,8 @@ class _Walker:
         grant = self.primitives[node.id].grant
         if node.id == ENQUEUE and self.enqueues is not None and not self.enqueues:
             message = "the header grants no kind of job to enqueue"
-            yield self._finding("grants", node, message, f"Add {KIND}KIND to grants:, or do without it.")
-        elif self.grants is not None and not granted(node.id, grant, self.grants):
+            yield self._finding("grants", node, message, f"Add {JOB_TYPE_GRANT}KIND to grants:, or do without it.")
+        elif self.grants is not None and not is_granted(node.id, grant, self.grants):
             message = f"{node.id} is not granted by the header"
             yield self._finding("grants", node, message, f"Add {grant} to grants:, or do without it.")
 
@@ -237,8 +239,8 @@ class _Walker:
         for leaf in self.meanings.of(value):
             if not (isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)):
                 continue
-            grant = f"{KIND}{leaf.value}"
-            whole = f"{KIND}agent_run"
+            grant = f"{JOB_TYPE_GRANT}{leaf.value}"
+            whole = f"{JOB_TYPE_GRANT}agent_run"
             named = any(_AGENTS_JOB.fullmatch(each) for each in enqueues)
             if grant in enqueues or (_AGENTS_JOB.fullmatch(grant) and whole in enqueues) or (grant == whole and named):
                 continue
@@ -326,7 +328,7 @@ class _Walker:
         named: dict[str, set[str]] = {}
         for name, functions in self.meanings.functions.items():
             named[name] = {n.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Name)}
-        for node in walk(tree):
+        for node in walk_in_order(tree):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Lambda):
                 used = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
                 for target in node.targets:

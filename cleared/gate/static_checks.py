@@ -12,7 +12,7 @@ from cleared.changes.session import open_books
 from cleared.gate.check_result import StageResult, Subject, result_of
 from cleared.gate.dry_run import World
 from cleared.gate.semantic_lint import traps
-from cleared.jobs.job_types import kinds
+from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
 from cleared.runs.approved_scripts import Scripts, refused
@@ -21,7 +21,7 @@ from cleared.sandbox.effective_limits import beyond
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
-from cleared.sandbox.used_primitives import granted, grants_of, kinds_in
+from cleared.sandbox.used_primitives import find_grants, granted_job_types, is_granted
 from cleared.vcs import Snapshot
 
 
@@ -49,7 +49,7 @@ class Static:
         grants = subject.header.grants if subject.header else None
         jobs: Collection[str] | None = None
         if subject.kind == "agent" and subject.header is not None:
-            jobs = kinds(host.config) if kinds_in(grants or ()) else ()
+            jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
         found = traps(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return result_of(
             "traps", found, host.config.gate.rules, approved=subject.approved, primitives=sorted(subject.grants),
@@ -59,14 +59,14 @@ class Static:
     def types(self, subject: Subject) -> StageResult:
         host = subject.then.host
         grants = subject.header.grants if subject.header else None
-        allowed = frozenset(n for n, p in host.registry.items() if grants is None or granted(n, p.grant, grants))
+        allowed = frozenset(n for n, p in host.registry.items() if grants is None or is_granted(n, p.grant, grants))
         checker = self._checkers.get(allowed)
         if checker is None:
             stubs = projections.stubs(Registry(host.registry[n] for n in host.registry if n in allowed))
             checker = self._stack.enter_context(TypeChecker(stubs))
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
-        found = checker.check(subject.source, subject.file, inputs)
+        found = checker.check_script(subject.source, subject.file, inputs)
         return result_of("types", found, host.config.gate.rules, approved=subject.approved)
 
 
@@ -79,7 +79,7 @@ def check_tried(host: Host, name: str) -> None:
         scripts = Scripts(host, Snapshot(repo, repo.head()), working_copy=True)
         world, static = World(host, scripts), Static(stack)
         agent = scripts.agent(name)
-        names = grants_of(agent.source, agent.file, host.registry, scripts.source_of)[1]
+        names = find_grants(agent.source, agent.file, host.registry, scripts.source_of)[1]
         found: list[Finding] = []
         for script in (agent, *(scripts.shared(each) for each in sorted(names) if scripts.source_of(each))):
             if not scripts.approvals.standing(script.file, script.source.encode()).may_run:

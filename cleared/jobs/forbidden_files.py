@@ -14,7 +14,7 @@ from cleared.approvals.keys import home
 from cleared.errors import ClearedError, Place, PolicyError
 from cleared.workspace.safe_names import inside
 
-NAMES: Final = (
+NAME_PATTERNS: Final = (
     ".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_dsa*",
     "id_ecdsa*", "id_ed25519*", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials",
     "credentials.*", "secrets", "secrets.*", "*.secret", ".ssh", ".aws", ".gnupg", ".kube",
@@ -23,46 +23,46 @@ NAMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Forbidden:
+class ForbiddenFiles:
     """``patterns``: those of the configuration; with a slash they are of the path below ``root``."""
 
     root: Path
     patterns: tuple[str, ...] = ()
-    _linked: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    _hard_links: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
     """Forbidden files that have another name somewhere, once they were looked for."""
 
-    def why(self, path: Path) -> str | None:
+    def explain_refusal(self, path: Path) -> str | None:
         """Why a file, links followed, is not for jobs; None where it is."""
         real = Path(os.path.realpath(path))
         for place in (path, real):
-            found = self._named(place)
+            found = self._forbidden_part(place)
             if found:
                 return f"{found} is forbidden to jobs"
         if real.is_relative_to(os.path.realpath(home())):
             return "it lies where the keys are"
-        if self._has_bad_name(real):
+        if self._is_linked_to_forbidden(real):
             return "it is another name of a file that is forbidden to jobs"
         return None
 
-    def resolve(self, relative: str) -> Path:
+    def resolve_path(self, relative: str) -> Path:
         """The real path of a text from outside, below the workspace. Raises ``PolicyError``, naming the path."""
         try:
             real = inside(self.root, relative)
         except ClearedError as error:
             raise PolicyError(f"no job may read this: {error.message}", place=Place(file=relative[:200])) from None
-        why = self.why(self.root / relative)
+        why = self.explain_refusal(self.root / relative)
         if why:
             raise PolicyError(f"no job may read this: {why}", place=Place(file=relative[:200]))
         return real
 
-    def files(self, top: Path, most: int = 100_000) -> Iterator[Path]:
+    def readable_files(self, top: Path, most: int = 100_000) -> Iterator[Path]:
         """The regular files below ``top`` that a job may read, links not followed; sorted within each folder."""
         if top.is_file():
-            if not self.why(top):
+            if not self.explain_refusal(top):
                 yield top
             return
         for folder, folders, names in os.walk(top):
-            folders[:] = sorted(f for f in folders if f != ".git" and not self.why(Path(folder, f)))
+            folders[:] = sorted(f for f in folders if f != ".git" and not self.explain_refusal(Path(folder, f)))
             for name in sorted(names):
                 path = Path(folder, name)
                 most -= 1
@@ -72,17 +72,17 @@ class Forbidden:
                     regular = stat.S_ISREG(path.lstat().st_mode)
                 except OSError:
                     continue
-                if regular and not self.why(path):
+                if regular and not self.explain_refusal(path):
                     yield path
 
-    def allowed(self, top: Path) -> Iterator[tuple[Path, bool]]:
+    def grantable_paths(self, top: Path) -> Iterator[tuple[Path, bool]]:
         """What to grant for ``top``: paths, and whether with all that is in them or, as some is forbidden, names only.
 
         A link is not among them: granted would be what it leads to.
         """
-        if self.why(top):
+        if self.explain_refusal(top):
             return
-        bad = list(self._inside(top)) if top.is_dir() else []
+        bad = list(self._find_forbidden_below(top)) if top.is_dir() else []
         if not bad:
             yield top, True
             return
@@ -91,20 +91,20 @@ class Forbidden:
             if entry.is_symlink() or entry in bad:
                 continue
             if any(b.is_relative_to(entry) for b in bad):
-                yield from self.allowed(entry)
+                yield from self.grantable_paths(entry)
             else:
                 yield entry, True
 
-    def _inside(self, top: Path) -> Iterator[Path]:
+    def _find_forbidden_below(self, top: Path) -> Iterator[Path]:
         """Forbidden files and folders below ``top``, hard links to such too."""
         for folder, folders, names in os.walk(top):
             for name in [*folders, *names]:
                 path = Path(folder, name)
-                if self._is(name, path) or (name in names and self._has_bad_name(path)):
+                if self._is_forbidden(name, path) or (name in names and self._is_linked_to_forbidden(path)):
                     yield path
-            folders[:] = [f for f in folders if f != ".git" and not self._is(f, Path(folder, f))]
+            folders[:] = [f for f in folders if f != ".git" and not self._is_forbidden(f, Path(folder, f))]
 
-    def _has_bad_name(self, path: Path) -> bool:
+    def _is_linked_to_forbidden(self, path: Path) -> bool:
         """Whether a file is forbidden by another of its names (a hard link), in the workspace or where the keys are."""
         try:
             status = path.lstat()
@@ -112,19 +112,19 @@ class Forbidden:
             return False
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return False
-        if not self._linked:
-            self._linked.add((0, 0))  # looked for once: in a copy made of hard links every file would ask
-            self._linked.update(self._find_linked())
-        return (status.st_dev, status.st_ino) in self._linked
+        if not self._hard_links:
+            self._hard_links.add((0, 0))  # looked for once: in a copy made of hard links every file would ask
+            self._hard_links.update(self._find_hard_links())
+        return (status.st_dev, status.st_ino) in self._hard_links
 
-    def _find_linked(self) -> Iterator[tuple[int, int]]:
+    def _find_hard_links(self) -> Iterator[tuple[int, int]]:
         for top in (self.root, home()):
             bad = {str(top)} if top != self.root else set[str]()
             for folder, folders, names in os.walk(top):
                 folders[:] = [f for f in folders if f != ".git"]
                 for name in [*folders, *names]:
                     path = Path(folder, name)
-                    if folder not in bad and not self._is(name, path):
+                    if folder not in bad and not self._is_forbidden(name, path):
                         continue
                     bad.add(str(path))
                     try:
@@ -134,18 +134,18 @@ class Forbidden:
                     if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                         yield status.st_dev, status.st_ino
 
-    def _named(self, path: Path) -> str | None:
+    def _forbidden_part(self, path: Path) -> str | None:
         place = path.relative_to(self.root) if path.is_relative_to(self.root) else path
         current = self.root if place is not path else Path("/")
         for part in place.parts:
             current = current / part
-            if self._is(part, current):
+            if self._is_forbidden(part, current):
                 return part
         return None
 
-    def _is(self, name: str, path: Path) -> bool:
+    def _is_forbidden(self, name: str, path: Path) -> bool:
         folded = name.casefold()
-        if any(fnmatchcase(folded, pattern) for pattern in NAMES):
+        if any(fnmatchcase(folded, pattern) for pattern in NAME_PATTERNS):
             return True
         if not self.patterns:
             return False

@@ -12,11 +12,11 @@ from typing import Final, Literal
 
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
-from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.workspace.safe_names import safe_name
 
-GROUP: Final = "cleared.jobs"
-_KEPT: Final = (".git", ".cleared", "agents", "scripts")
+ENTRY_POINT_GROUP: Final = "cleared.jobs"
+_PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
 """What no plug-in's job may write."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 AGENT_RUN: Final = "cleared.loop.workspace_jobs:agent_run"
@@ -55,25 +55,25 @@ class Kind:
     """Whether it is done by the loop's own code, with no process of its own. Not for plug-ins."""
 
 
-def kinds(config: Config) -> Mapping[str, Kind]:
+def load_job_types(config: Config) -> Mapping[str, Kind]:
     """All kinds by name. Raises ``WorkspaceError`` for a plug-in that is missing or wrong."""
-    return _with(config.loop.plugins) if config.loop.plugins else BUILT_IN
+    return _add_plugins(config.loop.plugins) if config.loop.plugins else BUILT_IN
 
 
 @cache
-def _with(plugins: tuple[str, ...]) -> Mapping[str, Kind]:
+def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, Kind]:
     """To look a plug-in up reads the metadata of every installed package: once is enough."""
     found = dict(BUILT_IN)
     for name in dict.fromkeys(plugins):
         if name in found:
-            raise _wrong(name, "there is such a kind already")
-        found[name] = _load(name)
+            raise _plugin_error(name, "there is such a kind already")
+        found[name] = _load_plugin(name)
     return MappingProxyType(found)
 
 
-def rotation(config: Config) -> tuple[str, ...]:
+def read_rotation(config: Config) -> tuple[str, ...]:
     """The kinds that rotate, in order. Raises ``WorkspaceError`` for one that is none, or may not rotate."""
-    known = kinds(config)
+    known = load_job_types(config)
     place = Place(file="config.yaml", field="loop.rotation")
     for name in config.loop.rotation:
         if name not in known:
@@ -83,14 +83,14 @@ def rotation(config: Config) -> tuple[str, ...]:
     return config.loop.rotation
 
 
-def wanted(config: Config, root: Path, kind: str, target: str | None) -> tuple[Kind, str]:
+def resolve_request(config: Config, root: Path, kind: str, target: str | None) -> tuple[Kind, str]:
     """The kind and the target that were asked for in the workspace at ``root``, checked.
 
     Raises ``PolicyError`` where no such job may be run.
     """
     if kind.startswith(AGENT_PREFIX) and target is None:
         kind, target = "agent_run", kind.removeprefix(AGENT_PREFIX)
-    known = kinds(config)
+    known = load_job_types(config)
     found = known.get(kind)
     if found is None:
         from difflib import get_close_matches
@@ -101,10 +101,10 @@ def wanted(config: Config, root: Path, kind: str, target: str | None) -> tuple[K
             place=Place(field="kind"),
             remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop kinds.",
         )
-    return found, _target(found, target, Forbidden(root, config.loop.forbidden_paths))
+    return found, _check_target(found, target, ForbiddenFiles(root, config.loop.forbidden_paths))
 
 
-def _target(kind: Kind, target: str | None, forbidden: Forbidden) -> str:
+def _check_target(kind: Kind, target: str | None, forbidden: ForbiddenFiles) -> str:
     if target is None or target == kind.default_target:
         if kind.target == "agent":
             raise PolicyError(f"{kind.name} needs the name of an agent", remedy="Give it with --target NAME.")
@@ -112,7 +112,7 @@ def _target(kind: Kind, target: str | None, forbidden: Forbidden) -> str:
     if len(target) > 200 or not target.isprintable():
         raise PolicyError("a target is at most 200 characters that can be seen", place=Place(field="target"))
     if kind.target == "path":
-        forbidden.resolve(target)
+        forbidden.resolve_path(target)
     elif kind.target == "agent":
         try:
             safe_name(target, "agent")
@@ -123,39 +123,41 @@ def _target(kind: Kind, target: str | None, forbidden: Forbidden) -> str:
     return target
 
 
-def _load(name: str) -> Kind:
+def _load_plugin(name: str) -> Kind:
     from importlib.metadata import entry_points
 
-    points = list(entry_points(group=GROUP, name=name))
+    points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if len(points) != 1:
-        raise _wrong(name, "two packages have it" if points else "it is not installed")
+        raise _plugin_error(name, "two packages have it" if points else "it is not installed")
     try:
         kind = points[0].load()
     except Exception as error:  # somebody else's code
-        raise _wrong(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
+        raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(kind, Kind) or kind.name != name or not _NAME.fullmatch(name):
-        raise _wrong(name, f"{points[0].value} is no kind of that name")
-    for problem in _problems(kind):
-        raise _wrong(name, problem)
+        raise _plugin_error(name, f"{points[0].value} is no kind of that name")
+    for problem in _find_problems(kind):
+        raise _plugin_error(name, problem)
     return kind
 
 
-def _problems(kind: Kind) -> Iterator[str]:
+def _find_problems(kind: Kind) -> Iterator[str]:
     if bool(kind.command) == bool(kind.function) or kind.in_loop:
         yield "a plug-in's kind has either a command or a function"
     if kind.timeout <= 0 or kind.max_output < 0:
         yield "its limits must be positive"
     if kind.reads_setting:
         yield "it may not have what only built-in kinds have (reads_setting)"
-    if any(path.strip("/").split("/")[0] in ("", ".", "..", *_KEPT) or ".." in path.split("/") for path in kind.writes):
-        yield f"it may not write the whole workspace, nor {', '.join(_KEPT)}"
+    if any(
+        path.strip("/").split("/")[0] in ("", ".", "..", *_PROTECTED) or ".." in path.split("/") for path in kind.writes
+    ):
+        yield f"it may not write the whole workspace, nor {', '.join(_PROTECTED)}"
 
 
-def _wrong(name: str, what: str) -> WorkspaceError:
+def _plugin_error(name: str, what: str) -> WorkspaceError:
     return WorkspaceError(
         f"the kind of job {name!r} cannot be had: {what}",
         place=Place(file="config.yaml", field="loop.plugins"),
-        remedy=f"Have one package with the entry point {name!r} in the group {GROUP}, or remove it.",
+        remedy=f"Have one package with the entry point {name!r} in the group {ENTRY_POINT_GROUP}, or remove it.",
     )
 
 

@@ -8,23 +8,23 @@ from typing import Any, Final
 
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.jobs import file_schemas, inbox
-from cleared.jobs.loop_state import peek
-from cleared.jobs.records import Item, State, item_of
-from cleared.jobs.runtime_directory import LOCK, Runtime, job_id
+from cleared.jobs.loop_state import peek_state
+from cleared.jobs.records import JobRequest, LoopState, request_of
+from cleared.jobs.runtime_directory import LOCK_NAME, RuntimeDirectory, check_job_id
 from cleared.workspace.lock import Holder, holder
 
-_MOST_LOG: Final = 4 << 20
+_MAX_LOG_BYTES: Final = 4 << 20
 
 
-def up(runtime: Runtime) -> Holder | None:
+def find_running_loop(runtime: RuntimeDirectory) -> Holder | None:
     """The loop that runs in this directory now, if one does. A command that only enqueues is none."""
-    found = holder(runtime.folder, LOCK)
+    found = holder(runtime.folder, LOCK_NAME)
     return found if found is not None and found.what == "loop run" else None
 
 
-def state_of(runtime: Runtime) -> State:
+def read_state(runtime: RuntimeDirectory) -> LoopState:
     """Raises ``UsageError`` where no loop has ever been there."""
-    found = peek(runtime)
+    found = peek_state(runtime)
     if found is None:
         raise UsageError(
             f"there is no loop in {runtime.folder} yet", remedy="Begin one: cleared loop init, or cleared loop run."
@@ -32,21 +32,21 @@ def state_of(runtime: Runtime) -> State:
     return found
 
 
-def waiting(runtime: Runtime, state: State) -> list[Item]:
+def list_waiting(runtime: RuntimeDirectory, state: LoopState) -> list[JobRequest]:
     """The jobs that wait, in order: those that the loop has taken in, then those it has not."""
     known = {item["job_id"] for item in state["queue"]}
-    found: list[Item] = list(state["queue"])
-    for _, message in inbox.messages(runtime):
+    found: list[JobRequest] = list(state["queue"])
+    for _, message in inbox.read_messages(runtime):
         if not isinstance(message, WorkspaceError) and message["job"] and message["job"]["job_id"] not in known:
             found.append(message["job"])
     return found
 
 
-def status(runtime: Runtime) -> dict[str, Any]:
+def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
     """How the loop is. Raises ``UsageError`` where there has been none."""
-    state = state_of(runtime)
-    loop = up(runtime)
-    queue = waiting(runtime, state)
+    state = read_state(runtime)
+    loop = find_running_loop(runtime)
+    queue = list_waiting(runtime, state)
     running = state["running"]
     how: str = state["status"]
     if loop is None and how in ("running", "sleeping"):
@@ -60,71 +60,73 @@ def status(runtime: Runtime) -> dict[str, Any]:
         "stop": state["stop"],
         "cycles": state["cycles"],
         "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,
-        "queued": [item_of(item) for item in queue],
+        "queued": [request_of(item) for item in queue],
         "counts": state["counts"],
         "failures": state["failures"],
         "safety_stops": state["safety_stops"],
         "notices": state["notices"],
         "last_job": state["jobs"][-1] if state["jobs"] else None,
         "runtime_dir": str(runtime.folder),
-        "log": str(runtime.log),
+        "log": str(runtime.log_path),
     }  # fmt: skip
 
 
-def jobs(runtime: Runtime, limit: int = 25) -> list[dict[str, Any]]:
+def list_jobs(runtime: RuntimeDirectory, limit: int = 25) -> list[dict[str, Any]]:
     """Jobs, newest first: waiting, running, ended; of those as many as their files are kept for."""
-    found = _known(runtime)
+    found = _list_known_jobs(runtime)
     if len(found) < limit:
-        found += _older(runtime, {row["job_id"] for row in found}, limit - len(found))
+        found += _list_older_jobs(runtime, {row["job_id"] for row in found}, limit - len(found))
     return found[:limit]
 
 
-def result(runtime: Runtime, text: str) -> dict[str, Any]:
+def read_result(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
     """How a job ended, as its result file says; ``status`` is ``queued`` or ``running`` where it has not.
 
     Raises ``UsageError`` where there is no such job, or its files are no longer kept.
     """
-    identity = job_id(text)
-    path = runtime.result(identity)
+    identity = check_job_id(text)
+    path = runtime.result_path(identity)
     if path.exists():
-        found: dict[str, Any] = file_schemas.read("result", path, shown=runtime.shown(path))
+        found: dict[str, Any] = file_schemas.read_record("result", path, shown=runtime.display_path(path))
         return found
-    for row in _known(runtime):  # any other that has ended has a file
+    for row in _list_known_jobs(runtime):  # any other that has ended has a file
         if row["job_id"] == identity:
             return row
     raise UsageError(f"there is no job {identity}", place=Place(field="job_id"), remedy="See: cleared loop jobs.")
 
 
-def show(runtime: Runtime, text: str) -> dict[str, Any]:
+def read_job(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
     """All that is kept of a job: manifest, result, output. Raises ``UsageError`` where there is none."""
-    found = result(runtime, text)
+    found = read_result(runtime, text)
     identity = found["job_id"]
-    path = runtime.manifest(identity)
-    output = runtime.output(identity)
+    path = runtime.manifest_path(identity)
+    output = runtime.output_path(identity)
     return {
         "result": found,
-        "manifest": file_schemas.read("manifest", path, shown=runtime.shown(path)) if path.exists() else None,
+        "manifest": file_schemas.read_record("manifest", path, shown=runtime.display_path(path)) if path.exists() else None,
         "output": output.read_text("utf-8", "replace") if output.is_file() and not output.is_symlink() else None,
     }  # fmt: skip
 
 
-def tree_text(runtime: Runtime) -> dict[str, Any]:
+def read_tree(runtime: RuntimeDirectory) -> dict[str, Any]:
     """The tree as it was last written. Raises ``UsageError`` where none was."""
     try:
-        found: dict[str, Any] = file_schemas.read("tree", runtime.tree, shown=runtime.shown(runtime.tree))
+        found: dict[str, Any] = file_schemas.read_record(
+            "tree", runtime.tree_path, shown=runtime.display_path(runtime.tree_path)
+        )
     except WorkspaceError:
-        state_of(runtime)
+        read_state(runtime)
         raise
     return found
 
 
-def log_lines(runtime: Runtime, count: int | None, at: int = 0) -> tuple[list[str], int]:
+def read_log(runtime: RuntimeDirectory, count: int | None, at: int = 0) -> tuple[list[str], int]:
     """Lines of the loop's log: the last ``count``, or those from byte ``at`` on; and the byte to go on from."""
     try:
-        with runtime.log.open("rb") as file:
+        with runtime.log_path.open("rb") as file:
             file.seek(0, os.SEEK_END)
             end = file.tell()
-            file.seek(max(0, end - _MOST_LOG) if count is not None else at if at <= end else 0)
+            file.seek(max(0, end - _MAX_LOG_BYTES) if count is not None else at if at <= end else 0)
             data = file.read()
     except FileNotFoundError:
         return [], 0
@@ -133,29 +135,29 @@ def log_lines(runtime: Runtime, count: int | None, at: int = 0) -> tuple[list[st
     return (lines if count is None else lines[-count:] if count else []), end - (len(data) - len(whole))
 
 
-def _known(runtime: Runtime) -> list[dict[str, Any]]:
+def _list_known_jobs(runtime: RuntimeDirectory) -> list[dict[str, Any]]:
     """The jobs that state and inbox name, newest first."""
-    state = state_of(runtime)
+    state = read_state(runtime)
     running = state["running"]
-    found = [_row(item, "queued") for item in reversed(waiting(runtime, state))]
+    found = [_make_row(item, "queued") for item in reversed(list_waiting(runtime, state))]
     if running is not None:
-        found.append(_row(running, "running") | {"started_at": running["started_at"]})
+        found.append(_make_row(running, "running") | {"started_at": running["started_at"]})
     return found + [dict(row) for row in reversed(state["jobs"])]
 
 
-def _row(item: Item, status: str) -> dict[str, Any]:
+def _make_row(item: JobRequest, status: str) -> dict[str, Any]:
     return {"job_id": item["job_id"], "kind": item["kind"], "target": item["target"], "by": item["by"],
             "status": status, "started_at": None, "ended_at": None, "duration_sec": None, "exit_code": None,
             "summary": ""}  # fmt: skip
 
 
-def _older(runtime: Runtime, known: set[str], most: int) -> list[dict[str, Any]]:
+def _list_older_jobs(runtime: RuntimeDirectory, known: set[str], most: int) -> list[dict[str, Any]]:
     """Ended jobs that the state no longer names, newest first."""
     found = []
-    for path in runtime.jobs.glob("job_*.result.json"):
+    for path in runtime.jobs_folder.glob("job_*.result.json"):
         if path.name.removesuffix(".result.json") in known:
             continue
         with suppress(WorkspaceError):  # gone by now, or not a result
-            found.append(file_schemas.read("result", path))
+            found.append(file_schemas.read_record("result", path))
     found.sort(key=lambda row: row["ended_at"], reverse=True)
     return [{"by": "", **row} for row in found[:most]]

@@ -12,17 +12,17 @@ from typing import Final
 from cleared.clock import Clock, format_iso
 from cleared.errors import WorkspaceError
 from cleared.jobs import file_schemas
-from cleared.jobs.records import State
-from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.records import LoopState
+from cleared.jobs.runtime_directory import RuntimeDirectory
 
-MOST_JOBS: Final = 25
-MOST_KNOWN: Final = 50
-MOST_STOPS: Final = 50
-MOST_NOTICES: Final = 20
-_KEPT_ARCHIVES: Final = 20
+MAX_JOBS: Final = 25
+MAX_KNOWLEDGE: Final = 50
+MAX_SAFETY_STOPS: Final = 50
+MAX_NOTICES: Final = 20
+_MAX_ARCHIVES: Final = 20
 
 
-def fresh(now: datetime, instance: str | None = None) -> State:
+def fresh_state(now: datetime, instance: str | None = None) -> LoopState:
     """A state in which nothing has happened yet."""
     return {
         "schema_version": "single_agent_state_v1",
@@ -36,86 +36,88 @@ def fresh(now: datetime, instance: str | None = None) -> State:
     }  # fmt: skip
 
 
-def peek(runtime: Runtime) -> State | None:
+def peek_state(runtime: RuntimeDirectory) -> LoopState | None:
     """The state as it is now, for readers; the backup where it cannot be read; None where there is none yet."""
-    for path in (runtime.state, runtime.backup):
+    for path in (runtime.state_path, runtime.backup_path):
         try:
-            found: State = file_schemas.read("state", path, shown=path.name)
+            found: LoopState = file_schemas.read_record("state", path, shown=path.name)
         except WorkspaceError:
             continue
         return found
     return None
 
 
-def load(runtime: Runtime, clock: Clock) -> tuple[State, str]:
+def load_state(runtime: RuntimeDirectory, clock: Clock) -> tuple[LoopState, str]:
     """The state for the loop itself, and what was wrong with it, empty where nothing was.
 
     A damaged one is set aside, the backup is used, and the state says so too. Raises ``WorkspaceError`` where a file
     cannot be read for another reason.
     """
-    if not runtime.state.exists() and not runtime.backup.exists():
-        return fresh(clock.now()), ""
+    if not runtime.state_path.exists() and not runtime.backup_path.exists():
+        return fresh_state(clock.now()), ""
     problem = "it was gone"
-    if runtime.state.exists():
+    if runtime.state_path.exists():
         try:
-            return file_schemas.read("state", runtime.state, shown=runtime.state.name), ""
-        except file_schemas.Damaged as error:
-            problem = f"{error}; set aside as {runtime.shown(_aside(runtime, clock, 'corrupt'))}"
+            return file_schemas.read_record("state", runtime.state_path, shown=runtime.state_path.name), ""
+        except file_schemas.DamagedFile as error:
+            problem = f"{error}; set aside as {runtime.display_path(_set_aside(runtime, clock, 'corrupt'))}"
     try:
-        state: State = file_schemas.read("state", runtime.backup, shown=runtime.backup.name)
+        state: LoopState = file_schemas.read_record("state", runtime.backup_path, shown=runtime.backup_path.name)
         text = f"the state could not be used ({problem}); its backup is used"
     except WorkspaceError:
-        state = fresh(clock.now())
+        state = fresh_state(clock.now())
         text = f"the state could not be used ({problem}), nor its backup; a fresh one is begun"
-    note(state, text, clock)
+    add_notice(state, text, clock)
     return state, text
 
 
-def save(runtime: Runtime, state: State, clock: Clock, *, twice: bool = False, fsync: bool = True) -> None:
+def save_state(
+    runtime: RuntimeDirectory, state: LoopState, clock: Clock, *, twice: bool = False, fsync: bool = True
+) -> None:
     """Raises ``WorkspaceError``; then the state on disk is the one before.
 
     ``twice``: the backup becomes the same, for what is nowhere else afterwards. ``fsync=False``: where a power cut may
     undo it, as what it says can be found out again.
     """
     state["updated_at"] = format_iso(clock.now())
-    del state["jobs"][:-MOST_JOBS], state["knowledge"][:-MOST_KNOWN]
-    del state["safety_stops"][:-MOST_STOPS], state["notices"][:-MOST_NOTICES]
-    staged = runtime.backup.with_name(f".{runtime.backup.name}.{secrets.token_hex(6)}.tmp")
+    del state["jobs"][:-MAX_JOBS], state["knowledge"][:-MAX_KNOWLEDGE]
+    del state["safety_stops"][:-MAX_SAFETY_STOPS], state["notices"][:-MAX_NOTICES]
+    staged = runtime.backup_path.with_name(f".{runtime.backup_path.name}.{secrets.token_hex(6)}.tmp")
     with suppress(FileNotFoundError, FileExistsError):
-        os.link(runtime.state, staged)
-        staged.replace(runtime.backup)
+        os.link(runtime.state_path, staged)
+        staged.replace(runtime.backup_path)
         staged.unlink(missing_ok=True)  # after a write that failed both are one file, and then nothing is renamed
-    file_schemas.write("state", runtime.state, state, fsync=fsync)
+    file_schemas.write_record("state", runtime.state_path, state, fsync=fsync)
     if twice:
-        file_schemas.write("state", runtime.backup, state)
+        file_schemas.write_record("state", runtime.backup_path, state)
 
 
-def note(state: State, text: str, clock: Clock) -> None:
+def add_notice(state: LoopState, text: str, clock: Clock) -> None:
     """Have the state, and so the tree, say something."""
     state["notices"].append({"at": format_iso(clock.now()), "text": text[:1000]})
 
 
-def archive(runtime: Runtime, clock: Clock) -> Path | None:
+def archive_state(runtime: RuntimeDirectory, clock: Clock) -> Path | None:
     """Keep the state elsewhere, too, before another takes its place; where it lies now."""
-    if not runtime.state.exists():
+    if not runtime.state_path.exists():
         return None
-    aside = _place_aside(runtime, clock, "archived")
-    os.link(runtime.state, aside)
-    _forget_old(runtime)
+    aside = _free_archive_path(runtime, clock, "archived")
+    os.link(runtime.state_path, aside)
+    _trim_archive(runtime)
     return aside
 
 
-def _aside(runtime: Runtime, clock: Clock, why: str) -> Path:
-    aside = _place_aside(runtime, clock, why)
-    runtime.state.replace(aside)
-    _forget_old(runtime)
+def _set_aside(runtime: RuntimeDirectory, clock: Clock, why: str) -> Path:
+    aside = _free_archive_path(runtime, clock, why)
+    runtime.state_path.replace(aside)
+    _trim_archive(runtime)
     return aside
 
 
-def _place_aside(runtime: Runtime, clock: Clock, why: str) -> Path:
-    runtime.archive.mkdir(mode=0o700, exist_ok=True)
+def _free_archive_path(runtime: RuntimeDirectory, clock: Clock, why: str) -> Path:
+    runtime.archive_folder.mkdir(mode=0o700, exist_ok=True)
     stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
-    aside = runtime.archive / f"single_agent_state.{stamp}.{why}.json"
+    aside = runtime.archive_folder / f"single_agent_state.{stamp}.{why}.json"
     number = 1
     while aside.exists():
         number += 1
@@ -123,7 +125,7 @@ def _place_aside(runtime: Runtime, clock: Clock, why: str) -> Path:
     return aside
 
 
-def _forget_old(runtime: Runtime) -> None:
-    kept = sorted(runtime.archive.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
-    for old in kept[:-_KEPT_ARCHIVES]:
+def _trim_archive(runtime: RuntimeDirectory) -> None:
+    kept = sorted(runtime.archive_folder.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
+    for old in kept[:-_MAX_ARCHIVES]:
         old.unlink(missing_ok=True)

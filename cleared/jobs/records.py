@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-Status = Literal["succeeded", "failed", "failed_or_no_result"]
-Code = Literal["asked", "repeated_failure", "safety_stop", "trouble"]
+JobStatus = Literal["succeeded", "failed", "failed_or_no_result"]
+StopCode = Literal["asked", "repeated_failure", "safety_stop", "trouble"]
 
 
-class Item(TypedDict):
+class JobRequest(TypedDict):
     """A job as it was asked for."""
 
     job_id: str
@@ -19,17 +19,17 @@ class Item(TypedDict):
     enqueued_at: str
 
 
-def item_of(job: Item) -> Item:
+def request_of(job: JobRequest) -> JobRequest:
     """The job as it was asked for, of one that is queued or running."""
     return {"job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
             "enqueued_at": job["enqueued_at"]}  # fmt: skip
 
 
-class Queued(Item):
+class QueuedJob(JobRequest):
     seal: str
 
 
-class Running(Item):
+class RunningJob(JobRequest):
     started_at: str
     pid: int
     """The process that watches over the job; leader of the session that all of the job's processes are in."""
@@ -38,14 +38,14 @@ class Running(Item):
     seal: str
 
 
-class Row(TypedDict):
+class EndedJob(TypedDict):
     """A job that has ended."""
 
     job_id: str
     kind: str
     target: str
     by: str
-    status: Status
+    status: JobStatus
     started_at: str
     ended_at: str
     duration_sec: float
@@ -53,14 +53,14 @@ class Row(TypedDict):
     summary: str
 
 
-class Result(TypedDict):
+class JobResult(TypedDict):
     """``jobs/<job_id>.result.json``, the contract's ``single_agent_job_result_v1``."""
 
     schema_version: Literal["single_agent_job_result_v1"]
     job_id: str
     kind: str
     target: str
-    status: Status
+    status: JobStatus
     started_at: str
     ended_at: str
     duration_sec: float
@@ -71,7 +71,7 @@ class Result(TypedDict):
     wakeup_written: bool
 
 
-class Manifest(Item):
+class JobManifest(JobRequest):
     """``jobs/<job_id>.manifest.json``."""
 
     schema_version: Literal["single_agent_job_manifest_v1"]
@@ -89,7 +89,7 @@ class Manifest(Item):
     output_path: str
 
 
-class Known(TypedDict):
+class Knowledge(TypedDict):
     """What a job found out."""
 
     at: str
@@ -99,9 +99,9 @@ class Known(TypedDict):
     text: str
 
 
-class Stop(TypedDict):
+class LoopStop(TypedDict):
     at: str
-    code: Code
+    code: StopCode
     reason: str
 
 
@@ -120,19 +120,19 @@ class Notice(TypedDict):
     text: str
 
 
-class Counts(TypedDict):
+class StatusCounts(TypedDict):
     succeeded: int
     failed: int
     failed_or_no_result: int
 
 
-class Rotation(TypedDict):
+class RotationState(TypedDict):
     next: str | None
     """None: the first."""
     turns: int
 
 
-class State(TypedDict):
+class LoopState(TypedDict):
     """``single_agent_state.json``."""
 
     schema_version: Literal["single_agent_state_v1"]
@@ -141,34 +141,34 @@ class State(TypedDict):
     updated_at: str
     status: Literal["idle", "running", "sleeping", "paused", "stopped"]
     paused: bool
-    stop: Stop | None
+    stop: LoopStop | None
     cycles: int
-    queue: list[Queued]
-    running: Running | None
-    jobs: list[Row]
+    queue: list[QueuedJob]
+    running: RunningJob | None
+    jobs: list[EndedJob]
     """Oldest first."""
-    counts: Counts
+    counts: StatusCounts
     failures: dict[str, int]
     """Kind → how often in a row it has failed."""
-    rotation: Rotation
-    knowledge: list[Known]
+    rotation: RotationState
+    knowledge: list[Knowledge]
     safety_stops: list[SafetyStop]
     notices: list[Notice]
     cursor: str | None
     """The commit up to which the workspace's scripts' jobs were taken in."""
 
 
-class Message(TypedDict):
+class InboxMessage(TypedDict):
     """``inbox/<name>.json``."""
 
     schema_version: Literal["single_agent_inbox_v1"]
     what: Literal["job", "refused", "pause", "resume"]
     at: str
-    job: Queued | None
+    job: QueuedJob | None
     refused: SafetyStop | None
 
 
-class Wakeup(TypedDict):
+class WakeupRecord(TypedDict):
     """``single_agent_wakeup.flag``."""
 
     schema_version: Literal["single_agent_wakeup_v1"]

@@ -13,13 +13,13 @@ from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.safe_files import reason
 
-LOCK: Final = "loop.lock"
+LOCK_NAME: Final = "loop.lock"
 _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)
-_OWN: Final = (".git", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts", "books")
+_RESERVED: Final = (".git", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts", "books")
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimeDirectory:
     """The files of one loop. Two runtime directories share nothing."""
 
     root: Path
@@ -28,73 +28,73 @@ class Runtime:
     log_folder: Path
 
     @property
-    def state(self) -> Path:
+    def state_path(self) -> Path:
         return self.folder / "single_agent_state.json"
 
     @property
-    def backup(self) -> Path:
+    def backup_path(self) -> Path:
         """The state before the last change of it."""
         return self.folder / "single_agent_state.json.bak"
 
     @property
-    def wakeup(self) -> Path:
+    def wakeup_path(self) -> Path:
         return self.folder / "single_agent_wakeup.flag"
 
     @property
-    def tree(self) -> Path:
+    def tree_path(self) -> Path:
         return self.folder / "ui_data" / "single_agent_tree.json"
 
     @property
-    def jobs(self) -> Path:
+    def jobs_folder(self) -> Path:
         return self.folder / "jobs"
 
     @property
-    def inbox(self) -> Path:
+    def inbox_folder(self) -> Path:
         return self.folder / "inbox"
 
     @property
-    def asked(self) -> Path:
+    def taken_requests_path(self) -> Path:
         """Which of the jobs that scripts ask for were taken in."""
         return self.folder / "asked.json"
 
     @property
-    def archive(self) -> Path:
+    def archive_folder(self) -> Path:
         return self.folder / "archive"
 
     @property
-    def bell(self) -> Path:
+    def wakeup_pipe(self) -> Path:
         """A named pipe: a byte in it wakes the loop at once."""
         return self.folder / "loop.bell"
 
     @property
-    def log(self) -> Path:
+    def log_path(self) -> Path:
         return self.log_folder / "control_room.log"
 
-    def manifest(self, job: str) -> Path:
-        return self.jobs / f"{job}.manifest.json"
+    def manifest_path(self, job: str) -> Path:
+        return self.jobs_folder / f"{job}.manifest.json"
 
-    def result(self, job: str) -> Path:
-        return self.jobs / f"{job}.result.json"
+    def result_path(self, job: str) -> Path:
+        return self.jobs_folder / f"{job}.result.json"
 
-    def output(self, job: str) -> Path:
-        return self.jobs / f"{job}.out.txt"
+    def output_path(self, job: str) -> Path:
+        return self.jobs_folder / f"{job}.out.txt"
 
-    def scratch(self, job: str) -> Path:
+    def scratch_folder(self, job: str) -> Path:
         """The job's own folder for temporary files, while it runs; no other job of any loop has the same."""
         return self.folder / "tmp" / job
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """As it is written in results: relative to the workspace where it is inside, else absolute."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
-    def make(self) -> None:
+    def make_folders(self) -> None:
         """Make the folders. Raises ``WorkspaceError``."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             if self.folder.parent == self.root / ".cleared":
                 ensure_state_dir(self.folder.parent)
             ensure_state_dir(self.folder)
-            for folder in (self.jobs, self.inbox, self.tree.parent, self.log_folder):
+            for folder in (self.jobs_folder, self.inbox_folder, self.tree_path.parent, self.log_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(
@@ -104,7 +104,9 @@ class Runtime:
             ) from None
 
 
-def runtime(root: Path, config: Config, folder: str | Path | None = None, logs: str | Path | None = None) -> Runtime:
+def locate_runtime(
+    root: Path, config: Config, folder: str | Path | None = None, logs: str | Path | None = None
+) -> RuntimeDirectory:
     """The runtime directory ``folder``, or the one that the configuration names. Nothing is made.
 
     Raises ``PolicyError`` for a folder of the workspace that is kept for something else.
@@ -114,26 +116,26 @@ def runtime(root: Path, config: Config, folder: str | Path | None = None, logs: 
     named = logs or config.loop.log_dir
     log_folder = Path(os.path.realpath(base / named)) if named else chosen / "logs"
     for place, field in ((chosen, "runtime_dir"), (log_folder, "log_dir")):
-        if place == base or (place is chosen and base.is_relative_to(place)) or _top(base, place) in _OWN:
+        if place == base or (place is chosen and base.is_relative_to(place)) or _top_folder(base, place) in _RESERVED:
             raise PolicyError(
                 f"{place} is no place for the loop's files: it is, or holds, what the workspace keeps there",
                 place=Place(field=field),
                 remedy="Name a folder of its own, such as .cleared/loop, or one outside of the workspace.",
             )
-    return Runtime(base, chosen, log_folder)
+    return RuntimeDirectory(base, chosen, log_folder)
 
 
-def own_runtime(root: Path, config: Config) -> Runtime:
+def own_runtime(root: Path, config: Config) -> RuntimeDirectory:
     """The workspace's own loop: the one that its scripts' jobs are for."""
-    return runtime(root, config)
+    return locate_runtime(root, config)
 
 
-def job_id(text: str) -> str:
+def check_job_id(text: str) -> str:
     """A job's id, as given from outside. Raises ``UsageError`` where it is not one."""
     if not _JOB_ID.fullmatch(text):
         raise UsageError(f"{text[:80]!r} is not the id of a job", remedy="See: cleared loop jobs.")
     return text
 
 
-def _top(base: Path, chosen: Path) -> str:
+def _top_folder(base: Path, chosen: Path) -> str:
     return chosen.relative_to(base).parts[0] if chosen.is_relative_to(base) else ""

@@ -17,29 +17,29 @@ from cleared.approvals.keys import home
 from cleared.errors import WorkspaceError
 from cleared.workspace.safe_files import reason, write_new
 
-KEY: Final = "loop-key"
-_FIELDS: Final = ("job_id", "kind", "target", "by", "enqueued_at", "started_at", "pid", "pid_started")
+KEY_NAME: Final = "loop-key"
+_SIGNED_FIELDS: Final = ("job_id", "kind", "target", "by", "enqueued_at", "started_at", "pid", "pid_started")
 
 
-class Sealer:
+class JobSigner:
     """Seals for one runtime directory. Raises ``WorkspaceError`` where the key cannot be had."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._key = _key()
+        self._key = _read_key()
 
-    def seal(self, item: Mapping[str, Any]) -> str:
+    def sign(self, item: Mapping[str, Any]) -> str:
         """Of a queued or running job, as hexadecimal digits."""
-        what = [self._folder, *(item.get(name) for name in _FIELDS)]
+        what = [self._folder, *(item.get(name) for name in _SIGNED_FIELDS)]
         return hmac.new(self._key, json.dumps(what).encode("ascii"), hashlib.sha256).hexdigest()
 
-    def holds(self, item: Mapping[str, Any]) -> bool:
+    def is_valid(self, item: Mapping[str, Any]) -> bool:
         """Whether it is as it was when it was sealed."""
-        return hmac.compare_digest(self.seal(item), str(item.get("seal", "")))
+        return hmac.compare_digest(self.sign(item), str(item.get("seal", "")))
 
 
-def _key() -> bytes:
-    path = home() / KEY
+def _read_key() -> bytes:
+    path = home() / KEY_NAME
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

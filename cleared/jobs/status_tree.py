@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from cleared.clock import Clock, format_iso
 from cleared.jobs import file_schemas
-from cleared.jobs.records import State
-from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.records import LoopState
+from cleared.jobs.runtime_directory import RuntimeDirectory
 
-SHOWN: Final = 25
+MAX_SHOWN: Final = 25
 
 
-def tree(state: State, clock: Clock) -> dict[str, Any]:
+def build_tree(state: LoopState, clock: Clock) -> dict[str, Any]:
     """Made of the state alone, whatever has been before."""
     stop = state["stop"]
     running = state["running"]
@@ -26,10 +26,10 @@ def tree(state: State, clock: Clock) -> dict[str, Any]:
             "safety_stops": len(state["safety_stops"]),
             "last_job": state["jobs"][-1]["job_id"] if state["jobs"] else None, "updated_at": state["updated_at"],
         },
-        "jobs": state["jobs"][-SHOWN:], "knowledge": state["knowledge"][-SHOWN:], "state": state,
+        "jobs": state["jobs"][-MAX_SHOWN:], "knowledge": state["knowledge"][-MAX_SHOWN:], "state": state,
     }  # fmt: skip
 
 
-def export(runtime: Runtime, state: State, clock: Clock) -> None:
+def export_tree(runtime: RuntimeDirectory, state: LoopState, clock: Clock) -> None:
     """Write the tree of a state that was just saved, and checked with that. Raises ``WorkspaceError``."""
-    file_schemas.write("tree", runtime.tree, tree(state, clock), checked="state")
+    file_schemas.write_record("tree", runtime.tree_path, build_tree(state, clock), checked="state")

@@ -6,9 +6,9 @@ from typing import Final
 
 from cleared.clock import Clock, format_iso
 from cleared.jobs import file_schemas
-from cleared.jobs.records import Item
-from cleared.jobs.runtime_directory import Runtime
-from cleared.loop.loop_settings import Knobs
+from cleared.jobs.records import JobRequest
+from cleared.jobs.runtime_directory import RuntimeDirectory
+from cleared.loop.loop_settings import LoopSettings
 from cleared.workspace.safe_files import write_atomic
 
 REFERENCE: Final = "scripts/freedom_claude_loop_single_agent_v3.sh"
@@ -26,7 +26,7 @@ what you did.
 """
 
 
-def turn(runtime: Runtime, item: Item, knobs: Knobs, clock: Clock) -> tuple[bool, str]:
+def turn(runtime: RuntimeDirectory, item: JobRequest, knobs: LoopSettings, clock: Clock) -> tuple[bool, str]:
     """Whether it succeeded, and the summary. A dry run leaves a bridge manifest and a prompt in the jobs folder."""
     if not knobs.allow_ai_turn:
         return False, (
@@ -39,16 +39,20 @@ def turn(runtime: Runtime, item: Item, knobs: Knobs, clock: Clock) -> tuple[bool
             "(SINGLE_AGENT_AI_DRY_RUN=1 makes a dry run)"
         )
     job = item["job_id"]
-    prompt = runtime.jobs / f"{job}.bridge_prompt.md"
+    prompt = runtime.jobs_folder / f"{job}.bridge_prompt.md"
     text = _PROMPT.format(
-        job=job, by=item["by"], at=item["enqueued_at"], target=item["target"], tree=runtime.shown(runtime.tree)
+        job=job,
+        by=item["by"],
+        at=item["enqueued_at"],
+        target=item["target"],
+        tree=runtime.display_path(runtime.tree_path),
     )
-    write_atomic(prompt, text.encode("utf-8"), fsync=False, mode=file_schemas.PRIVATE)
-    file_schemas.write(
-        "bridge", runtime.jobs / f"{job}.bridge_manifest.json",
+    write_atomic(prompt, text.encode("utf-8"), fsync=False, mode=file_schemas.PRIVATE_MODE)
+    file_schemas.write_record(
+        "bridge", runtime.jobs_folder / f"{job}.bridge_manifest.json",
         {"schema_version": "single_agent_bridge_manifest_v1", "job_id": job, "target": item["target"],
          "mode": "dry_run", "created_at": format_iso(clock.now()), "engine_invoked": False,
          "reference_command": REFERENCE,
-         "prompt_path": runtime.shown(prompt)},
+         "prompt_path": runtime.display_path(prompt)},
     )  # fmt: skip
-    return True, f"dry run: bridge manifest and prompt written to {runtime.shown(prompt)}; no engine was started"
+    return True, f"dry run: bridge manifest and prompt written to {runtime.display_path(prompt)}; no engine was started"

@@ -20,27 +20,27 @@ from cleared.approvals.keys import PUBLIC, RUN_KEY, home
 from cleared.approvals.trust_store import folder as trust_folder
 from cleared.approvals.workspace_pin import pins_folder
 from cleared.errors import PolicyError, WorkspaceError
-from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import AGENT_RUN, Kind
-from cleared.jobs.runtime_directory import Runtime
-from cleared.jobs.signing import KEY
+from cleared.jobs.runtime_directory import RuntimeDirectory
+from cleared.jobs.signing import KEY_NAME
 from cleared.sandbox import landlock, seccomp
-from cleared.sandbox.confinement import Restrictions, Unavailable, landlock_abi, run_restricted
+from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, landlock_abi, run_restricted
 from cleared.workspace.git_directory import git_folders
 
-_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
-_MACHINE: Final = tuple(
+_SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
+_PROC_FILES: Final = tuple(
     f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
 )
 """Not what is in ``/proc`` of other processes: root may read their environment, anybody their command lines."""
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PACKAGE: Final = Path(cleared.__file__).parent
-_STARTERS: Final = ("agents", "scripts", "config.yaml")
+_PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
 """Beside the package in a checkout, inside of it elsewhere."""
 
 
-def fence(
-    forbidden: Forbidden, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
+def job_restrictions(
+    forbidden: ForbiddenFiles, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
     asks: bool = False,
 ) -> Restrictions | None:  # fmt: skip
     """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
@@ -54,20 +54,20 @@ def fence(
     filter = seccomp.job_program(platform.machine(), own=trust, scoped=scoped, guarded=guarded) if abi else None
     if not abi or filter is None:
         return None
-    rules = [*_system(abi, trust)]
+    rules = [*_system_rules(abi, trust)]
     if path:
-        rules += _python(path)
+        rules += _python_rules(path)
     if trust:
         known = (trust_folder(), pins_folder(), *(home() / name for name in PUBLIC))
-        rules += [landlock.to_read(p) for p in known if p.exists()]
+        rules += [landlock.read_rule(p) for p in known if p.exists()]
     if asks and (home() / RUN_KEY).exists():
-        rules.append(landlock.to_read(home() / RUN_KEY))
-    rules += [rule for top in reads if top.exists() for rule in _reading(forbidden, top)]
-    rules += [landlock.to_write(top, abi) for top in writes if top.exists()]
-    return Restrictions(abi, (landlock.attributes(abi), tuple(rules)), filter, str(home() / KEY))
+        rules.append(landlock.read_rule(home() / RUN_KEY))
+    rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
+    rules += [landlock.write_rule(top, abi) for top in writes if top.exists()]
+    return Restrictions(abi, (landlock.ruleset_attributes(abi), tuple(rules)), filter, str(home() / KEY_NAME))
 
 
-def start(
+def start_confined(
     wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]
 ) -> None:
     """``action()``, which starts a process, inside the fence.
@@ -84,7 +84,7 @@ def start(
         return
     try:
         run_restricted(wanted, action)
-    except Unavailable as error:
+    except ConfinementUnavailable as error:
         raise WorkspaceError(
             f"the job cannot be confined: {error}",
             remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
@@ -92,38 +92,41 @@ def start(
 
 
 @cache
-def _system(abi: int, trust: bool) -> tuple[tuple[Path, int], ...]:
+def _system_rules(abi: int, trust: bool) -> tuple[tuple[Path, int], ...]:
     """What any program needs."""
-    names = (*_SYSTEM, "/proc") if trust else (*_SYSTEM, *_MACHINE)
-    files = [landlock.to_read(Path(p)) for p in names if Path(p).exists()]
-    return (*files, *(landlock.to_write(Path(p), abi) for p in _DEVICES if Path(p).exists()))
+    names = (*_SYSTEM_FOLDERS, "/proc") if trust else (*_SYSTEM_FOLDERS, *_PROC_FILES)
+    files = [landlock.read_rule(Path(p)) for p in names if Path(p).exists()]
+    return (*files, *(landlock.write_rule(Path(p), abi) for p in _DEVICES if Path(p).exists()))
 
 
-def _python(path: Sequence[str]) -> list[tuple[Path, int]]:
+def _python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
     """The interpreter, its libraries, this package, and what plug-ins are in."""
     prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
-    rules = [landlock.to_read(p) for p in prefixes if p.exists() and p != Path("/")]
-    rules.append(landlock.to_read(_PACKAGE))
+    rules = [landlock.read_rule(p) for p in prefixes if p.exists() and p != Path("/")]
+    rules.append(landlock.read_rule(_PACKAGE))
     for text in path:
         place = Path(text)
         if not place.exists() or any(place.resolve().is_relative_to(p) for p in prefixes):
             continue
         if place.resolve() == _PACKAGE.parent.resolve():  # a checkout: not all that is in it
-            rules.append(landlock.to_list(place))
-            rules += [landlock.to_read(place / name) for name in _STARTERS if (place / name).exists()]
+            rules.append(landlock.list_rule(place))
+            rules += [landlock.read_rule(place / name) for name in _PACKAGE_DATA if (place / name).exists()]
         else:
-            rules += _reading(Forbidden(place), place)
+            rules += _read_rules(ForbiddenFiles(place), place)
     return rules
 
 
-def _reading(forbidden: Forbidden, top: Path) -> list[tuple[Path, int]]:
-    return [landlock.to_read(path) if whole else landlock.to_list(path) for path, whole in forbidden.allowed(top)]
+def _read_rules(forbidden: ForbiddenFiles, top: Path) -> list[tuple[Path, int]]:
+    return [
+        landlock.read_rule(path) if whole else landlock.list_rule(path)
+        for path, whole in forbidden.grantable_paths(top)
+    ]
 
 
-def writable(forbidden: Forbidden, kind: Kind, runtime: Runtime) -> list[Path]:
+def writable_paths(forbidden: ForbiddenFiles, kind: Kind, runtime: RuntimeDirectory) -> list[Path]:
     """Where a job of this kind may write. Raises ``PolicyError`` where a plug-in's would write the loop or history."""
-    found = places(forbidden, kind.writes)
-    if not own(kind):
+    found = resolve_paths(forbidden, kind.writes)
+    if not is_own(kind):
         for kept in (runtime.folder, (forbidden.root / ".git").resolve()):
             if any(kept.is_relative_to(place) or place.is_relative_to(kept) for place in found):
                 raise PolicyError(f"a job of this kind would write the loop's own files or the history ({kept})")
@@ -132,23 +135,23 @@ def writable(forbidden: Forbidden, kind: Kind, runtime: Runtime) -> list[Path]:
 
 def runs_agents(kind: Kind) -> bool:
     """Whether it is the one of our own that runs agents; no other signs anything."""
-    return own(kind) and kind.function == AGENT_RUN
+    return is_own(kind) and kind.function == AGENT_RUN
 
 
-def own(kind: Kind) -> bool:
+def is_own(kind: Kind) -> bool:
     """Whether what it runs is of this package."""
     return kind.function.startswith("cleared.")
 
 
-def places(forbidden: Forbidden, paths: Iterable[str]) -> list[Path]:
+def resolve_paths(forbidden: ForbiddenFiles, paths: Iterable[str]) -> list[Path]:
     """The real paths that a kind names, below the workspace. Raises ``PolicyError`` for one that is forbidden."""
     found = []
     for text in paths:
-        found += [forbidden.root, *_history(forbidden.root)] if text == "." else [forbidden.resolve(text)]
+        found += [forbidden.root, *_history_folders(forbidden.root)] if text == "." else [forbidden.resolve_path(text)]
     return found
 
 
-def _history(root: Path) -> list[Path]:
+def _history_folders(root: Path) -> list[Path]:
     """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
     folders = git_folders(root)
     return list(folders) if folders is not None and (root / ".git").is_file() else []

@@ -14,16 +14,18 @@ from cleared.jobs import file_schemas
 _LONGEST_LINE: Final = 64 * 1024
 _OVERLAP: Final = 4 * 1024
 """Of a line without an end, so much is held back: a secret may be cut in two."""
-_TAIL: Final = 8 * 1024
+_TAIL_LENGTH: Final = 8 * 1024
 
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
 
 
-class Output:
+class JobOutput:
     """Takes bytes as they come; writes lines. ``tail`` is the end of the text, also of what was too much."""
 
     def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE)  # a job is done once
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE_MODE
+        )  # a job is done once
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._left_to_write, self._redactor = most, redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -33,33 +35,33 @@ class Output:
         self._cut = 0
         self.tail = ""
 
-    def feed(self, data: bytes) -> None:
+    def feed_bytes(self, data: bytes) -> None:
         self.pending += self._decoder.decode(data)
         *lines, self.pending = self.pending.split("\n")
         for line in lines:
-            self._line(line + "\n")
+            self._write_line(line + "\n")
         while len(self.pending) > _LONGEST_LINE:
             ready, self.pending = self.pending[:-_OVERLAP], self.pending[-_OVERLAP:]
-            self._line(ready)
+            self._write_line(ready)
 
     def close(self) -> None:
         if self._file.closed:
             return
         self.pending += self._decoder.decode(b"", final=True)
         if self.pending:
-            self._line(self.pending)
+            self._write_line(self.pending)
             self.pending = ""
         if self._cut:
             self._file.write(f"\n[{self._cut} more characters are not kept]\n")
         self._file.close()
 
-    def _line(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         if self._in_key or _KEY_BEGINS.search(line):
             self._in_key = not _KEY_ENDS.search(line)
             line = REDACTED + "\n"
         else:
             line = self._redactor.output(line)
-        self.tail = (self.tail + line)[-_TAIL:]
+        self.tail = (self.tail + line)[-_TAIL_LENGTH:]
         kept = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
         self._left_to_write -= len(kept.encode("utf-8"))
         self._cut += len(line) - len(kept)

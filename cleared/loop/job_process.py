@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cleared.errors import ClearedError
-from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.forbidden_files import ForbiddenFiles
 
 NO_INPUT: Final = 66
 """Exit code of a job whose input is not there (``EX_NOINPUT`` of sysexits.h): not the job's fault."""
-START: Final = (
+BOOTSTRAP: Final = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
     "from cleared.loop.job_process import main; main(spec)"
 )
@@ -42,14 +42,14 @@ class JobContext:
     """What it was asked for, empty where nothing was."""
     by: str
     """Who asked for it: ``person``, ``rotation``, ``run:<id>``."""
-    usual: tuple[str, ...]
+    default_paths: tuple[str, ...]
     """The paths that the configuration names for this kind."""
-    _forbidden: Forbidden = field(repr=False)
+    _forbidden: ForbiddenFiles = field(repr=False)
 
     def read(self, relative: str, most: int = 4 << 20) -> bytes:
         """A file below the workspace. Raises ``JobFailed`` where it is forbidden, ``NoInput`` where there is none."""
         try:
-            path = self._forbidden.resolve(relative)
+            path = self._forbidden.resolve_path(relative)
         except ClearedError as error:
             raise JobFailed(str(error)) from None
         try:
@@ -63,19 +63,21 @@ class JobContext:
     def files(self, relative: str) -> Iterator[Path]:
         """The files below a path that a job may read; none where there is nothing. Raises ``JobFailed``."""
         try:
-            top = self._forbidden.resolve(relative)
+            top = self._forbidden.resolve_path(relative)
         except ClearedError as error:
             raise JobFailed(str(error)) from None
-        return self._forbidden.files(top)
+        return self._forbidden.readable_files(top)
 
 
 def main(spec: Mapping[str, Any]) -> NoReturn:
     """Be the job that ``spec`` describes."""
     root = Path(spec["root"])
-    job = JobContext(root, spec["target"], spec["by"], tuple(spec["usual"]), Forbidden(root, tuple(spec["forbidden"])))
+    job = JobContext(
+        root, spec["target"], spec["by"], tuple(spec["usual"]), ForbiddenFiles(root, tuple(spec["forbidden"]))
+    )
     code = 1
     try:
-        summary = function(spec["function"])(job)
+        summary = load_function(spec["function"])(job)
         said, code = str(summary), 0
     except NoInput as error:
         said, code = str(error), NO_INPUT
@@ -89,23 +91,25 @@ def main(spec: Mapping[str, Any]) -> NoReturn:
     os._exit(code)
 
 
-def function(reference: str) -> Callable[[Any], Any]:
+def load_function(reference: str) -> Callable[[Any], Any]:
     """``module:name``, imported."""
     module, _, name = reference.partition(":")
     found: Callable[[Any], Any] = getattr(import_module(module), name)
     return found
 
 
-def command(function: str, forbidden: Forbidden, target: str, by: str, usual: list[str], path: list[str]) -> list[str]:
+def build_command(
+    function: str, forbidden: ForbiddenFiles, target: str, by: str, usual: list[str], path: list[str]
+) -> list[str]:
     """How to start such a process; ``path``: where it is to find modules."""
     spec = {
         "function": function, "root": str(forbidden.root), "target": target, "by": by, "usual": usual,
         "forbidden": list(forbidden.patterns), "path": path,
     }  # fmt: skip
-    return [sys.executable, "-I", "-c", START, json.dumps(spec)]
+    return [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(spec)]
 
 
-def module_path(root: Path) -> list[str]:
+def module_search_path(root: Path) -> list[str]:
     """Where this process finds modules, but not in the workspace: what lies there is not our code."""
     own = str(Path(__file__).parents[2])
     return [own, *(p for p in sys.path if Path(p).is_absolute() and p != own and Path(p).resolve() != root)]

@@ -14,7 +14,7 @@ from typing import Final
 
 from cleared.workspace.processes import PARENT, SESSION, STATE, environment, stat
 
-FOLDER: Final = "CLEARED_JOB_FOLDER"
+FOLDER_VARIABLE: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -25,14 +25,14 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def of_job(scratch: Path, session: int) -> list[int]:
+def list_job_processes(scratch: Path, session: int) -> list[int]:
     """The live processes of a job: those of its session, and those that were given its folder, wherever they went.
 
     Ids are not enough: a loop in another directory may have a job of the same.
     """
-    marker = os.fsencode(f"{FOLDER}={scratch}")
+    marker = os.fsencode(f"{FOLDER_VARIABLE}={scratch}")
     found = []
-    for pid in _all():
+    for pid in _all_pids():
         fields = stat(pid)
         if fields is None or fields[STATE] in "ZX":
             continue
@@ -49,27 +49,27 @@ def end_children() -> None:
                 pass
         except ChildProcessError:
             return
-        for pid in orphans():
+        for pid in list_orphans():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
 
 
-def orphans() -> list[int]:
+def list_orphans() -> list[int]:
     """The live processes that have become children of this one."""
     mine = str(os.getpid())
-    return [pid for pid in _all() if (found := stat(pid)) and found[PARENT] == mine and found[STATE] not in "ZX"]
+    return [pid for pid in _all_pids() if (found := stat(pid)) and found[PARENT] == mine and found[STATE] not in "ZX"]
 
 
-def end_all(scratch: Path, session: int, *, group: int | None = None) -> None:
+def end_job_processes(scratch: Path, session: int, *, group: int | None = None) -> None:
     """End every process of a job but the one that watches over it; those that come meanwhile too."""
     if group is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
     for _ in range(20):
-        left = of_job(scratch, session)
+        left = list_job_processes(scratch, session)
         if session == os.getpid():
-            left += [pid for pid in orphans() if pid not in left]
+            left += [pid for pid in list_orphans() if pid not in left]
         if not left:
             return
         for pid in left:
@@ -78,7 +78,7 @@ def end_all(scratch: Path, session: int, *, group: int | None = None) -> None:
         time.sleep(0.005)
 
 
-def _all() -> Iterator[int]:
+def _all_pids() -> Iterator[int]:
     if sys.platform == "linux":
         with os.scandir("/proc") as entries:
             yield from [int(entry.name) for entry in entries if entry.name.isdigit()]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cleared.config.model import Config
 from cleared.config.model import Loop as Section
 from cleared.errors import Place, UsageError
-from cleared.jobs.runtime_directory import Runtime, own_runtime, runtime
+from cleared.jobs.runtime_directory import RuntimeDirectory, locate_runtime, own_runtime
 
 VARIABLES: Final = {
     "runtime_dir": "SINGLE_AGENT_RUNTIME_DIR",
@@ -33,11 +33,11 @@ _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class LoopSettings:
     """What holds for one loop."""
 
-    runtime: Runtime
-    own: bool
+    runtime: RuntimeDirectory
+    is_own: bool
     """Whether this is the workspace's own loop, which its scripts' jobs are for."""
     sleep_seconds: float
     max_cycles: int | None
@@ -48,7 +48,9 @@ class Knobs:
     ai_dry_run: bool
 
 
-def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Knobs:
+def read_settings(
+    root: Path, config: Config, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> LoopSettings:
     """From flags (None: not given), environment and configuration.
 
     Raises ``UsageError`` for a variable that cannot be read, ``PolicyError`` for a folder that cannot be the loop's.
@@ -59,16 +61,16 @@ def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Map
         given = flags.get(name)
         text = environment.get(variable, "")
         if given is not None:
-            found[name] = _checked(name, given, FLAGS[name], "Give another.")
+            found[name] = _check_value(name, given, FLAGS[name], "Give another.")
         elif text.strip():
-            found[name] = _read(name, variable, text.strip())
+            found[name] = _read_variable(name, variable, text.strip())
         else:
             found[name] = getattr(config.loop, name)
     rotate = flags.get("auto_rotate")
-    place = runtime(root, config, found["runtime_dir"], found["log_dir"])
-    return Knobs(
+    place = locate_runtime(root, config, found["runtime_dir"], found["log_dir"])
+    return LoopSettings(
         runtime=place,
-        own=place.folder == own_runtime(root, config).folder,
+        is_own=place.folder == own_runtime(root, config).folder,
         sleep_seconds=found["sleep_seconds"],
         max_cycles=found["max_cycles"],
         init_on_start=found["init_on_start"],
@@ -79,7 +81,7 @@ def knobs(root: Path, config: Config, flags: Mapping[str, Any], environment: Map
     )
 
 
-def _read(name: str, variable: str, text: str) -> Any:
+def _read_variable(name: str, variable: str, text: str) -> Any:
     """The value of an environment variable, held to what the same key of the configuration may be."""
     value: Any = text
     try:
@@ -95,10 +97,10 @@ def _read(name: str, variable: str, text: str) -> Any:
     except ValueError:
         wanted = {"max_cycles": "a whole number", "sleep_seconds": "a number of seconds"}.get(name, "1 or 0")
         raise UsageError(f"{text[:60]!r} is not {wanted}", place=Place(field=variable), remedy=_UNSET) from None
-    return _checked(name, value, variable, _UNSET)
+    return _check_value(name, value, variable, _UNSET)
 
 
-def _checked(name: str, value: Any, where: str, remedy: str) -> Any:
+def _check_value(name: str, value: Any, where: str, remedy: str) -> Any:
     """Raises ``UsageError``, naming the flag or the variable."""
     from cleared.config.value_checks import CHECKS
 

@@ -11,13 +11,13 @@ from cleared.loop.job_process import JobContext, NoInput
 from cleared.vcs.git_process import Git
 
 _DOCUMENTS: Final = {".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".jsonl"}
-_MOST_LISTED: Final = 500
-_MOST_FIELDS: Final = 40
+_MAX_LISTED: Final = 500
+_MAX_FIELDS: Final = 40
 
 
 def continuity_scan(job: JobContext) -> str:
     """List the documents that carry what is known from one day to the next, newest first."""
-    places = [job.target] if job.target else list(job.usual)
+    places = [job.target] if job.target else list(job.default_paths)
     found = []
     for place in places:
         for path in job.files(place):
@@ -27,7 +27,7 @@ def continuity_scan(job: JobContext) -> str:
     if job.target and not (job.root / job.target).exists():
         raise NoInput(f"{job.target}: there is no such file or folder")
     found.sort(reverse=True)
-    for changed, size, name in found[:_MOST_LISTED]:
+    for changed, size, name in found[:_MAX_LISTED]:
         print(f"{format_iso(datetime.fromtimestamp(changed, UTC))} {size:>10,} {name}")  # noqa: T201  (a job's output)
     if not found:
         return f"no documents in {', '.join(places)}"
@@ -38,7 +38,7 @@ def continuity_scan(job: JobContext) -> str:
 
 def akela_meta_summary(job: JobContext) -> str:
     """Say what the report says: the plain fields of a JSON object, or the first lines of a text."""
-    name = job.target or job.usual[0]
+    name = job.target or job.default_paths[0]
     try:
         text = job.read(name).decode("utf-8", "replace")
     except NoInput:
@@ -47,13 +47,13 @@ def akela_meta_summary(job: JobContext) -> str:
         data = json.loads(text)
     except (ValueError, RecursionError):
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        print("\n".join(lines[:_MOST_FIELDS]))  # noqa: T201
+        print("\n".join(lines[:_MAX_FIELDS]))  # noqa: T201
         return f"{name}: {lines[0].lstrip('# ')[:200] if lines else 'empty'} ({len(lines)} lines)"
-    plain = _plain(data, "")
-    for key, value in plain[:_MOST_FIELDS]:
+    plain = _flatten_fields(data, "")
+    for key, value in plain[:_MAX_FIELDS]:
         print(f"{key}: {value}")  # noqa: T201
     said = data.get("summary") if isinstance(data, dict) else None
-    return f"{name}: {said[:300] if isinstance(said, str) else _brief(plain)}"
+    return f"{name}: {said[:300] if isinstance(said, str) else _join_fields(plain)}"
 
 
 def git_status_summary(job: JobContext) -> str:
@@ -67,13 +67,17 @@ def git_status_summary(job: JobContext) -> str:
     return f"{len(lines) - new} changed, {new} untracked"
 
 
-def _plain(value: Any, path: str, depth: int = 0) -> list[tuple[str, str]]:
+def _flatten_fields(value: Any, path: str, depth: int = 0) -> list[tuple[str, str]]:
     if isinstance(value, dict) and depth < 4:
-        return [row for key, inner in value.items() for row in _plain(inner, f"{path}.{key}".lstrip("."), depth + 1)]
+        return [
+            row
+            for key, inner in value.items()
+            for row in _flatten_fields(inner, f"{path}.{key}".lstrip("."), depth + 1)
+        ]
     if isinstance(value, dict | list):
         return [(path or "items", f"{len(value)} entries")]
     return [(path or "value", str(value)[:200])]
 
 
-def _brief(plain: list[tuple[str, str]]) -> str:
+def _join_fields(plain: list[tuple[str, str]]) -> str:
     return ", ".join(f"{key} {value}" for key, value in plain[:5])[:300]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.clock import Clock
-from cleared.jobs.records import State
-from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.records import LoopState
+from cleared.jobs.runtime_directory import RuntimeDirectory
 
 _FILE: Final = re.compile(r"(job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]+)\.[a-z_]+\.[a-z]+(?:\.damaged)?")
 _OLD_TEMPORARY: Final = 3600.0
@@ -20,13 +20,13 @@ _TEMPORARY: Final = {"tmp": _OLD_TEMPORARY, "unread": 30 * 86_400.0}
 _EVERY: Final = 25
 
 
-def sometimes(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
+def trim_sometimes(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Clock) -> None:
     """``trim``, after every so many jobs: to list a folder is not done for each."""
     if sum(state["counts"].values()) % _EVERY == 0:  # type: ignore[arg-type]
-        trim(runtime, keep, state, clock)
+        trim_files(runtime, keep, state, clock)
 
 
-def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
+def trim_files(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Clock) -> None:
     """Remove the files of all but the ``keep`` jobs that ended last; jobs that wait or run keep theirs."""
     needed = {item["job_id"] for item in state["queue"]}
     if state["running"] is not None:
@@ -34,7 +34,7 @@ def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
     files: dict[str, list[str]] = {}
     newest: dict[str, float] = {}
     now = clock.now().timestamp()
-    for folder in (runtime.jobs, runtime.inbox):
+    for folder in (runtime.jobs_folder, runtime.inbox_folder):
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
@@ -46,12 +46,12 @@ def trim(runtime: Runtime, keep: int, state: State, clock: Clock) -> None:
                     with suppress(OSError):
                         Path(entry.path).unlink()
                     continue
-                found = _FILE.fullmatch(entry.name) if folder == runtime.jobs else None
+                found = _FILE.fullmatch(entry.name) if folder == runtime.jobs_folder else None
                 if found is not None:
                     files.setdefault(found[1], []).append(entry.path)
                     newest[found[1]] = max(newest.get(found[1], 0.0), changed)
     for name, paths in files.items():  # asked for just now, it may not have been taken in yet
-        if now - newest[name] < _OLD_TEMPORARY and str(runtime.result(name)) not in paths:
+        if now - newest[name] < _OLD_TEMPORARY and str(runtime.result_path(name)) not in paths:
             needed.add(name)
     ended = sorted(files.keys() - needed, key=newest.__getitem__, reverse=True)
     for name in ended[keep:]:

@@ -19,28 +19,28 @@ from cleared.config.loading import is_secret
 from cleared.config.model import Config
 from cleared.config.secrets import MIN_LENGTH, Redactor, knowing
 from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
-from cleared.jobs.job_types import kinds, rotation
-from cleared.jobs.loop_reader import up
-from cleared.jobs.records import Running, Stop
-from cleared.jobs.runtime_directory import LOCK
-from cleared.loop.loop_settings import Knobs
-from cleared.loop.machine import Machine
-from cleared.loop.script_requests import Nobody, Requests
+from cleared.jobs.job_types import load_job_types, read_rotation
+from cleared.jobs.loop_reader import find_running_loop
+from cleared.jobs.records import LoopStop, RunningJob
+from cleared.jobs.runtime_directory import LOCK_NAME
+from cleared.loop.loop_settings import LoopSettings
+from cleared.loop.machine import LoopMachine
+from cleared.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.processes import alive, started
 from cleared.workspace.safe_files import append_rotated, reason, sweep_temporaries
 
-LOOP: Final = "loop run"
-LOOK: Final = 0.5
+LOOP_COMMAND: Final = "loop run"
+POLL_SECONDS: Final = 0.5
 """Seconds between two looks for the wakeup flag: nobody tells of a file."""
-LEAST_PAUSE: Final = 1.0
+MIN_PAUSE: Final = 1.0
 """Seconds between two rotated jobs of a loop without an end, whatever its sleep: it is not to be busy for nothing."""
-PATIENCE: Final = 2.0
+LOCK_PATIENCE: Final = 2.0
 """Seconds for which those who are no loop are waited for."""
 _MAX_LOG: Final = 2 << 20
 
 
-class Log:
+class LoopLog:
     """Lines for whoever watches, and into ``control_room.log``; a full disk stops nothing."""
 
     def __init__(self, path: Path, clock: Clock, say: Callable[[str], None]) -> None:
@@ -54,82 +54,82 @@ class Log:
 
 
 @contextmanager
-def alone(knobs: Knobs, what: str, clock: Clock) -> Iterator[None]:
+def hold_loop_lock(knobs: LoopSettings, what: str, clock: Clock) -> Iterator[None]:
     """Be the only one who writes the state. Raises ``BusyError`` where another loop runs there.
 
     Who only takes in what somebody enqueued is waited for, and a killed loop's last child that is still at letting go.
     """
-    knobs.runtime.make()
-    other = up(knobs.runtime)
-    wait = 0.0 if other is not None and started(other.pid) else PATIENCE
+    knobs.runtime.make_folders()
+    other = find_running_loop(knobs.runtime)
+    wait = 0.0 if other is not None and started(other.pid) else LOCK_PATIENCE
     try:
-        with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK):
-            for folder in (knobs.runtime.folder, knobs.runtime.tree.parent):  # nobody else writes there
+        with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK_NAME):
+            for folder in (knobs.runtime.folder, knobs.runtime.tree_path.parent):  # nobody else writes there
                 sweep_temporaries(folder)
             yield
     except BusyError:
-        other = up(knobs.runtime)
+        other = find_running_loop(knobs.runtime)
         if other is None:
             raise
-        raise already(knobs, other.pid, other.since) from None
+        raise already_running(knobs, other.pid, other.since) from None
 
 
-def already(knobs: Knobs, pid: int, since: str) -> BusyError:
+def already_running(knobs: LoopSettings, pid: int, since: str) -> BusyError:
     return BusyError(
         f"a loop runs in {knobs.runtime.folder} already: process {pid}, since {since}",
         remedy="See: cleared loop status. Stop it with: cleared loop stop.",
     )
 
 
-def machine(host: Host, knobs: Knobs, say: Callable[[str], None]) -> Machine:
+def open_machine(host: Host, knobs: LoopSettings, say: Callable[[str], None]) -> LoopMachine:
     """The loop of a runtime directory, for whoever is ``alone`` there."""
-    asked = (Requests if knobs.own else Nobody)(host, knobs.runtime)
-    log = Log(knobs.runtime.log, host.clock, say)
-    return Machine(knobs, host.config, host.clock, redactor(host), log, asked, host.step)
+    asked = (ScriptRequests if knobs.is_own else NoScriptRequests)(host, knobs.runtime)
+    log = LoopLog(knobs.runtime.log_path, host.clock, say)
+    return LoopMachine(knobs, host.config, host.clock, build_redactor(host), log, asked, host.step)
 
 
-def redactor(host: Host) -> Redactor:
+def build_redactor(host: Host) -> Redactor:
     """For the secrets of the configuration, and of the environment, which no job is given."""
     found = {v for k, v in os.environ.items() if is_secret(k) and len(v.strip()) >= MIN_LENGTH}
     return knowing({*host.redactor.secrets, *found})
 
 
-def take_in(host: Host, knobs: Knobs) -> None:
+def take_waiting(host: Host, knobs: LoopSettings) -> None:
     """Where no loop runs: put what waits into the state at once."""
     with (
         suppress(BusyError),
-        alone(knobs, "loop take in", host.clock),
-        closing(machine(host, knobs, lambda _: None)) as found,
+        hold_loop_lock(knobs, "loop take in", host.clock),
+        closing(open_machine(host, knobs, lambda _: None)) as found,
     ):
-        found.take_in()
-        found.recover()
-        if not found.runtime.state.exists():
-            found.save()
-        found.export()
+        found.take_messages()
+        found.recover_jobs()
+        if not found.runtime.state_path.exists():
+            found.save_state()
+        found.export_tree()
 
 
-def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool = False) -> Stop | None:
+def run_loop(host: Host, kept: Kept, knobs: LoopSettings, *, once: bool = False, init: bool = False) -> LoopStop | None:
     """Be the loop until it has done its cycles, is told to end, or stops; why it stopped, None where it did not.
 
     ``init``: begin with a fresh state. Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was
     broken off by a second signal, ``WorkspaceError`` where the files cannot be written.
     """
-    usable(host.config, knobs)
-    with alone(knobs, LOOP, host.clock), _Bell(knobs) as bell:
+    check_settings(host.config, knobs)
+    with hold_loop_lock(knobs, LOOP_COMMAND, host.clock), _WakeupPipe(knobs) as bell:
         run_key(host.root, create=True)  # a job can make none
         publish(host.root)
-        found = machine(host, knobs, host.say)
-        loop = _Loop(found, bell, kept)
+        found = open_machine(host, knobs, host.say)
+        loop = _Runner(found, bell, kept)
         try:
-            with _signals(loop):
-                found.begin(init=init)
-                loop.go(1 if once else knobs.max_cycles)
+            with _handled_signals(loop):
+                found.begin_run(init=init)
+                loop.run_cycles(1 if once else knobs.max_cycles)
         except ClearedError as error:
             found.log(f"the loop has ended: {error}")
             with suppress(WorkspaceError):
-                found.stop("trouble", str(error))
-                found.save()
-                found.export()
+                found.request_stop("trouble", str(error))
+                found.save_state()
+                found.export_tree()
             raise
         finally:
             found.close()
@@ -138,44 +138,44 @@ def run(host: Host, kept: Kept, knobs: Knobs, *, once: bool = False, init: bool 
         return found.state["stop"]
 
 
-def usable(config: Config, knobs: Knobs) -> None:
+def check_settings(config: Config, knobs: LoopSettings) -> None:
     """Raises ``WorkspaceError`` where the configuration names kinds that there are not, or that do not rotate."""
-    kinds(config)
+    load_job_types(config)
     if knobs.auto_rotate:
-        rotation(config)
+        read_rotation(config)
 
 
-class _Loop:
-    def __init__(self, machine: Machine, bell: _Bell, kept: Kept) -> None:
+class _Runner:
+    def __init__(self, machine: LoopMachine, bell: _WakeupPipe, kept: Kept) -> None:
         self.machine, self._bell, self._kept = machine, bell, kept
         self._trouble = ""
         self.told = 0
         self.broken_off = False
 
-    def go(self, cycles: int | None) -> None:
+    def run_cycles(self, cycles: int | None) -> None:
         machine, done = self.machine, 0
         machine.log(f"the loop is up (process {os.getpid()}) in {machine.runtime.folder}")
         while not self.told:
             self._read_settings()
-            machine.cycle(self._wait)
+            machine.run_cycle(self._wait_for_job)
             done += 1
             if machine.state["stop"] is not None or (cycles is not None and done >= cycles):
                 break
             if not machine.state["queue"] or machine.state["paused"] or machine.state["running"]:
-                self._sleep(cycles is None)
+                self._sleep_until_woken(cycles is None)
         if self.told and machine.state["stop"] is None:
-            machine.stop("asked", "told to end")
+            machine.request_stop("asked", "told to end")
         elif machine.state["stop"] is None and machine.state["status"] != "paused":
             machine.state["status"] = "running" if machine.state["running"] else "idle"
-        machine.save()
-        machine.export()
+        machine.save_state()
+        machine.export_tree()
         machine.log(f"the loop has ended after {done} {'cycle' if done == 1 else 'cycles'}")
 
     def _read_settings(self) -> None:
         """Those of now; as long as they are wrong, those from before."""
         try:
             host = self._kept()
-            usable(host.config, self.machine.knobs)
+            check_settings(host.config, self.machine.settings)
         except ClearedError as error:
             if str(error) != self._trouble:
                 self.machine.log(f"the settings are as before, until this is put right: {error}")
@@ -183,52 +183,52 @@ class _Loop:
             return
         self._trouble = ""
         if host.config is not self.machine.config:
-            self.machine.config, self.machine.redactor = host.config, redactor(host)
+            self.machine.config, self.machine.redactor = host.config, build_redactor(host)
 
-    def tell(self) -> None:
+    def request_end(self) -> None:
         self.told += 1
-        self._bell.ring()
+        self._bell.write_byte()
 
-    def _wait(self, running: Running, ended: int) -> None:
+    def _wait_for_job(self, running: RunningJob, ended: int) -> None:
         """Until the job has ended; what comes meanwhile is taken in."""
         sent = False
-        while not self._bell.wait(LOOK, ended):
+        while not self._bell.wait_readable(POLL_SECONDS, ended):
             if self.told > 1 and not sent:
                 sent = self.broken_off = True
                 with suppress(ProcessLookupError):
                     os.kill(running["pid"], signal.SIGTERM)
-            if self._bell.rung() and self.machine.take_in():
-                self.machine.export()
+            if self._bell.take_wakeup() and self.machine.take_messages():
+                self.machine.export_tree()
 
-    def _sleep(self, endless: bool) -> None:
+    def _sleep_until_woken(self, endless: bool) -> None:
         machine = self.machine
-        seconds = machine.knobs.sleep_seconds
+        seconds = machine.settings.sleep_seconds
         if endless:
-            seconds = max(seconds, LEAST_PAUSE)
+            seconds = max(seconds, MIN_PAUSE)
         if seconds <= 0:
             return
         if machine.state["status"] == "idle":
             machine.state["status"] = "sleeping"
-            machine.save()
-            machine.export()
+            machine.save_state()
+            machine.export_tree()
         clock = machine.clock
         end = clock.monotonic() + seconds
         other = machine.state["running"]
         while not self.told and (left := end - clock.monotonic()) > 0:
-            if machine.flag.raised():
+            if machine.flag.take_raised():
                 return
-            self._bell.wait(min(left, LOOK))
-            if self._bell.rung():
+            self._bell.wait_readable(min(left, POLL_SECONDS))
+            if self._bell.take_wakeup():
                 return
             if other is not None and not alive(other["pid"], other["pid_started"]):
                 return
 
 
-class _Bell:
+class _WakeupPipe:
     """A named pipe that others write a byte to; for signals too."""
 
-    def __init__(self, knobs: Knobs) -> None:
-        self._path = knobs.runtime.bell
+    def __init__(self, knobs: LoopSettings) -> None:
+        self._path = knobs.runtime.wakeup_pipe
         try:
             if not self._path.is_fifo():
                 self._path.unlink(missing_ok=True)
@@ -238,17 +238,17 @@ class _Bell:
             raise WorkspaceError(f"{self._path} cannot be made: {reason(error)}") from None
         self._rung = False
 
-    def __enter__(self) -> _Bell:
+    def __enter__(self) -> _WakeupPipe:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def ring(self) -> None:
+    def write_byte(self) -> None:
         with suppress(OSError):
             os.write(self._descriptor, b".")
 
-    def wait(self, seconds: float, other: int | None = None) -> bool:
+    def wait_readable(self, seconds: float, other: int | None = None) -> bool:
         """Until it rings; whether ``other`` became readable."""
         watched = [self._descriptor] if other is None else [self._descriptor, other]
         ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
@@ -259,20 +259,20 @@ class _Bell:
                     pass
         return other is not None and other in ready
 
-    def rung(self) -> bool:
+    def take_wakeup(self) -> bool:
         """Whether it has rung since this was asked last."""
         was, self._rung = self._rung, False
         return was
 
 
 @contextmanager
-def _signals(loop: _Loop) -> Iterator[None]:
+def _handled_signals(loop: _Runner) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the loop after the job that is on; a second one ends that job too."""
 
-    def told(number: int, frame: FrameType | None) -> None:
-        loop.tell()
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        loop.request_end()
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-REFRESH: Final = 5
+REFRESH_SECONDS: Final = 5
 """Seconds after which a browser asks again."""
-_MOST_WAITING: Final = 20
+_MAX_WAITING: Final = 20
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.45 system-ui, sans-serif; }
@@ -24,32 +24,34 @@ td { overflow-wrap: anywhere; } td:first-child { min-width: 16rem; }
 .bad { font-weight: bold; }
 """
 _HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-POLICY: Final = (
+CONTENT_POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The page's Content-Security-Policy: its own style, and nothing else from anywhere."""
 
 
-def text(value: object) -> str:
+def escape_text(value: object) -> str:
     """Text from outside for HTML: markup is shown, not meant; characters that nobody sees are shown as escapes."""
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(value)))
 
 
-def status(found: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> str:
+def render_status(
+    found: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]
+) -> str:
     """The page: ``found`` and ``jobs`` as ``cleared.jobs.loop_reader`` has them, ``known`` oldest first."""
     running, stop, counts = found["running"], found["stop"], found["counts"]
     rows = [
         ("Loop", f"up since {found['since']} (process {found['pid']})" if found["up"] else "not running"),
         ("State", f"{found['status']}: {stop['reason']}" if stop else found["status"]),
         ("Running", f"{running['job_id']} since {running['started_at']}" if running else "nothing"),
-        ("Waiting", _waiting(found["queued"])),
+        ("Waiting", _describe_queue(found["queued"])),
         ("Ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
                   f"{counts['failed_or_no_result']} without a result"),
         ("Cycles", found["cycles"]),
         ("Files", found["runtime_dir"]),
     ]  # fmt: skip
-    shown = "\n".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows)
-    ended = _table(
+    shown = "\n".join(f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>" for name, value in rows)
+    ended = _render_table(
         ("Job", "Target", "Status", "Ended", "Seconds", "Summary"),
         (
             (j["job_id"], j["target"], j["status"], j["ended_at"] or "",
@@ -63,39 +65,39 @@ def status(found: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]], known: I
     learnt = [(k["at"], k["kind"], k["text"]) for k in reversed(list(known))]
     parts = [f"<dl>\n{shown}\n</dl>", "<h2>Jobs</h2>", ended]
     if refused:
-        parts += ["<h2>Refused</h2>", _table(("When", "What", "Why"), refused, "")]
+        parts += ["<h2>Refused</h2>", _render_table(("When", "What", "Why"), refused, "")]
     if notices:
-        parts += ["<h2>Notices</h2>", _table(("When", "What"), notices, "")]
-    parts += ["<h2>Known</h2>", _table(("Since", "Kind", "What"), learnt, "Nothing yet.")]
+        parts += ["<h2>Notices</h2>", _render_table(("When", "What"), notices, "")]
+    parts += ["<h2>Known</h2>", _render_table(("Since", "Kind", "What"), learnt, "Nothing yet.")]
     parts.append('<p><a href="tree.json">The same as JSON</a></p>')
-    return _page("\n".join(parts))
+    return _render_page("\n".join(parts))
 
 
-def unavailable(why: str) -> str:
+def render_unavailable(why: str) -> str:
     """The page where there is nothing to show yet, or it cannot be read."""
-    return _page(f'<p class="bad">{text(why)}</p>')
+    return _render_page(f'<p class="bad">{escape_text(why)}</p>')
 
 
-def _page(body: str) -> str:
+def _render_page(body: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="refresh" content="{REFRESH}">\n'
+        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Loop</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Loop</h1>\n{body}\n</main>\n"
         "</body>\n</html>\n"
     )
 
 
-def _waiting(queue: Sequence[Mapping[str, Any]]) -> str:
+def _describe_queue(queue: Sequence[Mapping[str, Any]]) -> str:
     if not queue:
         return "nothing"
-    more = f" and {len(queue) - _MOST_WAITING} more" if len(queue) > _MOST_WAITING else ""
-    return ", ".join(str(item["kind"]) for item in queue[:_MOST_WAITING]) + more
+    more = f" and {len(queue) - _MAX_WAITING} more" if len(queue) > _MAX_WAITING else ""
+    return ", ".join(str(item["kind"]) for item in queue[:_MAX_WAITING]) + more
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> str:
-    body = "\n".join("<tr>" + "".join(f"<td>{text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+def _render_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> str:
+    body = "\n".join("<tr>" + "".join(f"<td>{escape_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     if not body:
-        return f"<p>{text(empty)}</p>"
-    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
+        return f"<p>{escape_text(empty)}</p>"
+    head = "".join(f'<th scope="col">{escape_text(column)}</th>' for column in columns)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"

@@ -25,22 +25,22 @@ from typing import Any, Final
 from cleared.clock import Clock
 from cleared.errors import BusyError, ClearedError, PolicyError, WorkspaceError
 from cleared.jobs import file_schemas, loop_reader
-from cleared.jobs.runtime_directory import Runtime
+from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.loop import status_page
 from cleared.workspace.safe_files import reason
 
 ADDRESS: Final = "127.0.0.1"
-METHODS: Final = ("GET", "HEAD")
+ALLOWED_METHODS: Final = ("GET", "HEAD")
 MAX_HEAD: Final = 8 * 1024
 """Bytes of request line and headers."""
-SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 5.0
 """How long a client has to send its request, and again to take the answer."""
-CONNECTIONS: Final = 128
-_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_SHOWN: Final = 25
+MAX_CONNECTIONS: Final = 128
+_HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_MAX_SHOWN: Final = 25
 _HEADERS: Final = (
     ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", status_page.POLICY),
+    ("Content-Security-Policy", status_page.CONTENT_POLICY),
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Referrer-Policy", "no-referrer"),
     ("X-Content-Type-Options", "nosniff"),
@@ -49,7 +49,7 @@ _HEADERS: Final = (
 )
 
 
-def serve(runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None]) -> None:
+def serve_status(runtime: RuntimeDirectory, port: int, clock: Clock, say: Callable[[str], None]) -> None:
     """Answer until Ctrl-C or SIGTERM. Port 0 takes a free one; ``say`` is told the address.
 
     Raises ``BusyError`` where the port is taken, ``PolicyError`` where this user may not have it.
@@ -58,7 +58,7 @@ def serve(runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None])
         try:
             server = _Server(runtime, port, clock, say)
         except OSError as error:
-            raise _unavailable(port, error) from None
+            raise _port_error(port, error) from None
         try:
             with server:
                 say(f"http://{ADDRESS}:{server.server_port}/ (Ctrl-C ends it)")
@@ -67,7 +67,7 @@ def serve(runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None])
             return
 
 
-def _unavailable(port: int, error: OSError) -> ClearedError:
+def _port_error(port: int, error: OSError) -> ClearedError:
     if error.errno == errno.EADDRINUSE:
         return BusyError(
             f"port {port} of {ADDRESS} is taken by another program",
@@ -100,9 +100,9 @@ class _Answer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = CONNECTIONS
+    request_queue_size = MAX_CONNECTIONS
 
-    def __init__(self, runtime: Runtime, port: int, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, runtime: RuntimeDirectory, port: int, clock: Clock, say: Callable[[str], None]) -> None:
         self.runtime, self.clock, self._say = runtime, clock, say
         self._guard = threading.Lock()
         self._open: dict[socket.socket, None] = {}  # the oldest first
@@ -117,7 +117,7 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._guard:
             self._open[request] = None
-            if len(self._open) > CONNECTIONS:
+            if len(self._open) > MAX_CONNECTIONS:
                 oldest = next(iter(self._open))
                 del self._open[oldest]
                 with suppress(OSError):
@@ -134,44 +134,46 @@ class _Server(ThreadingHTTPServer):
         if not isinstance(error, OSError):  # a client that went away is not worth a word
             self._say(f"a request could not be answered: {type(error).__name__}: {error}")
 
-    def answer(self, path: str) -> _Answer:
+    def answer_path(self, path: str) -> _Answer:
         """What there is at a path; in words where it is not there yet."""
         if path == "/healthz":
-            return _plain(HTTPStatus.OK, "ok")
+            return _plain_answer(HTTPStatus.OK, "ok")
         if path not in ("/", "/tree.json"):
-            return _plain(HTTPStatus.NOT_FOUND, "there is only /, /tree.json and /healthz here")
+            return _plain_answer(HTTPStatus.NOT_FOUND, "there is only /, /tree.json and /healthz here")
         try:
-            return self._tree() if path == "/tree.json" else self._page()
+            return self._answer_tree() if path == "/tree.json" else self._answer_page()
         except (ClearedError, OSError) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
-            retry = (("Retry-After", str(status_page.REFRESH)),)
+            retry = (("Retry-After", str(status_page.REFRESH_SECONDS)),)
             if path == "/":
                 return _Answer(
-                    HTTPStatus.SERVICE_UNAVAILABLE, _HTML, status_page.unavailable(why).encode("utf-8"), retry
+                    HTTPStatus.SERVICE_UNAVAILABLE, _HTML, status_page.render_unavailable(why).encode("utf-8"), retry
                 )
             said = json.dumps({"error": {"type": type(error).__name__, "message": why}})
             return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, f"{said}\n".encode("ascii"), retry)
 
-    def _page(self) -> _Answer:
-        known = loop_reader.tree_text(self.runtime)["knowledge"]
-        text = status_page.status(loop_reader.status(self.runtime), loop_reader.jobs(self.runtime, _SHOWN), known)
+    def _answer_page(self) -> _Answer:
+        known = loop_reader.read_tree(self.runtime)["knowledge"]
+        text = status_page.render_status(
+            loop_reader.read_status(self.runtime), loop_reader.list_jobs(self.runtime, _MAX_SHOWN), known
+        )
         return _Answer(HTTPStatus.OK, _HTML, text.encode("utf-8"))
 
-    def _tree(self) -> _Answer:
-        mark = self._mark()
+    def _answer_tree(self) -> _Answer:
+        mark = self._file_mark()
         kept = self._read
         if kept is not None and mark == kept[0]:
             return kept[1]
-        body = file_schemas.encoded(loop_reader.tree_text(self.runtime))
+        body = file_schemas.encode_record(loop_reader.read_tree(self.runtime))
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         found = _Answer(HTTPStatus.OK, _JSON, body, (("ETag", tag),))
-        if mark is not None and mark == self._mark():  # else it was written meanwhile
+        if mark is not None and mark == self._file_mark():  # else it was written meanwhile
             self._read = mark, found
         return found
 
-    def _mark(self) -> tuple[int, int, int] | None:
+    def _file_mark(self) -> tuple[int, int, int] | None:
         try:
-            status = self.runtime.tree.stat()
+            status = self.runtime.tree_path.stat()
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
@@ -180,7 +182,7 @@ class _Server(ThreadingHTTPServer):
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
 
 
-def _plain(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> _Answer:
+def _plain_answer(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> _Answer:
     return _Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode(), headers)
 
 
@@ -190,21 +192,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """One request, one answer, and the connection ends."""
-        head = self._head()
+        head = self._read_head()
         if head is None:
             return
-        self.connection.settimeout(SECONDS)
+        self.connection.settimeout(REQUEST_SECONDS)
         self.command, self.request_version = "", self.protocol_version
         self.rfile = BytesIO(head)
         self.raw_requestline = self.rfile.readline()
         if self.parse_request():
-            self._answer(self._found())
-        self._drain()
+            self._send_answer(self._find_answer())
+        self._drain_input()
 
-    def _head(self) -> bytes | None:
+    def _read_head(self) -> bytes | None:
         """The request up to the empty line; None where none comes, or an answer has said what is wrong with it."""
         clock, data = self.server.clock, b""
-        end = clock.monotonic() + SECONDS
+        end = clock.monotonic() + REQUEST_SECONDS
         while b"\r\n\r\n" not in data and b"\n\n" not in data:
             left = end - clock.monotonic()
             try:
@@ -214,30 +216,36 @@ class _Handler(BaseHTTPRequestHandler):
                 part = self.connection.recv(MAX_HEAD)
             except TimeoutError:
                 if data:
-                    self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {SECONDS:g} seconds")
+                    self._refuse_request(
+                        HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {REQUEST_SECONDS:g} seconds"
+                    )
                 return None
             if not part:
                 return None
             data += part
             if len(data) > MAX_HEAD:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_HEAD} bytes")
+                self._refuse_request(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_HEAD} bytes"
+                )
                 return None
         return data
 
-    def _found(self) -> _Answer:
+    def _find_answer(self) -> _Answer:
         hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or _name(hosts[0]) not in _NAMES:
-            return _plain(HTTPStatus.MISDIRECTED_REQUEST, "this page is for this machine: ask for it at 127.0.0.1")
-        if self.command not in METHODS:
+        if len(hosts) != 1 or _host_name(hosts[0]) not in _HOST_NAMES:
+            return _plain_answer(
+                HTTPStatus.MISDIRECTED_REQUEST, "this page is for this machine: ask for it at 127.0.0.1"
+            )
+        if self.command not in ALLOWED_METHODS:
             said = "there is nothing to write here: use the command line"
-            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, said, ("Allow", ", ".join(METHODS)))
-        found = self.server.answer(self.path.partition("?")[0])
+            return _plain_answer(HTTPStatus.METHOD_NOT_ALLOWED, said, ("Allow", ", ".join(ALLOWED_METHODS)))
+        found = self.server.answer_path(self.path.partition("?")[0])
         tag = dict(found.headers).get("ETag")
-        if tag is not None and _matches(self.headers.get_all("If-None-Match", []), tag):
+        if tag is not None and _matches_tag(self.headers.get_all("If-None-Match", []), tag):
             return _Answer(HTTPStatus.NOT_MODIFIED, found.kind, b"", found.headers)
         return found
 
-    def _answer(self, answer: _Answer) -> None:
+    def _send_answer(self, answer: _Answer) -> None:
         self.send_response_only(answer.status)
         for name, value in (*answer.headers, *_HEADERS):
             self.send_header(name, value)
@@ -248,16 +256,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(answer.body)
 
-    def _refuse(self, status: HTTPStatus, text: str) -> None:
+    def _refuse_request(self, status: HTTPStatus, text: str) -> None:
         """Answer what was not understood as far as to its method."""
-        self.connection.settimeout(SECONDS)
+        self.connection.settimeout(REQUEST_SECONDS)
         self.command, self.request_version = "", self.protocol_version
-        self._answer(_plain(status, text))
-        self._drain()
+        self._send_answer(_plain_answer(status, text))
+        self._drain_input()
 
-    def _drain(self) -> None:
+    def _drain_input(self) -> None:
         """Take what the client still sends, within bounds: else the system would have it lose the answer."""
-        if self.command in METHODS:
+        if self.command in ALLOWED_METHODS:
             return
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -272,18 +280,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base says of a request that is none."""
-        self._answer(_plain(HTTPStatus(code), HTTPStatus(code).phrase.lower()))
+        self._send_answer(_plain_answer(HTTPStatus(code), HTTPStatus(code).phrase.lower()))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not written down."""
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     """A ``Host`` header without its port."""
     name, colon, port = host.strip().lower().rpartition(":")
     return name if colon and port.isdigit() else host.strip().lower()
 
 
-def _matches(given: list[str], tag: str) -> bool:
+def _matches_tag(given: list[str], tag: str) -> bool:
     tags = [part.strip().removeprefix("W/") for line in given for part in line.split(",")]
     return "*" in tags or tag in tags

@@ -18,7 +18,7 @@ from typing import Final, NoReturn
 
 from cleared.errors import WorkspaceError
 from cleared.loop import job_processes
-from cleared.loop.supervisor import Watch, Work
+from cleared.loop.supervisor import JobAssignment, Supervisor
 from cleared.workspace.processes import alive, started
 
 _LENGTH: Final = struct.Struct("<I")
@@ -26,7 +26,7 @@ _FAILED: Final = 70
 """Exit code of a fault of the program (``EX_SOFTWARE`` of sysexits.h)."""
 
 
-class Standby:
+class WatcherProcess:
     """Such a process, for the loop."""
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class Standby:
         self._ended, says = os.pipe()
         self._keeper = os.fork()
         if self._keeper == 0:
-            _keep(waits, says)
+            _run_keeper(waits, says)
         os.close(waits)
         os.close(says)
-        told = _exactly(self._ended, _LENGTH.size)
+        told = _read_exactly(self._ended, _LENGTH.size)
         if not told:
             raise WorkspaceError("the process that watches over jobs ended at once", remedy="See: cleared doctor.")
         self.pid = _LENGTH.unpack(told)[0]
@@ -50,10 +50,10 @@ class Standby:
         return self._ended
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return alive(self.pid, self.since)
 
-    def do(self, work: Work) -> None:
+    def assign_job(self, work: JobAssignment) -> None:
         """Have it do a job. Where it is gone, nothing happens; that is seen when one waits for the job."""
         self._busy = True
         data = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
@@ -62,11 +62,11 @@ class Standby:
             while left:
                 left = left[os.write(self._go, left) :]
 
-    def ends_within(self, seconds: float) -> bool:
+    def has_ended_within(self, seconds: float) -> bool:
         """Wait so long for the job to end, and leave it to ``ended`` to be told of it."""
         return bool(select.select([self._ended], [], [], seconds)[0])
 
-    def ended(self) -> None:
+    def wait_ended(self) -> None:
         """Wait until the job has ended, or the process has."""
         if not os.read(self._ended, 1):
             with suppress(ChildProcessError):
@@ -81,13 +81,13 @@ class Standby:
             os.waitpid(self._keeper, os.WNOHANG if self._busy else 0)
 
 
-def _keep(waits: int, says: int) -> NoReturn:
+def _run_keeper(waits: int, says: int) -> NoReturn:
     """In the new process, the keeper: nothing above may go on, it would be the loop twice."""
     try:
-        waits, says = _detach(waits, says)
+        waits, says = _detach_process(waits, says)
         watcher = os.fork()
         if watcher == 0:
-            _be(waits, says)
+            _run_watcher(waits, says)
         os.close(waits)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.write(says, _LENGTH.pack(watcher))
@@ -99,19 +99,19 @@ def _keep(waits: int, says: int) -> NoReturn:
     os._exit(0)
 
 
-def _be(waits: int, says: int) -> NoReturn:
+def _run_watcher(waits: int, says: int) -> NoReturn:
     """In its child, the process that watches."""
     try:
         os.setsid()
         job_processes.adopt_orphans()
-        watch = Watch()
+        watch = Supervisor()
 
-        def told(number: int, frame: FrameType | None) -> None:
+        def on_term(number: int, frame: FrameType | None) -> None:
             watch.told = True
 
-        signal.signal(signal.SIGTERM, told)
-        while (work := _receive(waits)) is not None:
-            watch.do(work)
+        signal.signal(signal.SIGTERM, on_term)
+        while (work := _receive_job(waits)) is not None:
+            watch.run_job(work)
             watch.told = False
             os.write(says, b".")
     except BaseException:  # noqa: BLE001
@@ -119,15 +119,15 @@ def _be(waits: int, says: int) -> NoReturn:
     os._exit(0)
 
 
-def _receive(waits: int) -> Work | None:
+def _receive_job(waits: int) -> JobAssignment | None:
     """The next job; None where there is none to come. The other end is this program itself."""
-    head = _exactly(waits, _LENGTH.size)
-    data = _exactly(waits, _LENGTH.unpack(head)[0]) if head else b""
-    found: Work | None = pickle.loads(data) if data else None
+    head = _read_exactly(waits, _LENGTH.size)
+    data = _read_exactly(waits, _LENGTH.unpack(head)[0]) if head else b""
+    found: JobAssignment | None = pickle.loads(data) if data else None
     return found
 
 
-def _exactly(descriptor: int, count: int) -> bytes:
+def _read_exactly(descriptor: int, count: int) -> bytes:
     """So many bytes; none at the end, or where it is cut short."""
     data = b""
     while len(data) < count:
@@ -138,7 +138,7 @@ def _exactly(descriptor: int, count: int) -> bytes:
     return data
 
 
-def _detach(*keep: int) -> tuple[int, ...]:
+def _detach_process(*keep: int) -> tuple[int, ...]:
     """Alone: another session, no terminal, no files of the loop. Gives the new numbers of those that are kept."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGHUP):

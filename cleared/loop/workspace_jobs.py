@@ -11,7 +11,7 @@ from cleared.loop.job_process import JobContext, JobFailed
 if TYPE_CHECKING:
     from cleared.changes.host import Host
 
-_MOST_LISTED = 200
+_MAX_LISTED = 200
 _RUNS = 50
 
 
@@ -19,25 +19,27 @@ def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
     from cleared.queries import cards
 
-    found = cards(_host(job))
-    for card in found[:_MOST_LISTED]:
+    found = cards(_open_host(job))
+    for card in found[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
     if not found:
         return "the queue is empty"
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(c["kind"] for c in found).most_common())
-    return f"{_count(len(found), 'card')} to decide ({kinds}), the oldest of {min(c['created_at'] for c in found)}"
+    return f"{_count_noun(len(found), 'card')} to decide ({kinds}), the oldest of {min(c['created_at'] for c in found)}"
 
 
 def books_check(job: JobContext) -> str:
     """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
     from cleared.queries import check, journal
 
-    host = _host(job)
+    host = _open_host(job)
     found = check(host)
-    for v in found[:_MOST_LISTED]:
+    for v in found[:_MAX_LISTED]:
         print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201
     if found:
-        raise JobFailed(f"{_count(len(found), 'violation')}; the first: {found[0]['message']} (cleared journal check)")
+        raise JobFailed(
+            f"{_count_noun(len(found), 'violation')}; the first: {found[0]['message']} (cleared journal check)"
+        )
     entries = len(journal(host))
     return f"the books are in order: {entries} {'entry' if entries == 1 else 'entries'}, every invariant holds"
 
@@ -46,14 +48,14 @@ def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
     from cleared.queries import runs
 
-    found = runs(_host(job), _RUNS)
+    found = runs(_open_host(job), _RUNS)
     for run in found:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
     if not found:
         return "no agent has run yet"
     ended = ", ".join(f"{count} {how}" for how, count in Counter(str(r["status"]) for r in found).most_common())
-    return f"the last {_count(len(found), 'run')}: {ended}"
+    return f"the last {_count_noun(len(found), 'run')}: {ended}"
 
 
 def agent_run(job: JobContext) -> str:
@@ -62,7 +64,7 @@ def agent_run(job: JobContext) -> str:
     from cleared.runs.attempt import Event
     from cleared.triggers.requested_jobs import depth_after
 
-    host = _host(job)
+    host = _open_host(job)
     # What the run emits or asks for is so much further along in a chain of runs that start one another.
     depth = depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run(host, job.target, event=Event(depth=depth))
@@ -77,7 +79,7 @@ def gate_check_all(job: JobContext) -> str:
     from cleared.app import check
     from cleared.queries import agents
 
-    host = _host(job)
+    host = _open_host(job)
     names = [a["name"] for a in agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
     for name, stages in check(host, names).items():
@@ -85,16 +87,16 @@ def gate_check_all(job: JobContext) -> str:
         print(f"{name}: {'not passed: ' + ', '.join(bad) if bad else 'passed'}")  # noqa: T201
         wrong += [name] if bad else []
     if wrong:
-        raise JobFailed(f"{_count(len(wrong), 'agent')} did not pass the gate: {', '.join(wrong)}")
-    return f"{_count(len(names), 'agent')} passed the gate"
+        raise JobFailed(f"{_count_noun(len(wrong), 'agent')} did not pass the gate: {', '.join(wrong)}")
+    return f"{_count_noun(len(names), 'agent')} passed the gate"
 
 
-def _host(job: JobContext) -> Host:
+def _open_host(job: JobContext) -> Host:
     from cleared.app import open_workspace
     from cleared.clock import clock_from
 
     return open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

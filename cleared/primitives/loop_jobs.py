@@ -23,10 +23,10 @@ class OwnLoop:
     def wanted(self, kind: str, target: str | None) -> tuple[str, str]:
         """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
         job may be run."""
-        from cleared.jobs.job_types import wanted
+        from cleared.jobs.job_types import resolve_request
 
         try:
-            found, aim = wanted(self._config, self._root.resolve(), kind, target)
+            found, aim = resolve_request(self._config, self._root.resolve(), kind, target)
         except PolicyError as error:
             field = error.place.field if error.place else None
             remedy = error.remedy or "Name a file or folder of the workspace that jobs may read."
@@ -36,13 +36,13 @@ class OwnLoop:
     def status(self) -> LoopStatus:
         """How it is now."""
         from cleared.jobs import loop_reader
-        from cleared.jobs.loop_state import peek
+        from cleared.jobs.loop_state import peek_state
         from cleared.jobs.runtime_directory import own_runtime
 
         runtime = own_runtime(self._root, self._config)
-        if peek(runtime) is None:
-            return _never(up=loop_reader.up(runtime) is not None)
-        found = loop_reader.status(runtime)
+        if peek_state(runtime) is None:
+            return _never(up=loop_reader.find_running_loop(runtime) is not None)
+        found = loop_reader.read_status(runtime)
         stop, running, last, counts = found["stop"], found["running"], found["last_job"], found["counts"]
         return {
             "up": found["up"], "status": found["status"], "paused": found["paused"],
@@ -55,13 +55,13 @@ class OwnLoop:
     def jobs(self, limit: int) -> list[LoopJob]:
         """Jobs, newest first: those that wait, the one that runs, those that have ended."""
         from cleared.jobs import loop_reader
-        from cleared.jobs.loop_state import peek
+        from cleared.jobs.loop_state import peek_state
         from cleared.jobs.runtime_directory import own_runtime
 
         runtime = own_runtime(self._root, self._config)
-        if peek(runtime) is None:
+        if peek_state(runtime) is None:
             return []
-        return [{**told(row), "by": str(row["by"])} for row in loop_reader.jobs(runtime, limit)]
+        return [{**told(row), "by": str(row["by"])} for row in loop_reader.list_jobs(runtime, limit)]
 
     def result(self, job_id: str) -> LoopResult:
         """One job. Raises ``PrimitiveError`` where there is none of that id, or it is not kept any more."""
@@ -69,7 +69,7 @@ class OwnLoop:
         from cleared.jobs.runtime_directory import own_runtime
 
         try:
-            return told(loop_reader.result(own_runtime(self._root, self._config), job_id))
+            return told(loop_reader.read_result(own_runtime(self._root, self._config), job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
 
@@ -85,7 +85,7 @@ class RehearsedLoop(OwnLoop):
         return []
 
     def result(self, job_id: str) -> LoopResult:
-        from cleared.jobs.runtime_directory import job_id as checked
+        from cleared.jobs.runtime_directory import check_job_id as checked
 
         try:
             found = _KIND.fullmatch(checked(job_id))

@@ -14,7 +14,7 @@ from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
 from cleared.registry.primitive import Primitive
 from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.used_primitives import KIND, kinds_in
+from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
 
 MAY: Final = {
     "importer.read": "read the bank files in import/",
@@ -102,7 +102,7 @@ def _new(subject: Subject, registry: Mapping[str, Primitive]) -> str:
 
 def _may(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
     grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
-    jobs = [kind.removeprefix(KIND) for kind in sorted(kinds_in(names))]
+    jobs = [kind.removeprefix(JOB_TYPE_GRANT) for kind in sorted(granted_job_types(names))]
     if jobs:
         grants.pop("loop.enqueue", None)
     said = [MAY.get(g, g) for g in grants]

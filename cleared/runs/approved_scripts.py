@@ -13,10 +13,10 @@ from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.sandbox import effective_limits
 from cleared.sandbox.construct_lint import RULES as LINT_RULES
 from cleared.sandbox.construct_lint import lint
-from cleared.sandbox.finding import Finding, blocking, parted
+from cleared.sandbox.finding import Finding, blocking_findings, split_findings
 from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.used_primitives import ENQUEUE, grants_of, kinds_in
+from cleared.sandbox.used_primitives import ENQUEUE, find_grants, granted_job_types
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.working_files import content_id
 from cleared.workspace import starters
@@ -137,11 +137,11 @@ class Scripts:
     def grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
         that an agent's header lets it enqueue."""
-        found, _ = grants_of(source, file, self.host.registry, self.source_of)
+        found, _ = find_grants(source, file, self.host.registry, self.source_of)
         if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):
             return found
         header, _ = parse_header(source, file)
-        return found | kinds_in((header.grants or ()) if header else ())
+        return found | granted_job_types((header.grants or ()) if header else ())
 
     def source_of(self, name: str) -> tuple[str, str] | None:
         """File and text of a shared script, unchecked; None where there is none."""
@@ -223,8 +223,8 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
     findings += [*lint(source, file), *effective_limits.beyond(header, host.config.sandbox, file)]
-    findings, later = parted(dict.fromkeys(findings), _RULES, switched)
-    findings = blocking(findings, switched)
+    findings, later = split_findings(dict.fromkeys(findings), _RULES, switched)
+    findings = blocking_findings(findings, switched)
     if findings:
         raise refused(file, findings)
     return Script(name, file, source, blob_id(data, "sha1"), header), tuple(later)

@@ -25,8 +25,8 @@ from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, error_of
 from cleared.sandbox.effective_limits import limits_of
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, traceback
-from cleared.sandbox.used_primitives import granted, kinds_in
+from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
+from cleared.sandbox.used_primitives import granted_job_types, is_granted
 from cleared.vcs import Repository, Snapshot
 
 MAX_DEPTH: Final = 8
@@ -122,7 +122,7 @@ class Attempt:
             header = script.header
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
         allowed = _allowed(host, script)
-        self.context.may_enqueue = kinds_in(allowed)
+        self.context.may_enqueue = granted_job_types(allowed)
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=allowed,
             monotonic=host.clock.monotonic, record=self._record,
@@ -270,9 +270,9 @@ def _allowed(host: Host, script: Script) -> frozenset[str]:
     """What was approved, as far as the header allows it; kinds of jobs only where it names them."""
     bound = script.header.grants if script.header else None
     if bound is None:
-        return script.grants - kinds_in(script.grants)
+        return script.grants - granted_job_types(script.grants)
     known = host.registry
-    return frozenset(n for n in script.grants if n in bound or (n in known and granted(n, known[n].grant, bound)))
+    return frozenset(n for n in script.grants if n in bound or (n in known and is_granted(n, known[n].grant, bound)))
 
 
 def _explain_call(error: HostCallFailed) -> RunError:
@@ -292,5 +292,5 @@ def _explain_call(error: HostCallFailed) -> RunError:
     if len(calls) > 1:
         way = ", ".join(f"{c.position.file}:{c.position.line}" for c in reversed(calls[:-1]))
         explained.message = f"{explained.message} (called from {way})"
-    explained.traceback = traceback(frames, f"{explained.type}: {explained.message}")
+    explained.traceback = format_traceback(frames, f"{explained.type}: {explained.message}")
     return explained

@@ -277,11 +277,11 @@ class _Run:
 
 def _ring(host: Host) -> None:
     """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
-    from cleared.jobs.inbox import ring
+    from cleared.jobs.inbox import wake_loop
     from cleared.jobs.runtime_directory import own_runtime
 
     with contextlib.suppress(ClearedError, OSError):
-        ring(own_runtime(host.root, host.config))
+        wake_loop(own_runtime(host.root, host.config))
 
 
 @contextlib.contextmanager

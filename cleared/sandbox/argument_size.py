@@ -14,20 +14,20 @@ from typing import Final
 
 MAX_DEPTH: Final = 100
 MAX_PLACES: Final = 4_000
-_ITEM: Final = 64  # bytes, roughly, of any value
+_ITEM_BYTES: Final = 64  # bytes, roughly, of any value
 _MAX_BITS: Final = 16_000  # Python refuses to write out much longer numbers
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 
-_Known = dict[int, tuple[int, int, object]]
+_Measured = dict[int, tuple[int, int, object]]
 
 
-def weigh(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> int:
+def measure_arguments(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> int:
     """The size in bytes of a call's arguments, written out. Raises ``ValueError`` where it is past ``limit``, or
     they are nested too deeply, contain themselves or a number of thousands of digits."""
-    known: _Known = {}
-    size = _sum(args, 1, known)[0]
+    known: _Measured = {}
+    size = _measure_values(args, 1, known)[0]
     if kwargs:
-        size += _sum(kwargs.values(), 1, known)[0]
+        size += _measure_values(kwargs.values(), 1, known)[0]
     if size > limit:
         raise ValueError(
             "the arguments are larger, written out and with those of earlier calls, than the script's memory limit"
@@ -35,11 +35,11 @@ def weigh(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> in
     return size
 
 
-def _sum(values: Iterable[object], depth: int, known: _Known) -> tuple[int, int]:
+def _measure_values(values: Iterable[object], depth: int, known: _Measured) -> tuple[int, int]:
     """Size and height of ``values``. Spelt out, and by exact types: every argument of every call passes here."""
     size = height = 0
     for value in values:
-        size += _ITEM
+        size += _ITEM_BYTES
         kind = type(value)
         if kind is str:
             size += len(value)  # type: ignore[arg-type]
@@ -56,13 +56,13 @@ def _sum(values: Iterable[object], depth: int, known: _Known) -> tuple[int, int]
         elif isinstance(value, str | bytes):
             size += len(value)
         else:
-            more, levels = _walk(value, depth, known)
+            more, levels = _measure_value(value, depth, known)
             size += more
             height = max(height, levels)
     return size, height
 
 
-def _walk(value: object, depth: int, known: _Known) -> tuple[int, int]:
+def _measure_value(value: object, depth: int, known: _Measured) -> tuple[int, int]:
     """Every container is walked once, however often it occurs."""
     found = known.get(id(value))
     if found is None:
@@ -73,7 +73,7 @@ def _walk(value: object, depth: int, known: _Known) -> tuple[int, int]:
         if depth > MAX_DEPTH:
             raise ValueError(f"an argument contains itself, or is nested more than {MAX_DEPTH} levels deep")
         items = chain(inner, inner.values()) if isinstance(inner, dict) else inner
-        size, height = _sum(items, depth + 1, known)
+        size, height = _measure_values(items, depth + 1, known)
         found = known[id(value)] = size, height + 1, inner  # kept, so that no other object gets its id
     if depth + found[1] - 1 > MAX_DEPTH:
         raise ValueError(f"an argument is nested more than {MAX_DEPTH} levels deep")

@@ -28,7 +28,7 @@ _OPEN_FILES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ConfinementLevel:
     """What holds for a worker. ``str()`` is e.g. ``landlock+seccomp+rlimits``, or ``none``."""
 
     landlock: int = 0
@@ -37,7 +37,7 @@ class Level:
     rlimits: bool = False
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return bool(self.landlock and self.seccomp and self.rlimits)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Level:
         return "+".join(part for part in parts if part) or "none"
 
 
-class Unavailable(Exception):
+class ConfinementUnavailable(Exception):
     """The kernel refused a restriction."""
 
 
@@ -73,17 +73,17 @@ def restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Res
     ruleset = None
     if abi:
         try:
-            ruleset = landlock.attributes(abi), tuple(landlock.rules(binary, wide=wide))
+            ruleset = landlock.ruleset_attributes(abi), tuple(landlock.worker_rules(binary, wide=wide))
         except (OSError, ValueError):
             abi = 0
-    return Restrictions(abi, ruleset, seccomp.program(platform.machine()))
+    return Restrictions(abi, ruleset, seccomp.worker_program(platform.machine()))
 
 
 def landlock_abi() -> int:
     """Which Landlock this kernel has; 0: none."""
     if sys.platform != "linux":
         return 0
-    return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY)), 0)
+    return max(int(_load_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY)), 0)
 
 
 def restrict_thread(wanted: Restrictions) -> None:
@@ -91,49 +91,49 @@ def restrict_thread(wanted: Restrictions) -> None:
 
     The calling thread must end soon: it can open nothing but what a worker can.
     """
-    libc = _libc()
+    libc = _load_libc()
 
-    def check(result: int, what: str) -> int:
+    def check_result(result: int, what: str) -> int:
         if result < 0:
-            raise Unavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
+            raise ConfinementUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
         return result
 
-    check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    check_result(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if wanted.ruleset is not None:
         attributes, paths = wanted.ruleset
         size = ctypes.c_size_t(len(attributes))
-        ruleset = check(libc.syscall(_CREATE_RULESET, attributes, size, 0), "landlock")
+        ruleset = check_result(libc.syscall(_CREATE_RULESET, attributes, size, 0), "landlock")
         try:
             for path, rights in paths:
                 fd, rule = landlock.open_rule(path, rights)
                 try:
-                    check(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"landlock {path}")
+                    check_result(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"landlock {path}")
                 finally:
                     os.close(fd)
-            check(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
+            check_result(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
         finally:
             os.close(ruleset)
         # What a worker inherits cannot be read from outside, so the thread proves it on itself.
         if _can_open(wanted.outside):
-            raise Unavailable(f"landlock: a file outside could be opened ({wanted.outside})")
+            raise ConfinementUnavailable(f"landlock: a file outside could be opened ({wanted.outside})")
     if wanted.filter is not None:
         buffer = ctypes.create_string_buffer(wanted.filter, len(wanted.filter))
-        program = _Program(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-        check(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+        program = _FilterProgram(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+        check_result(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
 
 
 def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
     """``action()`` on a thread of its own under ``wanted``; what it raises is raised here."""
     failure: list[BaseException] = []
 
-    def body() -> None:
+    def run_body() -> None:
         try:
             restrict_thread(wanted)
             action()
         except BaseException as error:  # noqa: BLE001  (carried to the caller's thread)
             failure.append(error)
 
-    thread = threading.Thread(target=body, name="cleared-worker-start", daemon=True)
+    thread = threading.Thread(target=run_body, name="cleared-worker-start", daemon=True)
     thread.start()
     thread.join()
     if failure:
@@ -166,17 +166,17 @@ def limit_data(pid: int, limit: int) -> None:
             pass
 
 
-def observed(pid: int, wanted: Restrictions) -> Level:
+def observed(pid: int, wanted: Restrictions) -> ConfinementLevel:
     """What holds for the worker ``pid``, read from the kernel. Sets its resource limits."""
     rlimits = limit_resources(pid)
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return Level(rlimits=rlimits)
+        return ConfinementLevel(rlimits=rlimits)
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     inherited = facts.get("NoNewPrivs", "").strip() == "1"
     filtered = inherited and facts.get("Seccomp", "").strip() == "2"
-    return Level(
+    return ConfinementLevel(
         # A child cannot lose its parent's Landlock domain; that it is a child of the restricted thread shows
         # in what the same thread inherits to it.
         landlock=wanted.abi if wanted.ruleset is not None and inherited else 0,
@@ -185,12 +185,12 @@ def observed(pid: int, wanted: Restrictions) -> Level:
     )
 
 
-class _Program(ctypes.Structure):
+class _FilterProgram(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
 @lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

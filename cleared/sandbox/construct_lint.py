@@ -14,12 +14,12 @@ from itertools import chain
 
 from cleared.errors import Place
 from cleared.sandbox import unicode_lint
-from cleared.sandbox.finding import Finding, rules
-from cleared.sandbox.script_source import comments, line_column, misplaced, normalise, parse
+from cleared.sandbox.finding import Finding, make_rules
+from cleared.sandbox.script_source import find_comments, find_misplaced, line_column, normalise_text, parse_script
 
 _SMALL = "Scripts stay flat and small, so that whoever reviews one sees all that it does."
 
-RULES = rules(
+RULES = make_rules(
     "lint",
     {
         "syntax": (
@@ -121,7 +121,7 @@ _CONSTRUCTS: dict[str, tuple[str, str, str]] = {
     "Delete": ("del", "del is not available to scripts", "Use .pop(), or assign a new value."),
 }
 
-_FORBIDDEN: dict[str, str] = {
+_FORBIDDEN_NAMES: dict[str, str] = {
     "open": "Bank files come from importer_scan() and importer_parse().",
     "eval": "Write the expression itself.",
     "exec": "Write the statements themselves, or share them in scripts/.",
@@ -151,25 +151,25 @@ _IGNORE = re.compile(r"#\s*(?:type|ty)\s*:\s*ignore", re.IGNORECASE)
 
 def lint(source: str, file: str) -> list[Finding]:
     """Every forbidden construct of a script, in the order of the text. Never raises for any text."""
-    source = normalise(source)
-    tree = parse(source, file)
+    source = normalise_text(source)
+    tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return [tree]
     found: dict[tuple[int, int, str], Finding] = {}
-    every = (_constructs(tree, source, file), _ignores(source, file), unicode_lint.unseen(source, file),
+    every = (_find_constructs(tree, source, file), _find_type_ignores(source, file), unicode_lint.unseen(source, file),
              unicode_lint.strange_names(source, file))  # fmt: skip
     for finding in chain.from_iterable(every):
         key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
         found.setdefault(key, finding)
     told = [found[key] for key in sorted(found)]
     # `yield` and `await` have rules of their own.
-    if all(f.rule in unicode_lint.RULES for f in told) and (wrong := misplaced(source, file)):
+    if all(f.rule in unicode_lint.RULES for f in told) and (wrong := find_misplaced(source, file)):
         told.append(wrong)
     return told
 
 
-def _ignores(source: str, file: str) -> Iterator[Finding]:
-    for offset, text in comments(source):
+def _find_type_ignores(source: str, file: str) -> Iterator[Finding]:
+    for offset, text in find_comments(source):
         if match := _IGNORE.search(text):
             yield Finding(
                 "type-ignore",
@@ -179,7 +179,7 @@ def _ignores(source: str, file: str) -> Iterator[Finding]:
             )
 
 
-def _constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
+def _find_constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
     lines = source.split("\n")
     # A stack, not recursion: a chain of a thousand `+` is a thousand levels deep.
     todo: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 0)]
@@ -193,17 +193,19 @@ def _constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
         if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
             message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
             remedy = "Keep the cases in a list of dicts and loop over it."
-            yield Finding("nesting", message, Place(file, *_at(node, lines)), remedy)
+            yield Finding("nesting", message, Place(file, *_node_position(node, lines)), remedy)
         if template is not None:
-            for word in _names(node):
+            for word in _names_in(node):
                 if unicode_lint.is_strange(word, template, lines):
-                    yield unicode_lint.strange(word, Place(file, *_position(node, template, word, lines)))
-        for rule, message, remedy, at, word in _refusals(node):
-            line, column = _position(at, template, word, lines)
+                    yield unicode_lint.strange_name_finding(
+                        word, Place(file, *_find_position(node, template, word, lines))
+                    )
+        for rule, message, remedy, at, word in _refused_constructs(node):
+            line, column = _find_position(at, template, word, lines)
             yield Finding(rule, message, Place(file, line, column), remedy)
 
 
-def _refusals(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
+def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
     """Rule, message, remedy, the node that says where, the word expected there."""
     kind = type(node).__name__
     if kind in _CONSTRUCTS:
@@ -217,10 +219,10 @@ def _refusals(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
             yield "decorator", message, "Call the function where it is needed.", decorator, ""
     if _makes_a_class(node):
         yield "class", "type() with more than one argument makes a class", "Use a dict and functions.", node, "type"
-    for word in _names(node):
-        if word in _FORBIDDEN:
+    for word in _names_in(node):
+        if word in _FORBIDDEN_NAMES:
             message = f"{word} is not available to scripts"
-            yield "forbidden-name", message, _FORBIDDEN[word], node, word
+            yield "forbidden-name", message, _FORBIDDEN_NAMES[word], node, word
         elif _DUNDER.fullmatch(word):
             message = f"{word}: names with two underscores on both sides belong to the interpreter"
             yield "dunder", message, "Use another name, or a dict key.", node, word
@@ -233,7 +235,7 @@ def _makes_a_class(node: ast.AST) -> bool:
     return False
 
 
-def _names(node: ast.AST) -> Iterator[str]:
+def _names_in(node: ast.AST) -> Iterator[str]:
     """Every name that ``node`` itself reads, binds or reaches into; forbidden attributes are only dunders."""
     match node:
         case ast.Name(id=name) | ast.arg(arg=name):
@@ -241,7 +243,7 @@ def _names(node: ast.AST) -> Iterator[str]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
         case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
-            if name not in _FORBIDDEN or _DUNDER.fullmatch(name):
+            if name not in _FORBIDDEN_NAMES or _DUNDER.fullmatch(name):
                 yield name
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             yield from names
@@ -253,18 +255,18 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield from names
 
 
-def _position(node: ast.AST, template: ast.AST | None, word: str, lines: list[str]) -> tuple[int, int]:
-    place = _at(node, lines)
+def _find_position(node: ast.AST, template: ast.AST | None, word: str, lines: list[str]) -> tuple[int, int]:
+    place = _node_position(node, lines)
     # Python 3.11 guesses positions inside f-strings; a guess that does not hold is the f-string's own place.
     if template is not None and sys.version_info < (3, 12):
         line, column = place
         text = lines[line - 1][column - 1 :] if line <= len(lines) else ""
         if not word or not text.startswith(word):
-            return _at(template, lines)
+            return _node_position(template, lines)
     return place
 
 
-def _at(node: ast.AST, lines: list[str]) -> tuple[int, int]:
+def _node_position(node: ast.AST, lines: list[str]) -> tuple[int, int]:
     line = getattr(node, "lineno", 1)
     offset = getattr(node, "col_offset", 0)
     if isinstance(node, ast.Attribute) and node.end_lineno and node.end_col_offset:

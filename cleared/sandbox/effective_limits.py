@@ -7,14 +7,14 @@ from typing import Final
 
 from cleared.config.model import Sandbox
 from cleared.errors import Place
-from cleared.sandbox.finding import Finding, rules
+from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.header import Header
 from cleared.sandbox.limits import Limits
 
-CAPPED: Final = ("timeout", "memory_mb", "max_calls")
+CAPPED_KEYS: Final = ("timeout", "memory_mb", "max_calls")
 """Keys of headers that can raise a limit, and of ``sandbox`` in the settings; each has its cap there."""
 
-RULES: Final = rules(
+RULES: Final = make_rules(
     "lint",
     {
         "header-limit": (
@@ -35,7 +35,7 @@ def cap_of(key: str, sandbox: Sandbox) -> float:
 
 def beyond(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[Finding]:
     """What a header asks for above the caps."""
-    for key in CAPPED:
+    for key in CAPPED_KEYS:
         asked, cap = getattr(header, key, None), cap_of(key, sandbox)
         if header is not None and asked is not None and asked > cap:
             holds = ", which is what it gets" if _is_set(key, sandbox) else ""
@@ -53,7 +53,7 @@ def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
     proposals, so that an upgrade stops nobody's books.
     """
     found: dict[str, float] = {}
-    for key in CAPPED:
+    for key in CAPPED_KEYS:
         asked = getattr(header, key, None)
         found[key] = getattr(sandbox, key) if asked is None else asked
         if asked is not None and _is_set(key, sandbox):

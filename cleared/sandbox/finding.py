@@ -34,7 +34,7 @@ class Rule:
     approved before runs on, with a warning, so that an upgrade stops nobody's books."""
 
 
-def rules(stage: str, told: Mapping[str, tuple[str, str, str]], since: str = "") -> dict[str, Rule]:
+def make_rules(stage: str, told: Mapping[str, tuple[str, str, str]], since: str = "") -> dict[str, Rule]:
     """The rules of one stage from id → what it finds, why, remedy; all of the same release."""
     return {id_: Rule(id_, stage, *texts, since=since) for id_, texts in told.items()}
 
@@ -52,12 +52,12 @@ class Finding:
         return f"{self.place}: {self.message} [{self.rule}]. {self.remedy}"
 
 
-def switchable(rule: str) -> bool:
+def is_switchable(rule: str) -> bool:
     """Whether ``gate.rules`` can turn a rule off or down."""
     return not any(rule == name or rule.startswith(f"{name}-") for name in NOT_SWITCHED)
 
 
-def parted(
+def split_findings(
     findings: Iterable[Finding], known: Mapping[str, Rule], switched: Mapping[str, str]
 ) -> tuple[list[Finding], list[Finding]]:
     """Findings in a version that is approved: what binds it all the same, and what rules say that came later."""
@@ -65,7 +65,7 @@ def parted(
     later: list[Finding] = []
     for finding in findings:
         rule = known.get(finding.rule)
-        what = switched.get(finding.rule) if switchable(finding.rule) else None
+        what = switched.get(finding.rule) if is_switchable(finding.rule) else None
         if rule is None or not rule.since or what == "block":
             binding.append(finding)
         elif what != "off":
@@ -73,6 +73,6 @@ def parted(
     return binding, later
 
 
-def blocking(findings: list[Finding], switched: Mapping[str, str]) -> list[Finding]:
+def blocking_findings(findings: list[Finding], switched: Mapping[str, str]) -> list[Finding]:
     """The findings that ``gate.rules`` leaves as they are."""
-    return [f for f in findings if not switchable(f.rule) or switched.get(f.rule, "block") == "block"]
+    return [f for f in findings if not is_switchable(f.rule) or switched.get(f.rule, "block") == "block"]

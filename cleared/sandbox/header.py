@@ -17,12 +17,12 @@ from typing import Literal
 
 from cleared.errors import Place
 from cleared.sandbox import header_values
-from cleared.sandbox.finding import Finding, rules
-from cleared.sandbox.script_source import normalise, parse
+from cleared.sandbox.finding import Finding, make_rules
+from cleared.sandbox.script_source import normalise_text, parse_script
 
 _NEVER = "An agent that is never run, or run at another time than meant, is noticed late."
 
-RULES = rules(
+RULES = make_rules(
     "lint",
     {
         "header-missing": (
@@ -139,25 +139,25 @@ class Header:
 
 
 _READERS: Mapping[str, header_values.Reader] = {
-    "name": header_values.name,
-    "trigger": header_values.choices(*TRIGGERS),
-    "schedule": header_values.cron,
-    "timezone": header_values.timezone,
-    "watch": header_values.paths,
-    "event": header_values.words,
-    "description": header_values.text,
-    "grants": header_values.words_or_none,
-    "args": header_values.identifiers,
-    "timeout": header_values.seconds(0.001, 86400),
-    "memory_mb": header_values.integer(16, 1 << 16),
-    "max_calls": header_values.integer(1, 10**9),
-    "max_entries": header_values.integer(0, 10**9),
-    "max_total": header_values.money,
-    "accounts": header_values.integers,
-    "catch_up": header_values.choice("none", "latest", "all"),
-    "overlap": header_values.choice("skip", "queue"),
-    "retries": header_values.integer(0, 100),
-    "jitter": header_values.seconds(0, 86400),
+    "name": header_values.read_name,
+    "trigger": header_values.choices_reader(*TRIGGERS),
+    "schedule": header_values.read_cron,
+    "timezone": header_values.read_timezone,
+    "watch": header_values.read_paths,
+    "event": header_values.read_words,
+    "description": header_values.read_text,
+    "grants": header_values.read_words_or_none,
+    "args": header_values.read_identifiers,
+    "timeout": header_values.seconds_reader(0.001, 86400),
+    "memory_mb": header_values.integer_reader(16, 1 << 16),
+    "max_calls": header_values.integer_reader(1, 10**9),
+    "max_entries": header_values.integer_reader(0, 10**9),
+    "max_total": header_values.read_money,
+    "accounts": header_values.read_integers,
+    "catch_up": header_values.choice_reader("none", "latest", "all"),
+    "overlap": header_values.choice_reader("skip", "queue"),
+    "retries": header_values.integer_reader(0, 100),
+    "jitter": header_values.seconds_reader(0, 86400),
 }
 _SCRIPT_KEYS = ("name", "description", "args")
 _FIELDS = {"trigger": "triggers"}  # where key and field differ
@@ -171,24 +171,24 @@ def parse_header(
     An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none or any prose; it
     knows ``name``, ``description`` and ``args`` only, and is named after its file.
     """
-    source = normalise(source)
-    tree = parse(source, file)
+    source = normalise_text(source)
+    tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return None, [tree]
-    docstring = _docstring(tree, source)
+    docstring = _find_docstring(tree, source)
     if docstring is None:
         if kind == "script":
-            return Header(_stem(file)), []
+            return Header(_file_stem(file)), []
         rule = RULES["header-missing"]
         return None, [Finding(rule.id, "the agent has no header", Place(file, 1, 1), rule.remedy)]
     first, lines = docstring
-    reading = _Reading(file, kind)
+    reading = _HeaderReader(file, kind)
     for number, line in enumerate(lines, first):
-        reading.take(number, line)
-    return reading.header(first)
+        reading.take_line(number, line)
+    return reading.build_header(first)
 
 
-class _Reading:
+class _HeaderReader:
     """The lines read so far."""
 
     def __init__(self, file: str, kind: str) -> None:
@@ -199,7 +199,7 @@ class _Reading:
         self._last = ""
         self.findings: list[Finding] = []
 
-    def take(self, number: int, line: str) -> None:
+    def take_line(self, number: int, line: str) -> None:
         if not line.strip():
             return
         if line[0] in " \t":
@@ -208,50 +208,50 @@ class _Reading:
                 joined = f"{old.value} {line.strip()}".strip()
                 self._lines["description"] = HeaderLine(old.key, joined, old.line)
             elif self._kind == "agent":
-                self._find("header-line", "", number, "only a description has a second line", "Join the lines.")
+                self._add_finding("header-line", "", number, "only a description has a second line", "Join the lines.")
             return
         match = _KEY.match(line.rstrip())
         if match is None:
             self._last = ""
             if self._kind == "agent":
                 message = f"{line.strip()[:60]!r} is not a `key: value` line"
-                self._find("header-line", "", number, message)
+                self._add_finding("header-line", "", number, message)
             return
-        self._key(match[1], (match[2] or "").strip(), number)
+        self._take_key(match[1], (match[2] or "").strip(), number)
 
-    def _key(self, key: str, value: str, number: int) -> None:
+    def _take_key(self, key: str, value: str, number: int) -> None:
         self._last = key
         if key not in self._keys:
             near = get_close_matches(key.lower(), self._keys, 1, 0.6)
             if self._kind == "script" and not near:
                 return  # prose with a colon
             known = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(self._keys)}."
-            self._find("header-key", key, number, f"unknown key {key!r}", known)
+            self._add_finding("header-key", key, number, f"unknown key {key!r}", known)
         elif key in self._lines:
             message = f"{key!r} is given twice, first on line {self._lines[key].line}"
-            self._find("header-duplicate", key, number, message)
+            self._add_finding("header-duplicate", key, number, message)
         else:
             self._lines[key] = HeaderLine(key, value, number)
 
-    def header(self, first: int) -> tuple[Header | None, list[Finding]]:
+    def build_header(self, first: int) -> tuple[Header | None, list[Finding]]:
         read: dict[str, object] = {}
         for key, line in self._lines.items():
             try:
                 read[_FIELDS.get(key, key)] = _READERS[key](line.value)
-            except header_values.Bad as bad:
-                self._find(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
+            except header_values.BadValue as bad:
+                self._add_finding(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
         if "name" not in self._lines:
             if self._kind == "agent":
-                self._find("header-name", "name", first, "the header has no name")
+                self._add_finding("header-name", "name", first, "the header has no name")
             else:
-                read["name"] = _stem(self._file)
-        self._needs(read, first)
+                read["name"] = _file_stem(self._file)
+        self._check_triggers(read, first)
         if self.findings:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
         return Header(raw=tuple(self._lines.values()), **read), []  # type: ignore[arg-type]  # by _READERS
 
-    def _needs(self, read: dict[str, object], first: int) -> None:
+    def _check_triggers(self, read: dict[str, object], first: int) -> None:
         """A trigger needs its key, and the key its trigger: otherwise the agent would silently never run."""
         if "trigger" in self._lines and "triggers" not in read:
             return  # refused already
@@ -265,18 +265,18 @@ class _Reading:
         ):
             if trigger in triggers and key not in self._lines:
                 message = f"trigger {trigger} needs a `{key}:` line"
-                self._find("header-trigger", key, at, message, f"Add a line `{key}: {example}`.")
+                self._add_finding("header-trigger", key, at, message, f"Add a line `{key}: {example}`.")
             elif key in self._lines and trigger not in triggers:
                 message = f"`{key}:` has no effect without trigger {trigger}"
                 remedy = f"Write `trigger: {trigger}`, or a list with it, or delete the line."
-                self._find("header-trigger", key, self._lines[key].line, message, remedy)
+                self._add_finding("header-trigger", key, self._lines[key].line, message, remedy)
 
-    def _find(self, rule: str, field: str, line: int, message: str, remedy: str = "") -> None:
+    def _add_finding(self, rule: str, field: str, line: int, message: str, remedy: str = "") -> None:
         place = Place(self._file, line, 1, field or None)
         self.findings.append(Finding(rule, message, place, remedy or RULES[rule].remedy))
 
 
-def _docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | None:
+def _find_docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | None:
     """The docstring's first line number and its raw lines without quotes and common indentation.
 
     Raw, not evaluated: an escape or a continued line would shift the line numbers.
@@ -294,5 +294,5 @@ def _docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | None:
     return node.lineno, [lines[0].lstrip(" \t"), *(line[indent:] for line in lines[1:])]
 
 
-def _stem(file: str) -> str:
+def _file_stem(file: str) -> str:
     return PurePosixPath(file).stem

@@ -28,9 +28,9 @@ _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
 # What croniter takes and this does not: a time it draws or hashes itself, a weekday near a day (only newer ones know
 # it), and a range of one value, which it takes for the whole field.
-_DRAWN = re.compile(r"[rh](?:[(/].*)?", re.ASCII | re.IGNORECASE)
-_NEAR = re.compile(r"[0-9]+w|w[0-9]+", re.ASCII | re.IGNORECASE)
-_ONE = re.compile(r"(\w+)-\1(?:/\w*)?", re.ASCII | re.IGNORECASE)
+_RANDOM_TIME = re.compile(r"[rh](?:[(/].*)?", re.ASCII | re.IGNORECASE)
+_NEAREST_WEEKDAY = re.compile(r"[0-9]+w|w[0-9]+", re.ASCII | re.IGNORECASE)
+_RANGE_OF_ONE = re.compile(r"(\w+)-\1(?:/\w*)?", re.ASCII | re.IGNORECASE)
 _CRON_PART = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?", re.ASCII)
 # Minute, hour, a day that every month has, month, weekday.
 _PLAIN_CRON = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
@@ -38,7 +38,7 @@ _UNIT = {None: 1, "s": 1, "m": 60, "h": 3600}
 _MAX_TEXT = 200
 
 
-class Bad(Exception):
+class BadValue(Exception):
     """A value that is refused: the rule's suffix, what is wrong, what to write instead."""
 
     def __init__(self, rule: str, message: str, remedy: str) -> None:
@@ -48,64 +48,64 @@ class Bad(Exception):
         self.remedy = remedy
 
 
-def _list(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     if value.startswith("[") and value.endswith("]"):
         return [part for part in (part.strip() for part in value[1:-1].split(",")) if part]
     return [value] if value else []
 
 
-def text(value: str) -> str:
+def read_text(value: str) -> str:
     return value
 
 
-def name(value: str) -> str:
+def read_name(value: str) -> str:
     if not value:
-        raise Bad("name", "the name is empty", "Write `name: …`.")
+        raise BadValue("name", "the name is empty", "Write `name: …`.")
     if len(value) > _MAX_TEXT:
-        raise Bad("name", f"the name is longer than {_MAX_TEXT} characters", "Shorten it.")
+        raise BadValue("name", f"the name is longer than {_MAX_TEXT} characters", "Shorten it.")
     return value
 
 
-def words(value: str) -> tuple[str, ...]:
-    found = _list(value)
+def read_words(value: str) -> tuple[str, ...]:
+    found = _split_list(value)
     if not found:
-        raise Bad("value", "the value is empty", "Write one name, or a list as [a, b].")
+        raise BadValue("value", "the value is empty", "Write one name, or a list as [a, b].")
     for word in found:
         if re.search(r"[\s\[\],]", word):
-            raise Bad("value", f"{word!r} is not one name", "Write a list as [a, b].")
+            raise BadValue("value", f"{word!r} is not one name", "Write a list as [a, b].")
     return tuple(found)
 
 
-def words_or_none(value: str) -> tuple[str, ...]:
+def read_words_or_none(value: str) -> tuple[str, ...]:
     """As ``words``; ``[]`` is an answer too: nothing at all."""
-    return () if re.fullmatch(r"\[\s*\]", value) else words(value)
+    return () if re.fullmatch(r"\[\s*\]", value) else read_words(value)
 
 
-def identifiers(value: str) -> tuple[str, ...]:
-    found = words_or_none(value)
+def read_identifiers(value: str) -> tuple[str, ...]:
+    found = read_words_or_none(value)
     for word in found:
         if not word.isidentifier() or keyword.iskeyword(word) or word.startswith("__"):
-            raise Bad("args", f"{word!r} cannot be the name of an argument", "Write it like [month, year].")
+            raise BadValue("args", f"{word!r} cannot be the name of an argument", "Write it like [month, year].")
     if len(set(found)) != len(found):
-        raise Bad("args", "an argument is named twice", "Name each once.")
+        raise BadValue("args", "an argument is named twice", "Name each once.")
     return found
 
 
-def choices(*allowed: str) -> Reader:
+def choices_reader(*allowed: str) -> Reader:
     """One or more of ``allowed``."""
 
-    def read(value: str) -> tuple[str, ...]:
-        found = _list(value)
+    def read_value(value: str) -> tuple[str, ...]:
+        found = _split_list(value)
         if not found:
-            raise Bad("trigger", "the value is empty", f"Choose from: {', '.join(allowed)}.")
+            raise BadValue("trigger", "the value is empty", f"Choose from: {', '.join(allowed)}.")
         for word in found:
             _one_of(word, allowed, "trigger")
         return tuple(dict.fromkeys(found))
 
-    return read
+    return read_value
 
 
-def choice(*allowed: str) -> Reader:
+def choice_reader(*allowed: str) -> Reader:
     """Exactly one of ``allowed``."""
     return lambda value: _one_of(value, allowed, "value")
 
@@ -116,11 +116,11 @@ def _one_of(word: str, allowed: tuple[str, ...], rule: str) -> str:
         what = "unknown trigger" if rule == "trigger" else "unknown value"
         hint = f"Did you mean {near[0]}? " if near else ""
         remedy = f"{hint}Choose from: {', '.join(allowed)}; write several as [a, b]."
-        raise Bad(rule, f"{what} {word[:60]!r}", remedy if rule == "trigger" else remedy.split(";")[0] + ".")
+        raise BadValue(rule, f"{what} {word[:60]!r}", remedy if rule == "trigger" else remedy.split(";")[0] + ".")
     return word
 
 
-def cron(value: str) -> str:
+def read_cron(value: str) -> str:
     """5 or 6 fields (the sixth are seconds) or an alias; refused where it can never happen."""
     fields = cron_fields(value)
     if value.startswith("@") or _is_plain(fields):
@@ -130,10 +130,10 @@ def cron(value: str) -> str:
 
     try:
         croniter.croniter.expand(" ".join(fields))
-        if not any(_happens(days) for days in _either(fields)):
-            raise Bad("cron", f"{value!r} never happens", CRON)
+        if not any(_can_happen(days) for days in _split_days(fields)):
+            raise BadValue("cron", f"{value!r} never happens", CRON)
     except (croniter.CroniterError, ValueError, KeyError, TypeError, OverflowError, IndexError) as error:
-        raise Bad("cron", f"{value[:60]!r} is not a cron expression: {error}", CRON) from None
+        raise BadValue("cron", f"{value[:60]!r} is not a cron expression: {error}", CRON) from None
     return value
 
 
@@ -143,25 +143,25 @@ def cron_fields(value: str) -> list[str]:
     if value.startswith("@"):
         if value not in _ALIASES:
             known = ", ".join(_ALIASES)
-            raise Bad("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
+            raise BadValue("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
         return _ALIASES[value].split()
     fields = value.split()
     if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
-        raise Bad("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", CRON)
+        raise BadValue("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", CRON)
     for field in fields:
-        if _DRAWN.fullmatch(field):
+        if _RANDOM_TIME.fullmatch(field):
             message = f"{field[:60]!r} would be another time whenever it is read"
-            raise Bad("cron", message, "Write the time; `jitter: 5m` spreads the runs of several agents.")
+            raise BadValue("cron", message, "Write the time; `jitter: 5m` spreads the runs of several agents.")
         for part in field.split(","):
-            if _NEAR.fullmatch(part):
+            if _NEAREST_WEEKDAY.fullmatch(part):
                 message = f"{part[:60]!r}, the weekday nearest a day, is not known here"
-                raise Bad("cron", message, "Name the days, e.g. `15`, or `L` for the last of the month.")
-            if one := _ONE.fullmatch(part):
-                raise Bad("cron", f"{part[:60]!r} is a range of one", f"Write {one[1]}.")
+                raise BadValue("cron", message, "Name the days, e.g. `15`, or `L` for the last of the month.")
+            if one := _RANGE_OF_ONE.fullmatch(part):
+                raise BadValue("cron", f"{part[:60]!r} is a range of one", f"Write {one[1]}.")
     return fields
 
 
-def _either(fields: list[str]) -> list[list[str]]:
+def _split_days(fields: list[str]) -> list[list[str]]:
     """The schedule, or the two of which it is either, where it gives both a day of the month and a weekday."""
     minute, hour, day, month, weekday, *second = fields
     if day.startswith(("*", "?")) or weekday.startswith(("*", "?")):
@@ -169,7 +169,7 @@ def _either(fields: list[str]) -> list[list[str]]:
     return [[minute, hour, day, month, "*", *second], [minute, hour, "*", month, weekday, *second]]
 
 
-def _happens(fields: list[str]) -> bool:
+def _can_happen(fields: list[str]) -> bool:
     """Raises what croniter raises where they are no expression."""
     import croniter
 
@@ -201,7 +201,7 @@ def _is_plain(fields: list[str]) -> bool:
     return True
 
 
-def timezone(value: str) -> str:
+def read_timezone(value: str) -> str:
     from zoneinfo import ZoneInfo
 
     try:
@@ -210,56 +210,56 @@ def timezone(value: str) -> str:
         ZoneInfo(value)
     except (ValueError, OSError, KeyError):
         message = f"{value[:60]!r} is not an IANA time zone"
-        raise Bad("timezone", message, "Write it like Europe/London or UTC.") from None
+        raise BadValue("timezone", message, "Write it like Europe/London or UTC.") from None
     return value
 
 
-def paths(value: str) -> tuple[str, ...]:
+def read_paths(value: str) -> tuple[str, ...]:
     """Directories or globs under the workspace."""
-    found = _list(value)
+    found = _split_list(value)
     if not found:
-        raise Bad("watch", "the path is empty", "Name a directory, e.g. import/, or a glob, e.g. import/*.csv.")
+        raise BadValue("watch", "the path is empty", "Name a directory, e.g. import/, or a glob, e.g. import/*.csv.")
     for path in found:
         inside = "Name a directory or glob under the workspace, e.g. import/*.csv."
         if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path) or "\\" in path:
-            raise Bad("watch", f"{path[:60]!r} is not a path relative to the workspace", inside)
+            raise BadValue("watch", f"{path[:60]!r} is not a path relative to the workspace", inside)
         if ".." in path.split("/"):
-            raise Bad("watch", f"{path[:60]!r} leaves the workspace", inside)
+            raise BadValue("watch", f"{path[:60]!r} leaves the workspace", inside)
     return tuple(found)
 
 
-def integer(low: int, high: int) -> Reader:
-    def read(value: str) -> int:
+def integer_reader(low: int, high: int) -> Reader:
+    def read_value(value: str) -> int:
         if not re.fullmatch(r"[0-9]{1,12}", value, re.ASCII) or not low <= int(value) <= high:
             message = f"{value[:60]!r} is not a whole number from {low} to {high}"
-            raise Bad("number", message, "Write plain digits.")
+            raise BadValue("number", message, "Write plain digits.")
         return int(value)
 
-    return read
+    return read_value
 
 
-def integers(value: str) -> tuple[int, ...]:
-    found = _list(value)
+def read_integers(value: str) -> tuple[int, ...]:
+    found = _split_list(value)
     if not found:
-        raise Bad("number", "the list is empty", "Write it like [5010, 5020].")
-    one = integer(0, 10**9)
+        raise BadValue("number", "the list is empty", "Write it like [5010, 5020].")
+    one = integer_reader(0, 10**9)
     read = [one(word) for word in found]
     return tuple(number for number in read if isinstance(number, int))
 
 
-def seconds(low: float, high: float) -> Reader:
-    def read(value: str) -> float:
+def seconds_reader(low: float, high: float) -> Reader:
+    def read_value(value: str) -> float:
         match = _DURATION.fullmatch(value)
         duration = float(match[1]) * _UNIT[match[2]] if match else -1.0
         if not low <= duration <= high:
             message = f"{value[:60]!r} is not a number of seconds up to {high:g}"
-            raise Bad("number", message, "Write it like 30, 30s or 5m.")
+            raise BadValue("number", message, "Write it like 30, 30s or 5m.")
         return duration
 
-    return read
+    return read_value
 
 
-def money(value: str) -> Decimal:
+def read_money(value: str) -> Decimal:
     if not _PLAIN.fullmatch(value):
-        raise Bad("number", f"{value[:60]!r} is not an amount", "Write it like 1500.00.")
+        raise BadValue("number", f"{value[:60]!r} is not an amount", "Write it like 1500.00.")
     return Decimal(value)

@@ -15,7 +15,7 @@ _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 SCOPES = 6
 """The ABI from which on signals, and sockets without a file, are kept inside."""
-ZONES = Path("/usr/share/zoneinfo")
+ZONE_FOLDER = Path("/usr/share/zoneinfo")
 _LIBRARIES = ("/lib64", "/lib", "/usr/lib64", "/usr/lib")
 _LIBRARY_DIRS = (
     *_LIBRARIES,
@@ -25,7 +25,7 @@ _PT_DYNAMIC, _PT_INTERP, _PT_LOAD = 2, 3, 1
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
 
-def attributes(abi: int) -> bytes:
+def ruleset_attributes(abi: int) -> bytes:
     """``struct landlock_ruleset_attr``: everything the kernel can handle is denied unless a rule allows it."""
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
     attr = struct.pack("<Q", rights)
@@ -36,12 +36,12 @@ def attributes(abi: int) -> bytes:
     return attr
 
 
-def rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
+def worker_rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
     """Path and rights of what a dynamic ELF ``binary`` needs to run; ``wide`` allows whole library directories.
 
     Raises ``ValueError`` or ``OSError`` for what is not such a binary.
     """
-    interpreter, needed = _linkage(binary)
+    interpreter, needed = _read_linkage(binary)
     allowed = [(binary, _EXECUTE | _READ_FILE)]
     if interpreter is not None:
         allowed.append((interpreter, _EXECUTE | _READ_FILE))
@@ -55,21 +55,21 @@ def rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
             if not found:
                 raise ValueError(f"{name} is in none of the usual places")
             allowed += [(path, _READ_FILE) for path in found]
-    allowed.append((ZONES, _READ_FILE | _READ_DIR))
+    allowed.append((ZONE_FOLDER, _READ_FILE | _READ_DIR))
     return [(path, rights) for path, rights in allowed if path.exists()]
 
 
-def to_list(path: Path) -> tuple[Path, int]:
+def list_rule(path: Path) -> tuple[Path, int]:
     """A rule: the names in a folder and in those below it, but no file's content."""
     return path, _READ_DIR
 
 
-def to_read(path: Path) -> tuple[Path, int]:
+def read_rule(path: Path) -> tuple[Path, int]:
     """A rule: read and execute a file, or all below a folder."""
     return path, (_EXECUTE | _READ_FILE) if path.is_file() else (_EXECUTE | _READ_FILE | _READ_DIR)
 
 
-def to_write(path: Path, abi: int) -> tuple[Path, int]:
+def write_rule(path: Path, abi: int) -> tuple[Path, int]:
     """A rule: all that can be done to a file, or below a folder; but no devices."""
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1 & ~(1 << 6 | 1 << 11 | 1 << 15)
     return path, rights if path.is_dir() else rights & _FILE_RIGHTS
@@ -81,30 +81,30 @@ def open_rule(path: Path, rights: int) -> tuple[int, bytes]:
     return fd, struct.pack("<Qi", rights, fd)
 
 
-def _linkage(binary: Path) -> tuple[Path | None, list[str]]:
+def _read_linkage(binary: Path) -> tuple[Path | None, list[str]]:
     """The dynamic loader and the names of the libraries of a 64-bit little-endian ELF file."""
     with binary.open("rb") as file:
 
-        def read(offset: int, size: int) -> bytes:
+        def read_at(offset: int, size: int) -> bytes:
             file.seek(offset)
             data = file.read(size)
             if len(data) != size or size > 1 << 20:
                 raise ValueError(f"{binary} is not a complete ELF file")
             return data
 
-        head = read(0, 64)
+        head = read_at(0, 64)
         if head[:6] != b"\x7fELF\x02\x01":
             raise ValueError(f"{binary} is not a 64-bit ELF program")
         (table,) = struct.unpack_from("<Q", head, 32)
         size, count = struct.unpack_from("<HH", head, 54)
-        segments = [struct.unpack_from("<IIQQQQQ", read(table + size * i, size)) for i in range(count)]
+        segments = [struct.unpack_from("<IIQQQQQ", read_at(table + size * i, size)) for i in range(count)]
         interpreter: Path | None = None
         dynamic: list[tuple[int, int]] = []
         for kind, _, offset, _, _, length, _ in segments:
             if kind == _PT_INTERP:
-                interpreter = Path(os.fsdecode(read(offset, length).rstrip(b"\0")))
+                interpreter = Path(os.fsdecode(read_at(offset, length).rstrip(b"\0")))
             elif kind == _PT_DYNAMIC:
-                dynamic = list(struct.iter_unpack("<qQ", read(offset, length // 16 * 16)))
+                dynamic = list(struct.iter_unpack("<qQ", read_at(offset, length // 16 * 16)))
         tags = dict(dynamic)
         if _DT_STRTAB not in tags:
             return interpreter, []
@@ -112,6 +112,6 @@ def _linkage(binary: Path) -> tuple[Path | None, list[str]]:
         names = b""
         for kind, _, offset, start, _, length, _ in segments:
             if kind == _PT_LOAD and start <= address < start + length:
-                names = read(offset + address - start, tags.get(_DT_STRSZ, 0))
+                names = read_at(offset + address - start, tags.get(_DT_STRSZ, 0))
         needed = [os.fsdecode(names[at : names.index(b"\0", at)]) for tag, at in dynamic if tag == _DT_NEEDED]
         return interpreter, needed

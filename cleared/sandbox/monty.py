@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cleared.clock import SystemClock
 from cleared.errors import Place, UsageError, WorkspaceError
-from cleared.sandbox.confinement import Level
+from cleared.sandbox.confinement import ConfinementLevel
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.limits import Limits
-from cleared.sandbox.result_expression import Rewritten
+from cleared.sandbox.result_expression import RewrittenScript
 from cleared.sandbox.script_failure import Frame, ScriptError
-from cleared.sandbox.script_session import Drive, HostCall, Job
-from cleared.sandbox.script_source import normalise, parse
-from cleared.sandbox.worker_pool import MAX_WORKERS, Confine, Worker, Workers, prepare_client
-from cleared.sandbox.worker_watchdog import Watch
+from cleared.sandbox.script_session import HostCall, ScriptRun, ScriptSession
+from cleared.sandbox.script_source import normalise_text, parse_script
+from cleared.sandbox.worker_pool import MAX_WORKERS, Confine, Worker, WorkerPool, prepare_client
+from cleared.sandbox.worker_watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pydantic_monty import OSPolicy, ResourceLimits
@@ -38,8 +38,8 @@ class Sandbox:
     """
 
     def __init__(self, *, confine: Confine = "best", processes: int = 2) -> None:
-        self._workers = Workers(confine, processes)
-        self._watch = Watch()
+        self._workers = WorkerPool(confine, processes)
+        self._watch = Watchdog()
 
     def __enter__(self) -> Self:
         return self
@@ -53,10 +53,10 @@ class Sandbox:
         self._watch.close()
 
     @property
-    def level(self) -> Level:
+    def level(self) -> ConfinementLevel:
         """The confinement of a worker of this sandbox, read from a live one."""
-        worker = self._workers.take(_GRACE)
-        self._workers.give(worker, reusable=True)
+        worker = self._workers.take_worker(_GRACE)
+        self._workers.return_worker(worker, reusable=True)
         return worker.level
 
     def run(
@@ -89,7 +89,7 @@ class Sandbox:
         """
         if now.tzinfo is None:
             raise UsageError("the time of a run must be aware of its zone")
-        script = _read(source, file)
+        script = _parse_source(source, file)
         began = monotonic()
         end = began + limits.seconds if deadline is None else min(began + limits.seconds, deadline)
         seconds = end - began
@@ -97,11 +97,11 @@ class Sandbox:
             message = "there is no time left to run the script"
             remedy = "Do less at a time, or raise the limit."
             raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file), remedy=remedy)
-        worker, session = self._session(file, limits, seconds, now, timezone, seed)
-        drive: Drive | None = None
+        worker, session = self._open_session(file, limits, seconds, now, timezone, seed)
+        drive: ScriptSession | None = None
         try:
-            with self._watch.guard(worker.kill, seconds + _GRACE) as guard:
-                job = Job(
+            with self._watch.guard_run(worker.kill, seconds + _GRACE) as guard:
+                job = ScriptRun(
                     script=script,
                     file=file,
                     call=call,
@@ -112,9 +112,9 @@ class Sandbox:
                     monotonic=monotonic,
                     seconds=round(seconds, 3),
                     deadline=end,
-                    shorten=lambda more: self._watch.shorten(guard, more),
+                    shorten_deadline=lambda more: self._watch.shorten_guard(guard, more),
                 )
-                drive = Drive(job, guard)
+                drive = ScriptSession(job, guard)
                 return drive.run(session)
         finally:
             reusable = drive is not None and drive.reusable
@@ -122,9 +122,9 @@ class Sandbox:
                 worker.kill()  # closing a session waits for its script
             with contextlib.suppress(Exception):  # what closing says of a dead worker is no news
                 session.__exit__(None, None, None)
-            self._workers.give(worker, reusable=reusable)
+            self._workers.return_worker(worker, reusable=reusable)
 
-    def _session(
+    def _open_session(
         self, file: str, limits: Limits, seconds: float, now: datetime, timezone: str, seed: str
     ) -> tuple[Worker, Any]:
         prepare_client()
@@ -146,31 +146,31 @@ class Sandbox:
             "random_start": {"seed": seed},
         }
         for _ in range(MAX_WORKERS + 1):
-            worker = self._workers.take(seconds + 2 * _GRACE)
+            worker = self._workers.take_worker(seconds + 2 * _GRACE)
             try:
                 worker.allow_memory(limits.memory_bytes)
                 session = worker.pool.checkout(limits=bounds, os_policy=policy)
                 session.__enter__()
             except ValueError as error:  # a zone this system does not know
-                self._workers.give(worker, reusable=True)
+                self._workers.return_worker(worker, reusable=True)
                 remedy = "Name an IANA time zone, or install the system's tzdata."
                 raise WorkspaceError(str(error), place=Place(file), remedy=remedy) from None
             except MontyCrashedError:  # it died while idle
-                self._workers.give(worker, reusable=False)
+                self._workers.return_worker(worker, reusable=False)
                 continue
             except MontyRuntimeError as error:  # nothing of the script has run yet
-                self._workers.give(worker, reusable=False)
+                self._workers.return_worker(worker, reusable=False)
                 remedy = "Close other programs, or raise the limit that holds here (ulimit -v, or the container's)."
                 raise WorkspaceError(f"the sandbox cannot be started: {error}", remedy=remedy) from None
             except BaseException:
-                self._workers.give(worker, reusable=False)
+                self._workers.return_worker(worker, reusable=False)
                 raise
             if session.worker_pid == worker.pid:
                 return worker, session
             # It died while idle, and the client replaced it outside of our confinement.
             with contextlib.suppress(Exception):
                 session.__exit__(None, None, None)
-            self._workers.give(worker, reusable=False)
+            self._workers.return_worker(worker, reusable=False)
         raise WorkspaceError(
             "the sandbox's workers die as soon as they are started",
             place=Place(file),
@@ -178,9 +178,9 @@ class Sandbox:
         )
 
 
-def _read(source: str, file: str) -> Rewritten:
-    text = normalise(source)
-    tree = parse(text, file)
+def _parse_source(source: str, file: str) -> RewrittenScript:
+    text = normalise_text(source)
+    tree = parse_script(text, file)
     if isinstance(tree, Finding):
         line, column = tree.place.line or 1, tree.place.column or 1
         shown = text.split("\n")[line - 1 : line]
@@ -192,4 +192,4 @@ def _read(source: str, file: str) -> Rewritten:
             remedy=tree.remedy,
             frames=[Frame(file, line, column, "<module>", "".join(shown))],
         )
-    return Rewritten(text, tree)
+    return RewrittenScript(text, tree)

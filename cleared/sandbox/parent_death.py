@@ -14,7 +14,7 @@ import signal
 import sys
 
 
-class Leash:
+class ParentDeathSignal:
     """One worker's. Made before the worker is started, so that it inherits it."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Leash:
                 self._held = os.pipe()
                 os.set_inheritable(self._held[0], True)
 
-    def tie(self, pid: int) -> None:
+    def bind_worker(self, pid: int) -> None:
         """Have the kernel kill the worker ``pid`` when this process ends, or lets go."""
         if sys.platform != "linux" or not self._held:
             return
@@ -38,7 +38,7 @@ class Leash:
         self._held = (writing,)
         os.close(reading)
 
-    def let_go(self) -> None:
+    def release_worker(self) -> None:
         held, self._held = self._held, ()
         for descriptor in held:
             os.close(descriptor)

@@ -15,7 +15,7 @@ RESULT = "__result__"
 TAIL = "__tail__"
 
 
-class Rewritten:
+class RewrittenScript:
     """A script whose tail expressions are kept, and the way back to the original positions.
 
     ``text`` is what the interpreter runs. It has the lines of ``original``; a line with a tail expression has
@@ -27,7 +27,7 @@ class Rewritten:
         encoded = [line.encode("utf-8", "surrogatepass") for line in self._lines]
         self._inserted: dict[int, tuple[int, int]] = {}  # line index → byte offset, length (all of it ASCII)
         self.tails: list[tuple[int, int]] = []
-        for number, node in enumerate(_tails(tree)):
+        for number, node in enumerate(_find_tails(tree)):
             index, offset = node.lineno - 1, node.col_offset
             before = encoded[index][:offset]
             assignment = f"{TAIL} = {number}; {RESULT} = ".encode()
@@ -40,14 +40,14 @@ class Rewritten:
             self._starts.append(self._starts[-1] + len(line) + 1)
         self.text = b"\n".join(encoded).decode("utf-8", "surrogatepass")
 
-    def at(self, offset: int) -> tuple[int, int]:
+    def original_position(self, offset: int) -> tuple[int, int]:
         """Original 1-based line and column of a UTF-8 byte offset into ``text``."""
         index = max(bisect_right(self._starts, offset) - 1, 0)
         within = offset - self._starts[index]
         prefix = self._encoded[index][:within].decode(errors="ignore")
-        return index + 1, self.column(index + 1, len(prefix) + 1)
+        return index + 1, self.original_column(index + 1, len(prefix) + 1)
 
-    def column(self, line: int, column: int) -> int:
+    def original_column(self, line: int, column: int) -> int:
         """Original 1-based column of a 1-based line and column of ``text``."""
         insertion = self._inserted.get(line - 1)
         if insertion is None:
@@ -56,12 +56,12 @@ class Rewritten:
         first = len(self._encoded[line - 1][:offset].decode(errors="ignore")) + 1
         return column if column < first else max(column - length, first)
 
-    def line(self, line: int) -> str:
+    def original_line(self, line: int) -> str:
         """The original text of a 1-based line; empty past the end."""
         return self._lines[line - 1] if 1 <= line <= len(self._lines) else ""
 
 
-def _tails(tree: ast.Module) -> Iterator[ast.Expr]:
+def _find_tails(tree: ast.Module) -> Iterator[ast.Expr]:
     """The expression statements that can end the script, in the order of the text."""
     body: list[ast.stmt] = tree.body
     if len(body) == 1 and ast.get_docstring(tree, clean=False) is not None:

@@ -75,83 +75,83 @@ def {CHECK}(value, max_text, type=type, isinstance=isinstance, str=str, int=int,
 """
 
 
-def epilogue(max_text: int) -> str:
+def build_epilogue(max_text: int) -> str:
     """Fed after the script."""
     return f"[{TAIL}, {CHECK}({RESULT}, {max_text})]"
 
 
-class Refused(Exception):
+class ResultRefused(Exception):
     """The result cannot be kept; the text names the path to the value."""
 
 
-def accept(answer: object, max_text: int) -> object:
+def accept_result(answer: object, max_text: int) -> object:
     """The result in an answer of the check: tuples are lists now. Raises ``Refused``."""
     if not isinstance(answer, list) or len(answer) != 2:
-        raise Refused("the result cannot be read")
+        raise ResultRefused("the result cannot be read")
     problem, value = answer
     if problem is not None:
-        raise Refused(_told(problem))
-    return _Walk(max_text).take(value, [])
+        raise ResultRefused(_describe_problem(problem))
+    return _ResultCheck(max_text).take_value(value, [])
 
 
-class _Walk:
+class _ResultCheck:
     """The same rule on the host's side, on exact types only."""
 
     def __init__(self, max_text: int) -> None:
         self._items = 0
         self._text = max_text
 
-    def take(self, value: object, path: list[object]) -> object:
+    def take_value(self, value: object, path: list[object]) -> object:
         self._items += 1
         if self._items > MAX_ITEMS:
-            raise _refused(path, "items")
+            raise _make_refusal(path, "items")
         kind = type(value)
         if value is None or kind is bool:
             return value
         if isinstance(value, str) and kind is str:
-            self._count(value, path)
+            self._count_text(value, path)
             return value
         if isinstance(value, int) and kind is int:
             if value.bit_length() > _MAX_DIGITS * 4:
-                raise _refused(path, "int")
+                raise _make_refusal(path, "int")
             return value
         if isinstance(value, float) and kind is float:
             if not math.isfinite(value):
-                raise _refused(path, "finite")
+                raise _make_refusal(path, "finite")
             return value
         if isinstance(value, Decimal):
             if not value.is_finite():
-                raise _refused(path, "finite")
+                raise _make_refusal(path, "finite")
             if abs(value.adjusted()) > MAX_PLACES or value.__sizeof__() > _MAX_DIGITS:
-                raise _refused(path, "int")  # 1E+999999999 is a gigabyte once it is written out
+                raise _make_refusal(path, "int")  # 1E+999999999 is a gigabyte once it is written out
             return value
         if isinstance(value, date):
             return value
         if len(path) >= MAX_DEPTH:
-            raise _refused(path, "depth")
+            raise _make_refusal(path, "depth")
         if isinstance(value, dict) and kind is dict:
-            return {key: self.take(value[key], [*path, key]) for key in value if self._key(key, path)}
+            return {key: self.take_value(value[key], [*path, key]) for key in value if self._check_key(key, path)}
         if isinstance(value, list | tuple) and kind in (list, tuple):
-            return [self.take(item, [*path, index]) for index, item in enumerate(value)]
-        raise _refused(path, "type", kind.__name__)
+            return [self.take_value(item, [*path, index]) for index, item in enumerate(value)]
+        raise _make_refusal(path, "type", kind.__name__)
 
-    def _key(self, key: object, path: list[object]) -> bool:
+    def _check_key(self, key: object, path: list[object]) -> bool:
         if not isinstance(key, str):
-            raise _refused(path, "key", type(key).__name__)
-        self._count(key, path)
+            raise _make_refusal(path, "key", type(key).__name__)
+        self._count_text(key, path)
         return True
 
-    def _count(self, text: str, path: list[object]) -> None:
+    def _count_text(self, text: str, path: list[object]) -> None:
         self._text -= len(text)
         if self._text < 0:
-            raise _refused(path, "text")
+            raise _make_refusal(path, "text")
 
 
-def _refused(path: list[object], code: str, name: str = "") -> Refused:
-    return Refused(_told([path[::-1], code, name]))
+def _make_refusal(path: list[object], code: str, name: str = "") -> ResultRefused:
+    return ResultRefused(_describe_problem([path[::-1], code, name]))
 
 
-def _told(problem: object) -> str:
+def _describe_problem(problem: object) -> str:
     """A sentence such as ``result["x"][2] is a range``; the problem may be forged, so nothing of it is trusted."""
     match problem:
         case [list(path), str(code), str(name)]:

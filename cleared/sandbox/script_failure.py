@@ -8,9 +8,9 @@ from typing import Literal
 
 from cleared.errors import CheckFailed, ClearedError, Place
 
-Kind = Literal["error", "timeout", "memory", "calls", "output", "crash", "result", "syntax", "recursion"]
+FailureKind = Literal["error", "timeout", "memory", "calls", "output", "crash", "result", "syntax", "recursion"]
 
-_SHOWN = 12  # frames shown at each end of a deep traceback
+_SHOWN_FRAMES = 12  # frames shown at each end of a deep traceback
 _MAX_MESSAGE = 2000
 
 
@@ -46,14 +46,14 @@ class ScriptError(CheckFailed):
         self,
         message: str,
         *,
-        kind: Kind,
+        kind: FailureKind,
         type: str,
         place: Place,
         remedy: str | None = None,
         frames: Sequence[Frame] = (),
     ) -> None:
-        super().__init__(clip(message), place=place, remedy=remedy)
-        self.kind: Kind = kind
+        super().__init__(clip_message(message), place=place, remedy=remedy)
+        self.kind: FailureKind = kind
         self.type = type
         self.frames = tuple(frames)
 
@@ -61,7 +61,7 @@ class ScriptError(CheckFailed):
     def traceback(self) -> str:
         """As Python prints it, with the script's own file name, lines and columns."""
         told = self.message.startswith(self.type)
-        return traceback(self.frames, self.message if told else f"{self.type}: {self.message}")
+        return format_traceback(self.frames, self.message if told else f"{self.type}: {self.message}")
 
 
 class HostCallFailed(CheckFailed):
@@ -74,7 +74,7 @@ class HostCallFailed(CheckFailed):
     def __init__(self, original: Exception, *, name: str, position: Position, frames: Sequence[Frame] = ()) -> None:
         inner = original if isinstance(original, ClearedError) else None
         super().__init__(
-            clip(inner.message if inner else str(original) or type(original).__name__),
+            clip_message(inner.message if inner else str(original) or type(original).__name__),
             place=Place(
                 position.file,
                 position.line,
@@ -92,16 +92,16 @@ class HostCallFailed(CheckFailed):
 
     @property
     def traceback(self) -> str:
-        return traceback(self.frames, f"{type(self.original).__name__}: {self.message}")
+        return format_traceback(self.frames, f"{type(self.original).__name__}: {self.message}")
 
 
-def traceback(frames: Sequence[Frame], last: str) -> str:
+def format_traceback(frames: Sequence[Frame], last: str) -> str:
     """The text of a traceback; the middle of a very deep one is left out."""
     lines = ["Traceback (most recent call last):"] if frames else []
     for index, frame in enumerate(frames):
-        if len(frames) > 2 * _SHOWN and _SHOWN <= index < len(frames) - _SHOWN:
-            if index == _SHOWN:
-                lines.append(f"  [{len(frames) - 2 * _SHOWN} more levels]")
+        if len(frames) > 2 * _SHOWN_FRAMES and _SHOWN_FRAMES <= index < len(frames) - _SHOWN_FRAMES:
+            if index == _SHOWN_FRAMES:
+                lines.append(f"  [{len(frames) - 2 * _SHOWN_FRAMES} more levels]")
             continue
         lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')
         if text := frame.source_line.strip():
@@ -112,6 +112,6 @@ def traceback(frames: Sequence[Frame], last: str) -> str:
     return "\n".join([*lines, last])
 
 
-def clip(message: str) -> str:
+def clip_message(message: str) -> str:
     """A script can raise a message of megabytes."""
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} …"

@@ -35,10 +35,10 @@ _TOKEN = re.compile(
 _PREFIXES = re.compile(rf"(?:(?:\bnot\b|\bawait\b|\blambda\b[^:\n]{{0,40}}:|[-+~])\s*){{{MAX_NESTING}}}")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 # Python reads decimal numbers of up to 4300 digits, and says where only from 3.12 on.
-_HUGE = re.compile(r"(?<![0-9A-Za-z_.])[0-9](?:_?[0-9]){4300,}(?![0-9A-Za-z_.])")
+_HUGE_NUMBER = re.compile(r"(?<![0-9A-Za-z_.])[0-9](?:_?[0-9]){4300,}(?![0-9A-Za-z_.])")
 
 
-def normalise(source: str) -> str:
+def normalise_text(source: str) -> str:
     """The text as every position in ``cleared`` counts it: no byte order mark, lines end in ``\\n``."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -49,25 +49,25 @@ def line_column(source: str, offset: int) -> tuple[int, int]:
     return source.count("\n", 0, offset) + 1, offset - start + 1
 
 
-def comments(source: str) -> Iterator[tuple[int, str]]:
+def find_comments(source: str) -> Iterator[tuple[int, str]]:
     """Offset and text of each comment of a normalised source."""
     for match in _TOKEN.finditer(source):
         if match.lastgroup == "comment":
             yield match.start(), match.group()
 
 
-def code_of(source: str) -> str:
+def blank_strings(source: str) -> str:
     """A normalised source with ``_`` in place of every character of its strings and comments."""
-    return _TOKEN.sub(_blank, source)
+    return _TOKEN.sub(_blank_match, source)
 
 
 @lru_cache(maxsize=16)
-def parse(source: str, file: str) -> ast.Module | Finding:
+def parse_script(source: str, file: str) -> ast.Module | Finding:
     """The syntax tree of a normalised source, or the one reason why there is none.
 
     The gate asks for the same text a dozen times; whoever gets a tree must not change it.
     """
-    problem = _unreadable(source, file)
+    problem = _check_characters(source, file)
     if problem is not None:
         return problem
     try:
@@ -79,10 +79,10 @@ def parse(source: str, file: str) -> ast.Module | Finding:
         place = Place(file, line, max(error.offset or 1, 1))
         return Finding("syntax", f"invalid syntax: {error.msg}", place, "Correct the line.")
     except (ValueError, RecursionError, MemoryError, SystemError):
-        return _nesting(file, 1, 1)
+        return _nesting_finding(file, 1, 1)
 
 
-def misplaced(source: str, file: str) -> Finding | None:
+def find_misplaced(source: str, file: str) -> Finding | None:
     """What parses and is no program all the same: a ``return`` outside a function, an argument given twice.
 
     The interpreter takes some of these for an end of the script, and its result for ``None``.
@@ -95,27 +95,27 @@ def misplaced(source: str, file: str) -> Finding | None:
         place = Place(file, max(error.lineno or 1, 1), max(error.offset or 1, 1))
         return Finding("syntax", f"invalid syntax: {error.msg}", place, "Correct the line.")
     except (ValueError, RecursionError, MemoryError, SystemError, OverflowError):
-        return _nesting(file, 1, 1)
+        return _nesting_finding(file, 1, 1)
     return None
 
 
 # -- what is never run ----------------------------------------------------------------------------------------------
 
 
-def dead(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[ast.AST]]]:
+def find_dead_code(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[ast.AST]]]:
     """What the text itself says is never run: the place to name, how it says so, and all of what is not run.
 
     The interpreter never comes there and the type checker does not look there: what stands there is not checked.
     """
-    for node in walk(tree):
+    for node in walk_in_order(tree):
         for field in ("body", "orelse"):
             body = getattr(node, field, None)
             if isinstance(body, list):
-                ends = next((i for i, statement in enumerate(body[:-1]) if _ends(statement)), None)
+                ends = next((i for i, statement in enumerate(body[:-1]) if _ends_block(statement)), None)
                 if ends is not None:
                     yield body[ends + 1], "this line is never reached", body[ends + 1 :]
         if isinstance(node, ast.If | ast.While | ast.IfExp):
-            truth = _truth(node.test)
+            truth = _constant_truth(node.test)
             then, otherwise = ([part] if isinstance(part, ast.expr) else part for part in (node.body, node.orelse))
             if truth is False:
                 at = node.body if isinstance(node, ast.IfExp) else node
@@ -124,13 +124,13 @@ def dead(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[ast.AST]]]:
                 yield otherwise[0], "the condition before it is always true", otherwise
         elif isinstance(node, ast.BoolOp):
             stops = isinstance(node.op, ast.Or)
-            decided = next((i for i, value in enumerate(node.values[:-1]) if _truth(value) is stops), None)
+            decided = next((i for i, value in enumerate(node.values[:-1]) if _constant_truth(value) is stops), None)
             if decided is not None:
                 rest = node.values[decided + 1 :]
                 yield rest[0], "the part before it decides", rest
 
 
-def walk(tree: ast.AST) -> Iterator[ast.AST]:
+def walk_in_order(tree: ast.AST) -> Iterator[ast.AST]:
     """As ``ast.walk``; nodes come before what they hold, in the order of the text."""
     todo = [tree]
     while todo:
@@ -139,21 +139,21 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
         todo.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
-def _ends(statement: ast.stmt) -> bool:
+def _ends_block(statement: ast.stmt) -> bool:
     """Whether nothing after the statement is run."""
     match statement:
         case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
             return True
         case ast.Assert(test=test):
-            return _truth(test) is False
+            return _constant_truth(test) is False
         case ast.While(test=test):
-            return _truth(test) is True and not _leaves(statement)
+            return _constant_truth(test) is True and not _has_break(statement)
         case ast.If(body=body, orelse=orelse):
-            return bool(orelse) and any(map(_ends, body)) and any(map(_ends, orelse))
+            return bool(orelse) and any(map(_ends_block, body)) and any(map(_ends_block, orelse))
     return False
 
 
-def _leaves(loop: ast.While) -> bool:
+def _has_break(loop: ast.While) -> bool:
     """Whether a ``break`` of this very loop is in it."""
     todo: list[ast.AST] = list(loop.body)
     while todo:
@@ -167,19 +167,19 @@ def _leaves(loop: ast.While) -> bool:
     return False
 
 
-def _truth(test: ast.expr) -> bool | None:
+def _constant_truth(test: ast.expr) -> bool | None:
     """What a condition always is, as far as its text says."""
     match test:
         case ast.Constant(value=value):
             return bool(value)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            truth = _truth(operand)
+            truth = _constant_truth(operand)
             return None if truth is None else not truth
         case ast.Tuple(elts=[]) | ast.List(elts=[]) | ast.Dict(keys=[]):
             return False
         case ast.BoolOp(op=op, values=values):
             stops = isinstance(op, ast.Or)
-            truths = [_truth(value) for value in values]
+            truths = [_constant_truth(value) for value in values]
             return stops if stops in truths else None if None in truths else not stops
         case ast.Compare(left=ast.Constant(value=left), ops=[op], comparators=[ast.Constant(value=right)]):
             match op:
@@ -190,7 +190,7 @@ def _truth(test: ast.expr) -> bool | None:
     return None
 
 
-def _unreadable(source: str, file: str) -> Finding | None:
+def _check_characters(source: str, file: str) -> Finding | None:
     # A character is at least one byte: a cheap answer first, then an exact one.
     if len(source) > MAX_BYTES or len(source.encode("utf-8", "replace")) > MAX_BYTES:
         return Finding(
@@ -214,33 +214,33 @@ def _unreadable(source: str, file: str) -> Finding | None:
         message = f"U+{ord(match.group()):04X} makes the text read differently from how it runs"
         place = Place(file, *line_column(source, match.start()))
         return Finding("bidi", message, place, "Delete it, or write it as an escape inside a string.")
-    return _unparsable(source, file)
+    return _check_nesting(source, file)
 
 
-def _unparsable(source: str, file: str) -> Finding | None:
+def _check_nesting(source: str, file: str) -> Finding | None:
     depth = 0
     for match in _TOKEN.finditer(source):
         if match.lastgroup == "open":
             depth += 1
             if depth > MAX_NESTING:
-                return _nesting(file, *line_column(source, match.start()))
+                return _nesting_finding(file, *line_column(source, match.start()))
         elif match.lastgroup == "close":
             depth = max(depth - 1, 0)
-    code = code_of(source)
+    code = blank_strings(source)
     if run := _PREFIXES.search(code):
-        return _nesting(file, *line_column(source, run.start()))
-    if huge := _HUGE.search(code):
+        return _nesting_finding(file, *line_column(source, run.start()))
+    if huge := _HUGE_NUMBER.search(code):
         message, remedy = "a number of more than 4300 digits cannot be read", "Write a smaller number."
         return Finding("syntax", message, Place(file, *line_column(source, huge.start())), remedy)
     return None
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_match(match: re.Match[str]) -> str:
     kind = match.lastgroup
     return _NOT_NEWLINE.sub("_", match.group()) if kind in ("string", "comment") else match.group()
 
 
-def _nesting(file: str, line: int, column: int) -> Finding:
+def _nesting_finding(file: str, line: int, column: int) -> Finding:
     return Finding(
         "nesting",
         "the code is nested too deeply to be read",

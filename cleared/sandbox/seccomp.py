@@ -34,7 +34,7 @@ _NEWEST = 434
 _Code = list[tuple[int, int, int, int]]
 
 
-def _prologue(arch: int, column: int) -> _Code:
+def _filter_prologue(arch: int, column: int) -> _Code:
     """Refuse what is of another machine, and leave the call's number to be looked at."""
     code: _Code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
     if column == 0:
@@ -42,31 +42,31 @@ def _prologue(arch: int, column: int) -> _Code:
     return code
 
 
-def _refuse(code: int) -> tuple[int, int, int, int]:
+def _refuse_with(code: int) -> tuple[int, int, int, int]:
     return _RET, 0, 0, 0x00050000 | code
 
 
-def _packed(code: _Code) -> bytes:
+def _pack_filter(code: _Code) -> bytes:
     """As an array of ``struct sock_filter``."""
     return b"".join(struct.pack("<HBBI", op, true, false, k) for op, true, false, k in code)
 
 
-def _arg(index: int, high: bool = False) -> tuple[int, int, int, int]:
+def _load_argument(index: int, high: bool = False) -> tuple[int, int, int, int]:
     return _LD, 0, 0, _ARGS + 8 * index + (4 if high else 0)
 
 
 _ALLOWED = (_RET, 0, 0, _ALLOW)
-_NO = _refuse(errno.EPERM)
+_DENIED = _refuse_with(errno.EPERM)
 
 
-class _Rules:
+class _FilterBuilder:
     """A filter's rules for one machine, one after the other."""
 
     def __init__(self, machine: str) -> None:
         arch, self._column = _ARCHES[machine]
-        self.code = _prologue(arch, self._column)
+        self.code = _filter_prologue(arch, self._column)
 
-    def add(self, name: str, *body: tuple[int, int, int, int]) -> None:
+    def add_rule(self, name: str, *body: tuple[int, int, int, int]) -> None:
         """What is done with a call; ``body`` ends in a return, and ends it for this call."""
         number = NUMBERS[name][self._column]
         if number >= 0:
@@ -82,47 +82,77 @@ def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int]
     """
     if machine not in _ARCHES:
         return None
-    rules = _Rules(machine)
+    rules = _FilterBuilder(machine)
     for name in JOB_MAY_NOT:
-        rules.add(name, _NO)
-    rules.add("clone3", _refuse(errno.ENOSYS))  # it hides its flags in memory; the C library falls back to clone
-    rules.add("clone", _arg(0), (_JSET, 0, 1, _NEW_NAMESPACES), _NO, _ALLOWED)
+        rules.add_rule(name, _DENIED)
+    rules.add_rule(
+        "clone3", _refuse_with(errno.ENOSYS)
+    )  # it hides its flags in memory; the C library falls back to clone
+    rules.add_rule("clone", _load_argument(0), (_JSET, 0, 1, _NEW_NAMESPACES), _DENIED, _ALLOWED)
     # Of itself only, which is 0; of its own number it is not known here.
     for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
-        rules.add(name, _arg(0), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
-    rules.add("setpriority", _arg(1), (_JEQ, 0, 3, 0), _arg(0), (_JGE, 1, 0, _PRIO_USER), _ALLOWED, _NO)
-    rules.add("ioprio_set", _arg(1), (_JEQ, 0, 3, 0), _arg(0), (_JGE, 1, 0, _IOPRIO_USER), _ALLOWED, _NO)
+        rules.add_rule(name, _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
+    rules.add_rule(
+        "setpriority",
+        _load_argument(1),
+        (_JEQ, 0, 3, 0),
+        _load_argument(0),
+        (_JGE, 1, 0, _PRIO_USER),
+        _ALLOWED,
+        _DENIED,
+    )
+    rules.add_rule(
+        "ioprio_set",
+        _load_argument(1),
+        (_JEQ, 0, 3, 0),
+        _load_argument(0),
+        (_JGE, 1, 0, _IOPRIO_USER),
+        _ALLOWED,
+        _DENIED,
+    )
     if not own:
-        rules.add("prlimit64", _arg(0), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
+        rules.add_rule("prlimit64", _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
         # Signals by way of a file's owner, of a number that the process chooses.
         owner = (_JEQ, 3, 0, _F_SETOWN), (_JEQ, 2, 0, _F_SETSIG), (_JEQ, 1, 0, _F_SETOWN_EX)
-        rules.add("fcntl", _arg(1), *owner, _ALLOWED, _NO)
-        rules.add("ioctl", _arg(1), (_JEQ, 2, 0, _FIOSETOWN), (_JEQ, 1, 0, _SIOCSPGRP), _ALLOWED, _NO)
+        rules.add_rule("fcntl", _load_argument(1), *owner, _ALLOWED, _DENIED)
+        rules.add_rule(
+            "ioctl", _load_argument(1), (_JEQ, 2, 0, _FIOSETOWN), (_JEQ, 1, 0, _SIOCSPGRP), _ALLOWED, _DENIED
+        )
         if not scoped:
-            rules.add("pidfd_send_signal", _NO)
+            rules.add_rule("pidfd_send_signal", _DENIED)
     numbers = [_MINUS_ONE] if scoped else [_MINUS_ONE, *(n & _MINUS_ONE for pid in guarded for n in (pid, -pid))]
     same = [(_JEQ, len(numbers) - at, 0, number) for at, number in enumerate(numbers)]
     for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        rules.add(name, _arg(0), *same, _ALLOWED, _NO)
-    return _packed([*rules.code, (_JGE, 0, 1, NEWEST_FOR_JOBS), _refuse(errno.ENOSYS), _ALLOWED])
+        rules.add_rule(name, _load_argument(0), *same, _ALLOWED, _DENIED)
+    return _pack_filter([*rules.code, (_JGE, 0, 1, NEWEST_FOR_JOBS), _refuse_with(errno.ENOSYS), _ALLOWED])
 
 
-def program(machine: str) -> bytes | None:
+def worker_program(machine: str) -> bytes | None:
     """The filter for a worker as an array of ``struct sock_filter``; ``None`` on a machine it is not written for."""
     if machine not in _ARCHES:
         return None
-    rules = _Rules(machine)
+    rules = _FilterBuilder(machine)
     for name in WORKER_MAY:
-        rules.add(name, _ALLOWED)
+        rules.add_rule(name, _ALLOWED)
     # No new executable memory but from a file, and Landlock says which files.
-    rules.add("mmap", _arg(2), (_JSET, 0, 2, _PROT_EXEC), _arg(3), (_JSET, 1, 0, _MAP_ANONYMOUS), _ALLOWED, _NO)
-    rules.add("mprotect", _arg(2), (_JSET, 1, 0, _PROT_EXEC), _ALLOWED, _NO)
-    rules.add("openat", _arg(2), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _NO)  # only to read
-    rules.add("open", _arg(1), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _NO)
+    rules.add_rule(
+        "mmap",
+        _load_argument(2),
+        (_JSET, 0, 2, _PROT_EXEC),
+        _load_argument(3),
+        (_JSET, 1, 0, _MAP_ANONYMOUS),
+        _ALLOWED,
+        _DENIED,
+    )
+    rules.add_rule("mprotect", _load_argument(2), (_JSET, 1, 0, _PROT_EXEC), _ALLOWED, _DENIED)
+    rules.add_rule("openat", _load_argument(2), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _DENIED)  # only to read
+    rules.add_rule("open", _load_argument(1), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _DENIED)
     # Threads, and the vfork that starts a worker; no plain fork.
-    rules.add("clone", _arg(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), _ALLOWED, _NO)
-    rules.add("clone3", _refuse(errno.ENOSYS))  # it hides its flags in memory
+    rules.add_rule("clone", _load_argument(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), _ALLOWED, _DENIED)
+    rules.add_rule("clone3", _refuse_with(errno.ENOSYS))  # it hides its flags in memory
     # Limits may be read, not set.
-    rules.add("prlimit64", _arg(2), (_JEQ, 0, 3, 0), _arg(2, True), (_JEQ, 0, 1, 0), _ALLOWED, _NO)
-    rules.add("prctl", _arg(0), (_JEQ, 0, 1, PR_SET_NAME), _ALLOWED, _NO)
-    return _packed([*rules.code, (_JGE, 0, 1, _NEWEST), _refuse(errno.ENOSYS), _NO])
+    rules.add_rule(
+        "prlimit64", _load_argument(2), (_JEQ, 0, 3, 0), _load_argument(2, True), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED
+    )
+    rules.add_rule("prctl", _load_argument(0), (_JEQ, 0, 1, PR_SET_NAME), _ALLOWED, _DENIED)
+    return _pack_filter([*rules.code, (_JGE, 0, 1, _NEWEST), _refuse_with(errno.ENOSYS), _DENIED])

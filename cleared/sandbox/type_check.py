@@ -16,22 +16,22 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from cleared.errors import Place, WorkspaceError
-from cleared.sandbox.finding import Finding, rules
-from cleared.sandbox.script_source import dead, misplaced, normalise, parse, walk
-from cleared.sandbox.worker_pool import Worker, start
+from cleared.sandbox.finding import Finding, make_rules
+from cleared.sandbox.script_source import find_dead_code, find_misplaced, normalise_text, parse_script, walk_in_order
+from cleared.sandbox.worker_pool import Worker, start_worker
 
 _GUARD: Final = '__lint__: int = ""'
 _SELF_TEST: Final = "format(1, 2)\nno_such_primitive()\n"
 # The lint refuses those comments; that there was nothing to silence is no second mistake.
-_UNUSED: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
+_UNUSED_IGNORES: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
 _SECONDS: Final = 20.0
-_CHECKS: Final = 200
+_MAX_CHECKS: Final = 200
 """After so many a worker is replaced, as it grows a little with each."""
 _SIGNATURE: Final = "See its signature in cleared primitives --stubs."
 _SHAPE: Final = "See the shapes in cleared primitives --stubs."
 _LATER: Final = "It would fail in the run that first comes there, which need not be the rehearsal."
 
-RULES: Final = rules(
+RULES: Final = make_rules(
     "types",
     {
         "type:unresolved-reference": (
@@ -107,7 +107,7 @@ def __input__() -> Any: ...
 """
 
 
-def _column(lines: list[str], line: int, offset: int) -> int:
+def _char_column(lines: list[str], line: int, offset: int) -> int:
     """1-based column of a byte offset."""
     return len(lines[line - 1].encode()[:offset].decode(errors="ignore")) + 1
 
@@ -116,7 +116,7 @@ _NAME: Final = "__reached__: int = "
 _MARK: Final = f'{_NAME}""'
 
 
-class _Marked:
+class _MarkedScript:
     """A script with marks put in that are sure to fail the check: where one does not fail, the checker takes what
     follows it for unreachable, and has not looked at it."""
 
@@ -130,12 +130,12 @@ class _Marked:
         self._rows: list[tuple[int, list[tuple[int, int]]]] = []
         """Row → its line, and from which column on it is shifted by how much."""
 
-    def add(self, line: int, column: int, call: tuple[str, int, int]) -> None:
+    def add_mark(self, line: int, column: int, call: tuple[str, int, int]) -> None:
         """Mark a statement, for the sake of a call: name, line, column."""
         self._marks.setdefault(line, []).append(column)
         self._calls[line, column] = call
 
-    def build(self) -> str:
+    def build_text(self) -> str:
         """The marked text: a mark stands on a line of its own, or in the line where the statement shares one."""
         out: list[str] = []
         for number, text in enumerate(self._lines, 1):
@@ -156,7 +156,7 @@ class _Marked:
             self._rows.append((number, shifts))
         return "\n".join(out)
 
-    def place(self, row: int, column: int) -> tuple[int, int] | None:
+    def original_place(self, row: int, column: int) -> tuple[int, int] | None:
         """Where in the script a place of the marked text is; None for a mark, which is thereby known to be reached."""
         if (row, column) in self._at:
             self._calls.pop(self._at[row, column], None)
@@ -164,15 +164,15 @@ class _Marked:
         line, shifts = self._rows[row - 1] if row <= len(self._rows) else (len(self._lines), [])
         return line, column - max((shift for start, shift in shifts if column - shift >= start), default=0)
 
-    def unreached(self) -> list[tuple[str, int, int]]:
+    def unreached_calls(self) -> list[tuple[str, int, int]]:
         """The calls whose marks did not fail."""
         return list(self._calls.values())
 
 
-_DEF: Final = re.compile(r"^def (\w+)\(", re.MULTILINE)
+_DEFINITION: Final = re.compile(r"^def (\w+)\(", re.MULTILINE)
 
 
-class _Unfinished(WorkspaceError):
+class _CheckUnfinished(WorkspaceError):
     """The checker ran out of time or memory over a script."""
 
 
@@ -183,7 +183,7 @@ class TypeChecker:
 
     def __init__(self, stubs: str) -> None:
         self._stubs = stubs + _BUILTINS
-        self._primitives = frozenset(_DEF.findall(stubs))
+        self._primitives = frozenset(_DEFINITION.findall(stubs))
         self._worker: Worker | None = None
         self._checks = 0
 
@@ -198,16 +198,16 @@ class TypeChecker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._drop()
+        self._drop_worker()
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[Any]:
+    def _open_session(self) -> Iterator[Any]:
         """A session with the worker that was confined, never with one that the client itself has put in its place."""
-        if self._checks >= _CHECKS:
-            self._drop()
+        if self._checks >= _MAX_CHECKS:
+            self._drop_worker()
         while True:
             if self._worker is None:
-                self._worker, self._checks = start("best", _SECONDS), 0
+                self._worker, self._checks = start_worker("best", _SECONDS), 0
             with self._worker.pool.checkout(
                 type_check=True,
                 type_check_stubs=self._stubs,
@@ -218,59 +218,61 @@ class TypeChecker:
                     self._checks += 1
                     yield session
                     return
-            self._drop()
+            self._drop_worker()
 
-    def _drop(self) -> None:
+    def _drop_worker(self) -> None:
         worker, self._worker, self._checks = self._worker, None, 0
         if worker is not None:
             worker.stop()
 
-    def check(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
+    def check_script(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
         """Every type error of the script, in the order of its text; none where it cannot be parsed, as the lint says
         so. ``inputs``: names a shared script is given."""
         inputs = tuple(inputs)
-        source = normalise(source)
-        tree = parse(source, file)
+        source = normalise_text(source)
+        tree = parse_script(source, file)
         if isinstance(tree, Finding):
             return []
         try:
-            marked = self._marked(tree, source.split("\n"))
-            text = marked.build()
-            if isinstance(parse(text, file), Finding):  # a continued line, for one, cannot be parted
-                marked = _Marked(source.split("\n"))
-                text = marked.build()
+            marked = self._mark_script(tree, source.split("\n"))
+            text = marked.build_text()
+            if isinstance(parse_script(text, file), Finding):  # a continued line, for one, cannot be parted
+                marked = _MarkedScript(source.split("\n"))
+                text = marked.build_text()
             found = []
-            for diagnostic in self._diagnostics(text, inputs):
+            for diagnostic in self._run_checker(text, inputs):
                 location = diagnostic["location"]
                 assert isinstance(location, dict)
-                place = marked.place(int(location["row"]) - 1, int(location["column"]))
+                place = marked.original_place(int(location["row"]) - 1, int(location["column"]))
                 if place is not None:
-                    found.append(_finding(diagnostic, Place(file, *place)))
-        except _Unfinished as e:
+                    found.append(_make_finding(diagnostic, Place(file, *place)))
+        except _CheckUnfinished as e:
             rule = RULES["type:unfinished"]
             return [Finding(rule.id, str(e), Place(file, 1, 1), rule.remedy)]
         rule = RULES["type:unchecked"]
-        for name, line, column in marked.unreached():
+        for name, line, column in marked.unreached_calls():
             message = f"by the types, this call of {name} is never reached"
             found.append(Finding(rule.id, message, Place(file, line, column), rule.remedy))
-        if any(f.rule == "type:invalid-syntax" for f in found) and misplaced(source, file):
+        if any(f.rule == "type:invalid-syntax" for f in found) and find_misplaced(source, file):
             found = [f for f in found if f.rule != "type:invalid-syntax"]
         return sorted(found, key=lambda f: (f.place.line or 0, f.place.column or 0, f.rule))
 
-    def _marked(self, tree: ast.Module, lines: list[str]) -> _Marked:
+    def _mark_script(self, tree: ast.Module, lines: list[str]) -> _MarkedScript:
         """The script with a mark before each statement that calls a primitive."""
-        said = {id(part) for _, _, parts in dead(tree) for node in parts for part in ast.walk(node)}  # by the traps
-        marked = _Marked(lines)
-        for node in walk(tree):
-            if isinstance(node, ast.stmt) and id(node) not in said and (call := self._call(node)):
-                column = _column(lines, node.lineno, node.col_offset)
+        said = {
+            id(part) for _, _, parts in find_dead_code(tree) for node in parts for part in ast.walk(node)
+        }  # by the traps
+        marked = _MarkedScript(lines)
+        for node in walk_in_order(tree):
+            if isinstance(node, ast.stmt) and id(node) not in said and (call := self._first_call(node)):
+                column = _char_column(lines, node.lineno, node.col_offset)
                 if not lines[node.lineno - 1].startswith("elif", column - 1):
                     assert isinstance(call.func, ast.Name)
-                    at = _column(lines, call.lineno, call.col_offset)
-                    marked.add(node.lineno, column, (call.func.id, call.lineno, at))
+                    at = _char_column(lines, call.lineno, call.col_offset)
+                    marked.add_mark(node.lineno, column, (call.func.id, call.lineno, at))
         return marked
 
-    def _call(self, statement: ast.stmt) -> ast.Call | None:
+    def _first_call(self, statement: ast.stmt) -> ast.Call | None:
         """The first call of a primitive in a statement itself, without the statements that it holds."""
         todo: list[ast.AST] = [statement]
         while todo:
@@ -283,29 +285,29 @@ class TypeChecker:
                 )
         return None
 
-    def _diagnostics(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
+    def _run_checker(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
         from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
 
         guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
         try:
-            with self._session() as session:
+            with self._open_session() as session:
                 session.feed_run(f"{guard}\n{source}")
         except MontyTypingError as e:
             found = [json.loads(line) for line in e.display().splitlines() if line.strip()]
-            if any(_row(d) == 1 for d in found):
-                found = [d for d in found if _row(d) > 1 and d.get("severity") == "error"]
-                return [d for d in found if d.get("code") not in _UNUSED]
+            if any(_row_of(d) == 1 for d in found):
+                found = [d for d in found if _row_of(d) > 1 and d.get("severity") == "error"]
+                return [d for d in found if d.get("code") not in _UNUSED_IGNORES]
         except MontyCrashedError:
-            self._drop()
-            raise _Unfinished(f"the type check did not end within {_SECONDS:g} s") from None
+            self._drop_worker()
+            raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s") from None
         except MontyError as e:
-            raise _Unfinished(f"the type check did not end: {e}") from None
+            raise _CheckUnfinished(f"the type check did not end: {e}") from None
         raise WorkspaceError("the type checker did not understand its stubs", remedy="This is a fault of cleared.")
 
     def _self_test(self) -> None:
         """A script with two mistakes that names every primitive: both mistakes must be found, and every name known."""
         names = "".join(f"{name}\n" for name in sorted(self._primitives))
-        codes = sorted(str(d.get("code")) for d in self._diagnostics(_SELF_TEST + names))
+        codes = sorted(str(d.get("code")) for d in self._run_checker(_SELF_TEST + names))
         if codes != ["invalid-argument-type", "unresolved-reference"]:
             raise WorkspaceError(
                 "the stubs of the primitives are broken: the type checker lets a known-bad script pass",
@@ -313,12 +315,12 @@ class TypeChecker:
             )
 
 
-def _finding(diagnostic: dict[str, object], place: Place) -> Finding:
+def _make_finding(diagnostic: dict[str, object], place: Place) -> Finding:
     code = str(diagnostic.get("code"))
     message = str(diagnostic.get("message")).rstrip(".")
     return Finding(f"type:{code}", message, place, RULES.get(f"type:{code}", RULES["type:*"]).remedy)
 
 
-def _row(diagnostic: dict[str, object]) -> int:
+def _row_of(diagnostic: dict[str, object]) -> int:
     location = diagnostic.get("location")
     return int(location["row"]) if isinstance(location, dict) else 0

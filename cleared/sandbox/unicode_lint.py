@@ -11,13 +11,13 @@ from itertools import islice
 from typing import Final
 
 from cleared.errors import Place
-from cleared.sandbox.finding import Finding, rules
-from cleared.sandbox.script_source import code_of, line_column
+from cleared.sandbox.finding import Finding, make_rules
+from cleared.sandbox.script_source import blank_strings, line_column
 
 _MOST: Final = 100
 """Findings of one kind: enough to see what is the matter."""
 
-RULES: Final = rules(
+RULES: Final = make_rules(
     "lint",
     {
         "ascii-name": (
@@ -35,7 +35,7 @@ RULES: Final = rules(
 )
 
 # Unicode's Default_Ignorable_Code_Point, the spaces other than the usual one, and blanks that count as letters.
-_UNSEEN: Final = re.compile(
+_INVISIBLE: Final = re.compile(
     "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
     "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]+"
@@ -47,11 +47,11 @@ _PREFIX: Final = re.compile(r"^\w*")
 
 def unseen(source: str, file: str) -> Iterator[Finding]:
     """Characters that show nothing, wherever they stand in a normalised source."""
-    for match in islice(_UNSEEN.finditer(source), _MOST):
+    for match in islice(_INVISIBLE.finditer(source), _MOST):
         char = match[0][0]
         escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
         yield Finding(
-            "invisible", f"{_called(char)} cannot be seen", Place(file, *line_column(source, match.start())),
+            "invisible", f"{_describe_char(char)} cannot be seen", Place(file, *line_column(source, match.start())),
             f"Delete it, or write it as an escape inside a string: {escape}.",
         )  # fmt: skip
 
@@ -59,7 +59,7 @@ def unseen(source: str, file: str) -> Iterator[Finding]:
 def strange_names(source: str, file: str) -> Iterator[Finding]:
     """Names that are not ASCII in the code of a normalised source that can be parsed; those inside f-strings are found
     on the syntax tree (``is_strange``)."""
-    code, end = code_of(source), 0
+    code, end = blank_strings(source), 0
     for match in islice(_NOT_ASCII.finditer(code), _MOST):
         if match.start() < end:
             continue
@@ -68,13 +68,13 @@ def strange_names(source: str, file: str) -> Iterator[Finding]:
             start -= 1
         rest = _REST.match(code, match.end())
         end = rest.end() if rest else match.end()
-        yield strange(code[start:end], Place(file, *line_column(source, start)))
+        yield strange_name_finding(code[start:end], Place(file, *line_column(source, start)))
 
 
-def strange(name: str, place: Place) -> Finding:
+def strange_name_finding(name: str, place: Place) -> Finding:
     """The finding for a name as it is written."""
     odd = next((c for c in name if not c.isascii()), "")
-    what = f"has {_called(odd)}" if odd else "is written with other letters"
+    what = f"has {_describe_char(odd)}" if odd else "is written with other letters"
     return Finding("ascii-name", f"the name {name[:60]!r} {what}", place, RULES["ascii-name"].remedy)
 
 
@@ -89,6 +89,6 @@ def is_strange(name: str, template: ast.AST, lines: list[str]) -> bool:
     return not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", inside)
 
 
-def _called(char: str) -> str:
+def _describe_char(char: str) -> str:
     name = unicodedata.name(char, "")
     return f"U+{ord(char):04X}" + (f" ({name})" if name else "")

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Literal
 
 from cleared.errors import BusyError, WorkspaceError
 from cleared.sandbox.confinement import (
-    Level,
+    ConfinementLevel,
+    ConfinementUnavailable,
     Restrictions,
-    Unavailable,
     limit_data,
     observed,
     restrictions,
     run_restricted,
 )
-from cleared.sandbox.parent_death import Leash
+from cleared.sandbox.parent_death import ParentDeathSignal
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty
@@ -48,9 +48,9 @@ class Worker:
     pool: Monty
     pid: int
     pidfd: int | None
-    level: Level
+    level: ConfinementLevel
     request_timeout: float
-    leash: Leash
+    parent_death: ParentDeathSignal
     data_limit: int = 0
 
     def kill(self) -> None:
@@ -71,13 +71,13 @@ class Worker:
         self.kill()
         with contextlib.suppress(Exception):  # a pool of a killed process may complain; it is gone either way
             self.pool.__exit__(None, None, None)
-        self.leash.let_go()
+        self.parent_death.release_worker()
         if self.pidfd is not None:
             os.close(self.pidfd)
             self.pidfd = None
 
 
-class Workers:
+class WorkerPool:
     """Starts workers as they are needed and keeps up to ``keep`` idle ones warm. Thread-safe."""
 
     def __init__(self, confine: Confine, keep: int) -> None:
@@ -87,7 +87,7 @@ class Workers:
         self._idle: list[Worker] = []
         self._live = 0
 
-    def take(self, seconds: float) -> Worker:
+    def take_worker(self, seconds: float) -> Worker:
         """A worker that may be held for one turn of ``seconds``. Raises ``BusyError`` beyond the cap."""
         with self._lock:
             fit = next((worker for worker in self._idle if worker.request_timeout >= seconds), None)
@@ -99,13 +99,13 @@ class Workers:
                 raise BusyError(message, remedy="Wait for one to end, or nest fewer script_run() calls.")
             self._live += 1
         try:
-            return start(self._confine, max(60.0, 2 * seconds))
+            return start_worker(self._confine, max(60.0, 2 * seconds))
         except BaseException:
             with self._lock:
                 self._live -= 1
             raise
 
-    def give(self, worker: Worker, *, reusable: bool) -> None:
+    def return_worker(self, worker: Worker, *, reusable: bool) -> None:
         with self._lock:
             if reusable and len(self._idle) < self._keep:
                 self._idle.append(worker)
@@ -121,7 +121,7 @@ class Workers:
             worker.stop()
 
 
-def start(confine: Confine, request_timeout: float) -> Worker:
+def start_worker(confine: Confine, request_timeout: float) -> Worker:
     """A new worker, as confined as asked for. Raises ``WorkspaceError`` where ``require`` cannot be met."""
     prepare_client()
     binary = _binary()
@@ -137,7 +137,7 @@ def start(confine: Confine, request_timeout: float) -> Worker:
         if wanted in _failed:
             continue
         try:
-            worker = _start(binary, wanted, request_timeout)
+            worker = _start_confined(binary, wanted, request_timeout)
         except Exception as error:
             if wanted is _UNCONFINED:
                 message = f"the sandbox cannot start: {error}"
@@ -145,7 +145,7 @@ def start(confine: Confine, request_timeout: float) -> Worker:
             _failed.add(wanted)
             reason = str(error)
             continue
-        if confine == "require" and not worker.level.full:
+        if confine == "require" and not worker.level.is_full:
             reason = f"only {worker.level} was reached"
             worker.stop()
             continue
@@ -156,9 +156,9 @@ def start(confine: Confine, request_timeout: float) -> Worker:
     )
 
 
-def confinement_level(confine: Confine = "best") -> Level:
+def confinement_level(confine: Confine = "best") -> ConfinementLevel:
     """The level that a worker started now reaches, read from a real one."""
-    worker = start(confine, 60.0)
+    worker = start_worker(confine, 60.0)
     level = worker.level
     worker.stop()
     return level
@@ -169,7 +169,7 @@ _failed: set[Restrictions] = set()
 
 
 @contextlib.contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
+def _ignoring_ctrl_c() -> Iterator[None]:
     """What is started in here does not hear the terminal's Ctrl-C: that is for us to answer, who may want the script
     to end in good order. Only the main thread can see to it; a program that starts workers in others has its own
     terminal."""
@@ -183,35 +183,35 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
+def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
     from pydantic_monty import Monty
 
     pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
-    leash = Leash()
+    leash = ParentDeathSignal()
     try:
-        with _deaf_to_ctrl_c():
+        with _ignoring_ctrl_c():
             if wanted == _UNCONFINED:
                 pool.__enter__()
             else:
                 run_restricted(wanted, pool.__enter__)
     except BaseException:
-        leash.let_go()
+        leash.release_worker()
         raise
     try:
         with pool.checkout() as session:
             pid = session.worker_pid
             session.feed_run("None")  # it runs, and `pid` is the process that ran it
         if pid is None:
-            raise Unavailable("the worker has no process id")
-        leash.tie(pid)
+            raise ConfinementUnavailable("the worker has no process id")
+        leash.bind_worker(pid)
         level = observed(pid, wanted)
         if wanted.filter is not None and not level.seccomp:
-            raise Unavailable("the worker did not inherit its confinement")
+            raise ConfinementUnavailable("the worker did not inherit its confinement")
         pidfd = os.pidfd_open(pid) if sys.platform == "linux" else None
     except BaseException:
         with contextlib.suppress(Exception):
             pool.__exit__(None, None, None)
-        leash.let_go()
+        leash.release_worker()
         raise
     return Worker(pool, pid, pidfd, level, request_timeout, leash)
 
@@ -219,14 +219,14 @@ def _start(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker
 def prepare_client() -> None:
     """Make the interpreter's client ready in this process. Not before a fork."""
     with _preparing:  # it looks for its binary by way of sysconfig, which two threads must not begin to use at once
-        _prepare()
+        _prepare_once()
 
 
 _preparing = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _prepare() -> None:
+def _prepare_once() -> None:
     if find_spec("opentelemetry") is None:
         # Otherwise the client tries to import it, and fails, at every single host call.
         sys.modules["opentelemetry"] = sys.modules["opentelemetry.context"] = None  # type: ignore[assignment]

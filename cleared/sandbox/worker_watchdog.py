@@ -20,20 +20,20 @@ from cleared.clock import SystemClock
 _monotonic = SystemClock().monotonic
 
 
-def _ctrl_c(signals: bytes) -> bool:
+def _is_ctrl_c(signals: bytes) -> bool:
     return signal.SIGINT in signals
 
 
-class Signals:
+class InterruptSignals:
     """Which signals break a run off that is on in the main thread."""
 
-    break_off: Callable[[bytes], bool] = staticmethod(_ctrl_c)
+    is_interrupt: Callable[[bytes], bool] = staticmethod(_is_ctrl_c)
     """Told the numbers of those that came, in the watching thread. A service sets another for its lifetime."""
-    heard = False
+    is_listening = False
     """Whether it is told of those that come now: a run is on in the main thread."""
 
 
-class Guard:
+class RunGuard:
     """One guarded run. ``fired`` says why its worker was killed, if it was."""
 
     def __init__(self, kill: Callable[[], None], deadline: float, *, main: bool) -> None:
@@ -43,23 +43,23 @@ class Guard:
         self.fired: Literal["deadline", "interrupt"] | None = None
 
 
-class Watch:
+class Watchdog:
     """The watching thread; it starts with the first guard and ends with ``close``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._guards: set[Guard] = set()
+        self._guards: set[RunGuard] = set()
         self._thread: threading.Thread | None = None
         self._wakes = 0.0
         self._pipe: tuple[int, int] | None = None
         self._forward = -1
 
     @contextlib.contextmanager
-    def guard(self, kill: Callable[[], None], seconds: float) -> Iterator[Guard]:
+    def guard_run(self, kill: Callable[[], None], seconds: float) -> Iterator[RunGuard]:
         """Call ``kill`` once if the block is still running after ``seconds``, or on Ctrl-C in the main thread."""
         main = threading.current_thread() is threading.main_thread()
-        guard = Guard(kill, _monotonic() + seconds, main=main)
-        writer = self._start()
+        guard = RunGuard(kill, _monotonic() + seconds, main=main)
+        writer = self._ensure_thread()
         with self._lock:
             self._guards.add(guard)
             wake = guard.deadline < self._wakes
@@ -70,20 +70,20 @@ class Watch:
         previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if armed else -1
         if armed and previous != writer:
             self._forward = previous
-        heard, Signals.heard = Signals.heard, Signals.heard or armed
+        heard, InterruptSignals.is_listening = InterruptSignals.is_listening, InterruptSignals.is_listening or armed
         try:
             yield guard
         finally:
             if armed:
                 signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
-                Signals.heard = heard
+                InterruptSignals.is_listening = heard
             with self._lock:
                 self._guards.discard(guard)
 
-    def shorten(self, guard: Guard, seconds: float) -> None:
+    def shorten_guard(self, guard: RunGuard, seconds: float) -> None:
         """Give a guarded run at most ``seconds`` more."""
         guard.deadline = min(guard.deadline, _monotonic() + seconds)
-        os.write(self._start(), b"\0")
+        os.write(self._ensure_thread(), b"\0")
 
     def close(self) -> None:
         with self._lock:
@@ -93,7 +93,7 @@ class Watch:
             thread.join()
             os.close(pipe[0])
 
-    def _start(self) -> int:
+    def _ensure_thread(self) -> int:
         with self._lock:
             if self._pipe is None:
                 self._pipe = os.pipe()
@@ -101,12 +101,12 @@ class Watch:
                     os.set_blocking(fd, False)
                 self._wakes = float("inf")
                 self._thread = threading.Thread(
-                    target=self._run, args=(self._pipe[0],), name="cleared-watch", daemon=True
+                    target=self._watch_guards, args=(self._pipe[0],), name="cleared-watch", daemon=True
                 )
                 self._thread.start()
             return self._pipe[1]
 
-    def _run(self, reader: int) -> None:
+    def _watch_guards(self, reader: int) -> None:
         while True:
             now = _monotonic()
             with self._lock:
@@ -125,10 +125,10 @@ class Watch:
                 continue
             if not received:
                 return
-            self._signalled(received.replace(b"\0", b""))
+            self._handle_signals(received.replace(b"\0", b""))
 
-    def _signalled(self, signals: bytes) -> None:
-        if signals and Signals.break_off(signals):
+    def _handle_signals(self, signals: bytes) -> None:
+        if signals and InterruptSignals.is_interrupt(signals):
             with self._lock:
                 for guard in self._guards:
                     if guard.main and guard.fired is None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, Protocol
 
-from cleared.sandbox.worker_watchdog import Signals
+from cleared.sandbox.worker_watchdog import InterruptSignals
 from cleared.service.workspace_service import Service
 
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -110,7 +110,7 @@ def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
         nonlocal asked
         if loop.stopping:
             raise KeyboardInterrupt
-        asked = asked or not Signals.heard  # else ``break_off`` counts it, before or after this
+        asked = asked or not InterruptSignals.is_listening  # else ``break_off`` counts it, before or after this
         loop.stop()
         on_stop()
 
@@ -125,11 +125,11 @@ def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
         return again
 
     before = {number: signal.signal(number, told) for number in _ENDS}
-    usual, Signals.break_off = Signals.break_off, staticmethod(break_off)
+    usual, InterruptSignals.is_interrupt = InterruptSignals.is_interrupt, staticmethod(break_off)
     try:
         yield
     finally:
-        Signals.break_off = staticmethod(usual)
+        InterruptSignals.is_interrupt = staticmethod(usual)
         # The process is about to end; told once more meanwhile, it must not die of that with another exit code.
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)

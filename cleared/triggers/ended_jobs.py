@@ -12,9 +12,9 @@ from typing import Final
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.jobs import file_schemas
-from cleared.jobs.loop_state import peek
-from cleared.jobs.records import Result, State
-from cleared.jobs.runtime_directory import Runtime, job_id, own_runtime
+from cleared.jobs.loop_state import peek_state
+from cleared.jobs.records import JobResult, LoopState
+from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
 from cleared.primitives.loop_jobs import told as told_of
 from cleared.runs.attempt import Event
 from cleared.triggers.agent_triggers import Listener, Roster
@@ -49,7 +49,7 @@ class Jobs:
         self.hinted = False
         """Set from another thread: something may have changed."""
         self._not_before = 0.0
-        self._runtime: Runtime | None = None
+        self._runtime: RuntimeDirectory | None = None
 
     def listen(self, host: Host, inbox: Inbox, roster: Roster, now: datetime) -> None:
         """Look for these agents from now on. What ends while nobody listens is told to nobody."""
@@ -65,7 +65,7 @@ class Jobs:
     @property
     def folders(self) -> list[Path]:
         """What is to be watched."""
-        return [self._runtime.jobs] if self._runtime is not None else []
+        return [self._runtime.jobs_folder] if self._runtime is not None else []
 
     def wake_at(self, host: Host) -> datetime | None:
         """When to look next."""
@@ -85,14 +85,16 @@ class Jobs:
         self.look_at = now + timedelta(seconds=host.config.triggers.scan_seconds)
         self._not_before = clock.monotonic() + _PAUSE
         there, seen = _names(runtime), _seen(inbox, runtime)
-        state = peek(runtime) if seen is None or there - seen else None
+        state = peek_state(runtime) if seen is None or there - seen else None
         if state is None:
             return None
         told, later = [], set()
         for name in sorted(there - (seen or set())):
             try:
-                result: Result = file_schemas.read("result", runtime.result(name), shown=f"jobs/{name}{_RESULT}")
-            except file_schemas.Damaged as error:
+                result: JobResult = file_schemas.read_record(
+                    "result", runtime.result_path(name), shown=f"jobs/{name}{_RESULT}"
+                )
+            except file_schemas.DamagedFile as error:
                 self.log("jobs.problem", f"the end of {name} is told to nobody: {error}", level="warning")
             except WorkspaceError:
                 later.add(name)  # gone by now, or to be read at another time
@@ -113,51 +115,51 @@ def by_time(host: Host, listener: Listener, mine: list[Told]) -> list[Told]:
 def asked_by(host: Host, key: str) -> str:
     """Who asked for the job that an event is about; empty where that is not known."""
     try:
-        return _by(own_runtime(host.root, host.config), job_id(key.rpartition("/")[2]))
+        return _by(own_runtime(host.root, host.config), check_job_id(key.rpartition("/")[2]))
     except ClearedError:
         return ""
 
 
-def _told(host: Host, runtime: Runtime, state: State, result: Result) -> Told:
+def _told(host: Host, runtime: RuntimeDirectory, state: LoopState, result: JobResult) -> Told:
     by = _by(runtime, result["job_id"])
     key = f"{state['instance']}/{result['job_id']}"
     event = Event("event", JOB_FINISHED, told_of(result), key, depth_after(host, by))
     return Told(event, "", by.removeprefix("run:"))
 
 
-def _by(runtime: Runtime, job: str) -> str:
+def _by(runtime: RuntimeDirectory, job: str) -> str:
     try:
-        return str(file_schemas.read("manifest", runtime.manifest(job))["by"])
+        return str(file_schemas.read_record("manifest", runtime.manifest_path(job))["by"])
     except WorkspaceError:
         return ""
 
 
-def _recent(result: Result, state: State, now: datetime) -> bool:
+def _recent(result: JobResult, state: LoopState, now: datetime) -> bool:
     """Whether it may not have been told yet, where nothing is known: neither old, nor of a loop before this one."""
     ended = _ended(result)
     return ended >= now - LOOK_BACK and ended >= datetime.fromisoformat(state["created_at"])
 
 
-def _ended(result: Result) -> datetime:
+def _ended(result: JobResult) -> datetime:
     return datetime.fromisoformat(result["ended_at"])
 
 
-def _names(runtime: Runtime) -> set[str]:
+def _names(runtime: RuntimeDirectory) -> set[str]:
     try:
-        names = [entry.name for entry in os.scandir(runtime.jobs)]
+        names = [entry.name for entry in os.scandir(runtime.jobs_folder)]
     except OSError:
         return set()
     found = set()
     for name in names:
         if name.endswith(_RESULT):
             try:
-                found.add(job_id(name.removesuffix(_RESULT)))
+                found.add(check_job_id(name.removesuffix(_RESULT)))
             except UsageError:
                 continue
     return found
 
 
-def _seen(inbox: Inbox, runtime: Runtime) -> set[str] | None:
+def _seen(inbox: Inbox, runtime: RuntimeDirectory) -> set[str] | None:
     """None: nothing is known of this folder."""
     try:
         folder, names = json.loads(inbox.get(CURSOR) or "null")

@@ -74,7 +74,7 @@ class Schedule:
         try:
             self._calendar = _calendar(expression)
             self._zone = _zone(timezone)
-        except header_values.Bad as bad:
+        except header_values.BadValue as bad:
             raise UsageError(bad.message, remedy=bad.remedy) from None
 
     def next(self, after: datetime) -> datetime | None:
@@ -341,7 +341,7 @@ def _field(position: int, text: str) -> _Field:
     try:
         expanded, nth = croniter.croniter.expand(" ".join(fields))
     except (croniter.CroniterError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise header_values.Bad(
+        raise header_values.BadValue(
             "cron", f"{text[:60]!r} is not a field of a cron expression: {error}", header_values.CRON
         ) from None
     found = expanded[position]
@@ -367,7 +367,7 @@ def _calendar(expression: str) -> _Calendar:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> _Zone:
-    return _Zone(header_values.timezone(name))
+    return _Zone(header_values.read_timezone(name))
 
 
 def _second(instant: datetime) -> int:

@@ -107,12 +107,12 @@ def test_what_is_started_in_the_background(
 def test_a_plug_ins_job(trapped: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wall: bool) -> None:
     """Fault 6: jobs begin in the workspace."""
     if not wall:
-        before = supervisor.environment
+        before = supervisor.job_environment
         monkeypatch.setattr(
             supervisor, "environment",
             lambda *a, **k: {n: v for n, v in before(*a, **k).items() if n != "PYTHONSAFEPATH"},
         )  # fmt: skip
-    environment = supervisor.environment("job", tmp_path, own=False)
+    environment = supervisor.job_environment("job", tmp_path, own=False)
     done = subprocess.run([sys.executable, "-c", "import json"], cwd=trapped.root, env=environment)
     assert (done.returncode == 0) is wall and marked(tmp_path) is not wall
 

@@ -11,7 +11,7 @@ from harness import Workspace, chase, no_traceback, refused
 
 import cleared
 from cleared.errors import WorkspaceError
-from cleared.jobs.forbidden_files import Forbidden
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import BUILT_IN
 from cleared.loop.job_process import JobContext
 from cleared.loop.report_jobs import git_status_summary
@@ -61,7 +61,7 @@ def ran(marks: Path) -> set[str]:
 
 def summary(ws: Workspace) -> str:
     """The job's own code, in this process."""
-    return git_status_summary(JobContext(ws.root, "", "person", (), Forbidden(ws.root)))
+    return git_status_summary(JobContext(ws.root, "", "person", (), ForbiddenFiles(ws.root)))
 
 
 def use(ws: Workspace) -> None:

@@ -103,14 +103,14 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = seccomp._packed([(seccomp._RET, 0, 0, seccomp._ALLOW)])
+    everything = seccomp._pack_filter([(seccomp._RET, 0, 0, seccomp._ALLOW)])
     monkeypatch.setattr(seccomp, "job_program", lambda *_, **__: everything)
 
 
 def no_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a kernel before Landlock's sixth ABI."""
     monkeypatch.setattr(landlock, "SCOPES", 99)
-    job_confinement._system.cache_clear()
+    job_confinement._system_rules.cache_clear()
 
 
 def on_others(pid: int) -> list[tuple[str, tuple[int, ...]]]:

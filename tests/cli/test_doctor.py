@@ -76,7 +76,7 @@ def test_the_level_of_confinement_is_the_one_reached(doctor: Doctor, root: Path)
         level = sandbox.level
     row = doctor()[1]["confinement"]
     assert row["detail"].startswith(str(level))
-    assert row["status"] == ("ok" if level.full else "warn")
+    assert row["status"] == ("ok" if level.is_full else "warn")
 
 
 def test_a_confinement_the_kernel_refuses_is_said(

@@ -165,13 +165,13 @@ def test_a_state_that_goes_back_by_one_step(
         life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
         assert loops.killed_at(life, name, nth, **FLAGS)
         if how == "the backup":
-            life.runtime.state.write_bytes(life.runtime.backup.read_bytes())
+            life.runtime.state_path.write_bytes(life.runtime.backup_path.read_bytes())
         elif how == "gone":
-            life.runtime.state.unlink()
+            life.runtime.state_path.unlink()
         else:
-            whole = life.runtime.state.read_bytes()
-            life.runtime.state.unlink()
-            life.runtime.state.write_bytes(whole[: draw.randrange(len(whole) - 1)])
+            whole = life.runtime.state_path.read_bytes()
+            life.runtime.state_path.unlink()
+            life.runtime.state_path.write_bytes(whole[: draw.randrange(len(whole) - 1)])
         try:
             life.drain(loops)
             life.check(notices=int(how != "the backup"))
@@ -188,10 +188,10 @@ def test_what_was_taken_in_is_in_the_backup_too(start: Path, loops: Loops, tmp_p
         loops.begin(life, max_cycles=5, sleep_seconds=0.0)
         eventually(lambda: life.marks())
         life.enqueue("note", 2)
-        eventually(lambda: len(life.state()["queue"]) == 2 and not list(life.runtime.inbox.glob("*.json")))
+        eventually(lambda: len(life.state()["queue"]) == 2 and not list(life.runtime.inbox_folder.glob("*.json")))
         loops.signal(life, signal.SIGKILL)
         assert loops.ended() == -signal.SIGKILL
-    life.runtime.state.unlink()
+    life.runtime.state_path.unlink()
     life.drain(loops)
     life.check(notices=1)
 
@@ -200,18 +200,18 @@ def test_a_state_cut_short_at_any_length(start: Path, loops: Loops, tmp_path: Pa
     """Row E29: it is told from a whole one, set aside, and the backup is used."""
     life = scene(start, tmp_path / "books", loops)
     loops.run(life, max_cycles=3, sleep_seconds=0.0)
-    whole, backup = life.runtime.state.read_bytes(), life.runtime.backup.read_bytes()
+    whole, backup = life.runtime.state_path.read_bytes(), life.runtime.backup_path.read_bytes()
     assert len(whole) > 1000
     for length in range(0, len(whole) - 1, 1 if EVERY else 61):
-        life.runtime.state.unlink(missing_ok=True)
-        life.runtime.state.write_bytes(whole[:length])
-        found, problem = loop_state.load(life.runtime, life.host.clock)
-        assert "its backup is used" in problem and not life.runtime.state.exists()
+        life.runtime.state_path.unlink(missing_ok=True)
+        life.runtime.state_path.write_bytes(whole[:length])
+        found, problem = loop_state.load_state(life.runtime, life.host.clock)
+        assert "its backup is used" in problem and not life.runtime.state_path.exists()
         assert found["notices"].pop()["text"] == problem
         assert found == json.loads(backup)
-        [*_, aside] = sorted(life.runtime.archive.iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        [*_, aside] = sorted(life.runtime.archive_folder.iterdir(), key=lambda p: p.stat().st_mtime_ns)
         assert aside.read_bytes() == whole[:length]
-    assert life.runtime.backup.read_bytes() == backup
+    assert life.runtime.backup_path.read_bytes() == backup
 
 
 @pytest.mark.parametrize("step", ["told to go", "ended", "flag written", "result written"])
@@ -223,7 +223,7 @@ def test_after_a_power_cut_no_job_is_begun_again(
     [job] = life.ids
     assert loops.killed_at(life, step, **FLAGS)
     eventually(lambda: job in life.results())
-    for path in (life.runtime.result(job), life.runtime.output(job)):
+    for path in (life.runtime.result_path(job), life.runtime.output_path(job)):
         path.unlink()
     life.shot.add(job)
     monkeypatch.setattr("cleared.workspace.processes._boot", lambda: "another")

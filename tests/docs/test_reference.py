@@ -63,5 +63,5 @@ def test_every_kind_of_job_and_every_field_of_a_loops_files_is_on_its_page() -> 
     for kind in BUILT_IN.values():
         assert f"| `{kind.name}` | {kind.about} |" in page
     for name in ("result", "tree", "state", "manifest"):
-        for field in file_schemas.text(name)["required"]:  # type: ignore[arg-type]
+        for field in file_schemas.load_schema(name)["required"]:  # type: ignore[arg-type]
             assert f"| `{field}` |" in page

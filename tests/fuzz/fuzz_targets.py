@@ -29,8 +29,8 @@ from cleared.primitives import registry
 from cleared.sandbox.construct_lint import lint
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
-from cleared.sandbox.script_source import normalise
-from cleared.sandbox.used_primitives import named
+from cleared.sandbox.script_source import normalise_text
+from cleared.sandbox.used_primitives import find_used
 
 FILE = "agents/fuzzed.py"
 PATIENCE = 5.0
@@ -60,7 +60,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def well_formed(findings: Iterable[Finding], source: str | None, *files: str) -> None:
-    lines = None if source is None else normalise(source).count("\n") + 1
+    lines = None if source is None else normalise_text(source).count("\n") + 1
     for finding in findings:
         assert finding.rule and finding.message and finding.remedy, finding
         assert finding.rule.isascii() and " " not in finding.rule, finding
@@ -137,7 +137,7 @@ class Fuzzer:
     def trapped(self, source: str) -> None:
         for grants in (None, ("journal.read", "ctx_log")):
             well_formed(traps(source, FILE, self.primitives, self.chart, grants), source, FILE)
-        mentioned, scripts = named(source, FILE, self.primitives)
+        mentioned, scripts = find_used(source, FILE, self.primitives)
         assert mentioned <= set(self.primitives) and all(isinstance(s, str) for s in scripts)
 
     def gate(self, source: str) -> None:

@@ -57,7 +57,7 @@ def check(starting_point: Path) -> Iterator[Check]:
             if allowed not in checkers:
                 stubs = projections.stubs(Registry(primitives[n] for n in primitives if n in allowed))
                 checkers[allowed] = stack.enter_context(TypeChecker(stubs))
-            found += checkers[allowed].check(source, FILE)
+            found += checkers[allowed].check_script(source, FILE)
             return list(dict.fromkeys(found))  # the header's check and the lint say the same of an unreadable text
 
         yield run
@@ -192,7 +192,7 @@ def test_the_checker_works_with_whatever_is_granted() -> None:
     primitives = registry()
     for names in ((), ("accounts_get",), ("git_commit", "ctx_dry_run")):
         with TypeChecker(projections.stubs(Registry(primitives[n] for n in names))) as checker:
-            assert [f.rule for f in checker.check("ctx_log('x')\n", FILE)] == ["type:unresolved-reference"]
+            assert [f.rule for f in checker.check_script("ctx_log('x')\n", FILE)] == ["type:unresolved-reference"]
 
 
 def test_broken_stubs_are_not_ignored() -> None:
@@ -205,5 +205,5 @@ def test_the_stubs_name_nothing_that_is_not_there() -> None:
     """What a stub fails to import or to resolve would be any type at all, without a word."""
     stubs = projections.stubs(registry())
     with TypeChecker(stubs) as checker:
-        found = {f.rule for f in checker.check(stubs, FILE)}
+        found = {f.rule for f in checker.check_script(stubs, FILE)}
     assert not {r for r in found if "unresolved" in r or "syntax" in r}

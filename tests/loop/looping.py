@@ -14,7 +14,7 @@ import jsonschema
 from harness import Done, Workspace, no_traceback
 from running import SECONDS, eventually
 
-from cleared.jobs.file_schemas import FOLDER
+from cleared.jobs.file_schemas import SCHEMA_FOLDER
 
 FILES = {
     "single_agent_state.json": "state", "single_agent_state.json.bak": "state", "single_agent_wakeup.flag": "wakeup",
@@ -22,7 +22,7 @@ FILES = {
     "jobs/*.result.json": "result", "jobs/*.bridge_manifest.json": "bridge", "archive/*.archived.json": "state",
 }  # fmt: skip
 """What each file of a loop is, by the name of its schema."""
-SCHEMAS = {path.stem: json.loads(path.read_bytes()) for path in FOLDER.glob("*.json")}
+SCHEMAS = {path.stem: json.loads(path.read_bytes()) for path in SCHEMA_FOLDER.glob("*.json")}
 
 
 def gone(pid: int) -> bool:

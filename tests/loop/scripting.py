@@ -9,23 +9,23 @@ from harness import Workspace
 from cleared.clock import SystemClock
 from cleared.config.loading import load_file
 from cleared.jobs import file_schemas, loop_state
-from cleared.jobs.runtime_directory import Runtime, own_runtime
+from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 
 GIT = "grants: [loop.read, loop_enqueue:git_status_summary, git.commit]\n"
 
 
-def own(ws: Workspace) -> Runtime:
+def own(ws: Workspace) -> RuntimeDirectory:
     """The workspace's own loop's files; the folders are there afterwards."""
     runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
-    runtime.make()
+    runtime.make_folders()
     return runtime
 
 
-def begun(ws: Workspace, **more: Any) -> Runtime:
+def begun(ws: Workspace, **more: Any) -> RuntimeDirectory:
     """A loop has been there."""
     runtime = own(ws)
-    if not runtime.state.exists():
-        loop_state.save(runtime, {**loop_state.fresh(SystemClock().now()), **more}, SystemClock())  # type: ignore[typeddict-item]
+    if not runtime.state_path.exists():
+        loop_state.save_state(runtime, {**loop_state.fresh_state(SystemClock().now()), **more}, SystemClock())  # type: ignore[typeddict-item]
     return runtime
 
 
@@ -39,8 +39,8 @@ def end(ws: Workspace, job: str, by: str = "person", at: str | None = None, **mo
         "schema_version": "single_agent_job_manifest_v1", "job_id": job, "kind": kind, "target": "git status", "by": by,
         "enqueued_at": began, "status": "started", "command": ["true"], "function": None, "reads": ["."],
         "writes": [], "timeout_sec": 60.0, "max_output_bytes": 1000, "started_at": began, "pid": None,
-        "pid_started": None, "result_path": runtime.shown(runtime.result(job)),
-        "output_path": runtime.shown(runtime.output(job)),
+        "pid_started": None, "result_path": runtime.display_path(runtime.result_path(job)),
+        "output_path": runtime.display_path(runtime.output_path(job)),
     }  # fmt: skip
     result = {
         "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": kind, "target": "git status",
@@ -48,6 +48,6 @@ def end(ws: Workspace, job: str, by: str = "person", at: str | None = None, **mo
         "manifest_path": manifest["result_path"], "output_path": manifest["output_path"], "summary": "clean",
         "wakeup_written": True, **more,
     }  # fmt: skip
-    file_schemas.write("manifest", runtime.manifest(job), manifest)
-    file_schemas.write("result", runtime.result(job), result)
+    file_schemas.write_record("manifest", runtime.manifest_path(job), manifest)
+    file_schemas.write_record("result", runtime.result_path(job), result)
     return result

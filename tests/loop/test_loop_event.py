@@ -118,7 +118,7 @@ def test_after_the_loss_of_the_inbox_what_was_delivered_is_not_again(world: Worl
 
 def created(ws: Workspace, at: str) -> str:
     """The state of a loop that was begun then."""
-    found = json.loads(own(ws).state.read_text()) | {"created_at": at}
+    found = json.loads(own(ws).state_path.read_text()) | {"created_at": at}
     return json.dumps(found)
 
 
@@ -141,7 +141,7 @@ def test_an_agent_that_begins_to_listen_is_not_told_of_what_was_before(ws: Works
 
 
 def test_a_damaged_result_is_said_and_holds_up_nothing(world: World) -> None:
-    own(world.ws).result(JOB.format(4)).write_text("{")
+    own(world.ws).result_path(JOB.format(4)).write_text("{")
     ended(world, 5)
     assert len(world.keys("hears")) == 1
     (said,) = world.log("jobs.problem")

@@ -15,7 +15,7 @@ from cleared.app import open_workspace
 from cleared.clock import SystemClock
 from cleared.config.loading import load_file
 from cleared.errors import PolicyError
-from cleared.jobs.inbox import enqueue
+from cleared.jobs.inbox import enqueue_job
 from cleared.primitives.loop import loop_enqueue
 from cleared.triggers.requested_jobs import Asked, asked_since
 from cleared.vcs import Repository
@@ -102,11 +102,11 @@ def test_a_dry_run_asks_for_nothing(ws: Workspace) -> None:
     with unchanged(ws):
         done = ws.run("probe", "--dry-run")
     assert done["result"] == {"kind": "git_status_summary", "target": "git status"}
-    assert asked(ws) == [] and list(own(ws).inbox.iterdir()) == []
+    assert asked(ws) == [] and list(own(ws).inbox_folder.iterdir()) == []
 
 
 def test_a_run_that_asked_wakes_the_loop_once_it_is_committed(ws: Workspace) -> None:
-    bell = own(ws).bell
+    bell = own(ws).wakeup_pipe
     os.mkfifo(bell)
     descriptor = os.open(bell, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -121,7 +121,7 @@ def test_a_run_that_asked_wakes_the_loop_once_it_is_committed(ws: Workspace) -> 
 
 
 def test_a_loop_that_cannot_be_woken_fails_no_run(ws: Workspace) -> None:
-    own(ws).bell.mkdir()
+    own(ws).wakeup_pipe.mkdir()
     assert ws.script(ASK, header=GIT)["status"] == "succeeded"
 
 
@@ -259,7 +259,7 @@ def test_where_there_has_never_been_a_loop_that_is_said(ws: Workspace) -> None:
 def test_jobs_are_read_while_they_wait_and_when_they_have_ended(ws: Workspace) -> None:
     runtime = begun(ws)
     end(ws, "job_20250210T050000Z_git_status_summary", by="rotation", summary="2 files differ")
-    waits = enqueue(runtime, load_file(ws.root / "config.yaml"), "books_check", None, "person", SystemClock())
+    waits = enqueue_job(runtime, load_file(ws.root / "config.yaml"), "books_check", None, "person", SystemClock())
     jobs = ws.script("loop_jobs(limit=10)")["result"]
     assert [(job["job_id"], job["status"]) for job in jobs] == [
         (waits, "queued"), ("job_20250210T050000Z_git_status_summary", "succeeded"),
@@ -281,7 +281,7 @@ def test_jobs_are_read_while_they_wait_and_when_they_have_ended(ws: Workspace) -
 def test_a_result_that_is_none_is_passed_over(ws: Workspace) -> None:
     runtime = begun(ws)
     end(ws, "job_20250210T050000Z_git_status_summary")
-    (runtime.jobs / "job_20250210T050001Z_git_status_summary.result.json").write_text('{"ended_at": "2026"}')
+    (runtime.jobs_folder / "job_20250210T050001Z_git_status_summary.result.json").write_text('{"ended_at": "2026"}')
     assert len(ws.script("loop_jobs()")["result"]) == 1
 
 

@@ -48,14 +48,14 @@ class Reader:
         job_files.sort(key=lambda found: found[0].name)
         for path, name in job_files[-NEWEST:] + job_files[self.passes % 50 :: 50]:
             self.one(path, name)
-        status = loop_reader.status(self.life.runtime)
+        status = loop_reader.read_status(self.life.runtime)
         assert status["cycles"] >= self.cycles
-        assert len({row["job_id"] for row in loop_reader.jobs(self.life.runtime, 25)}) >= min(1, self.ended)
+        assert len({row["job_id"] for row in loop_reader.list_jobs(self.life.runtime, 25)}) >= min(1, self.ended)
 
     def one(self, path: Path, name: Any) -> None:
         try:
-            found = file_schemas.read(name, path)
-        except file_schemas.Damaged:
+            found = file_schemas.read_record(name, path)
+        except file_schemas.DamagedFile:
             raise
         except WorkspaceError as error:
             assert name == "inbox" and "no such file" in str(error), f"{path}: {error}"
@@ -63,7 +63,7 @@ class Reader:
         self.read += 1
         if name == "tree":
             self.tree(found)
-        elif path == self.life.runtime.state:
+        elif path == self.life.runtime.state_path:
             assert found["cycles"] >= self.cycles
             self.cycles = found["cycles"]
 
@@ -113,5 +113,5 @@ def test_no_reader_sees_half_a_file(life: tuple[Life, Loops]) -> None:
     assert {results[job]["status"] for job in one.ids} == {"succeeded"}
     assert one.state()["cycles"] >= CYCLES and reader.cycles > CYCLES // 2 and reader.ended > EACH // 2
     assert reader.passes > 20 and reader.read > 5 * reader.passes, (reader.passes, reader.read)
-    for path in one.runtime.jobs.glob("*.bridge_manifest.json"):
-        file_schemas.read("bridge", path)
+    for path in one.runtime.jobs_folder.glob("*.bridge_manifest.json"):
+        file_schemas.read_record("bridge", path)

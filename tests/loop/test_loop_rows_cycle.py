@@ -356,7 +356,7 @@ def test_e26_a_slow_job_is_left_alone_and_waited_for(probed: Loop) -> None:
 
 def test_e26_a_number_that_is_somebody_elses_by_now_is_left_alone(probed: Loop) -> None:
     """E26: the job's process is dead, its number is a stranger's session with children of its own."""
-    from cleared.jobs.signing import Sealer
+    from cleared.jobs.signing import JobSigner
 
     job = probed.enqueue("slow")
     killed(probed, probed.start(), watcher=True)
@@ -368,7 +368,7 @@ def test_e26_a_number_that_is_somebody_elses_by_now_is_left_alone(probed: Loop) 
 
         def renumber(data: Any) -> None:
             data["running"]["pid"] = stranger.pid
-            data["running"]["seal"] = Sealer(probed.folder).seal(data["running"])
+            data["running"]["seal"] = JobSigner(probed.folder).sign(data["running"])
 
         probed.edit(probed.folder / "single_agent_state.json", renumber)
         probed.run("--once")

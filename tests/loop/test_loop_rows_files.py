@@ -19,7 +19,7 @@ import pytest
 from harness import no_traceback, unchanged
 from looping import SCHEMAS, Loop, changed, eventually
 
-from cleared.jobs.file_schemas import FOLDER
+from cleared.jobs.file_schemas import SCHEMA_FOLDER
 
 RESULT = {
     "schema_version", "job_id", "kind", "target", "status", "started_at", "ended_at", "duration_sec", "exit_code",
@@ -66,7 +66,7 @@ def test_the_schemas_themselves_are_right_and_strict() -> None:
     for name, schema in SCHEMAS.items():
         jsonschema.Draft7Validator.check_schema(schema)
         assert schema["additionalProperties"] is False and schema["required"], name
-    assert {path.stem for path in FOLDER.iterdir() if path.suffix == ".json"} == set(SCHEMAS)
+    assert {path.stem for path in SCHEMA_FOLDER.iterdir() if path.suffix == ".json"} == set(SCHEMAS)
 
 
 def test_e2_a_job_leaves_three_files_with_every_field(loop: Loop) -> None:

@@ -23,7 +23,7 @@ from harness import Workspace
 from cleared.clock import SystemClock
 from cleared.config.loading import load_file
 from cleared.jobs import file_schemas, loop_state, status_tree
-from cleared.jobs.runtime_directory import Runtime, own_runtime
+from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 
 CLOCK = SystemClock()
 
@@ -79,9 +79,9 @@ def page(ws: Workspace) -> Iterator[Page]:
         yield found
 
 
-def own(ws: Workspace) -> Runtime:
+def own(ws: Workspace) -> RuntimeDirectory:
     runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
-    runtime.make()
+    runtime.make_folders()
     return runtime
 
 
@@ -94,9 +94,9 @@ def row(number: int, summary: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def put_down(runtime: Runtime, *summaries: str) -> None:
+def put_down(runtime: RuntimeDirectory, *summaries: str) -> None:
     """A loop has been there, with jobs that said this."""
-    found = loop_state.fresh(CLOCK.now(), "0" * 16)
+    found = loop_state.fresh_state(CLOCK.now(), "0" * 16)
     for number, summary in enumerate(summaries, 1):
         found["jobs"].append(row(number, summary))  # type: ignore[arg-type]
         found["knowledge"].append(
@@ -106,8 +106,8 @@ def put_down(runtime: Runtime, *summaries: str) -> None:
         found["safety_stops"].append(
             {"at": "2025-02-10T06:00:00Z", "kind": summary[:100], "target": "", "by": "person", "reason": summary}
         )
-    loop_state.save(runtime, found, CLOCK)
-    status_tree.export(runtime, found, CLOCK)
+    loop_state.save_state(runtime, found, CLOCK)
+    status_tree.export_tree(runtime, found, CLOCK)
 
 
 # -- what there is --------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_the_tree_is_given_as_the_loop_wrote_it(ws: Workspace, page: Page) -> No
     got = page.ask(path="/tree.json")
     assert got.headers["Content-Type"] == "application/json"
     found = json.loads(got.body)
-    file_schemas.check("tree", found, "tree")
+    file_schemas.check_record("tree", found, "tree")
     assert found == ws.json("loop", "tree")
 
 
@@ -189,7 +189,7 @@ def test_where_there_is_no_loop_yet_it_says_so_and_goes_on(ws: Workspace, page: 
 def test_a_damaged_tree_is_said_to_be_one(ws: Workspace, page: Page, damage: bytes) -> None:
     runtime = own(ws)
     put_down(runtime, "one")
-    runtime.tree.write_bytes(damage)
+    runtime.tree_path.write_bytes(damage)
     for path in ("/", "/tree.json"):
         got = page.ask(path=path)
         assert got.status == 503
@@ -321,7 +321,7 @@ def test_fifty_pollers_get_whole_trees_while_the_loop_writes(ws: Workspace, page
             assert got.status in (200, 304), got.body
             if got.status == 200:
                 found = json.loads(got.body)
-                file_schemas.check("tree", found, "tree")
+                file_schemas.check_record("tree", found, "tree")
                 assert len({j["summary"] for j in found["jobs"]}) == 1
             tag = got.headers["ETag"]
             assert page.ask().status == 200

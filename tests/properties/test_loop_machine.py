@@ -116,10 +116,10 @@ class LoopMachine(RuleBasedStateMachine):
 
     @rule()
     def pause_or_resume(self) -> None:
-        from cleared.loop.control import pause
+        from cleared.loop.control import set_paused
 
         self.paused = not self.paused
-        pause(self.life.host, self.life.knobs, "pause" if self.paused else "resume")
+        set_paused(self.life.host, self.life.knobs, "pause" if self.paused else "resume")
         assert self.life.state()["paused"] == self.paused
 
     @rule()
@@ -154,7 +154,7 @@ class LoopMachine(RuleBasedStateMachine):
 
     @rule(seed=SEED)
     def tamper_with_a_message(self, seed: int) -> None:
-        found = sorted(self.life.runtime.inbox.glob("*.json"))
+        found = sorted(self.life.runtime.inbox_folder.glob("*.json"))
         if not found:
             return
         path = found[seed % len(found)]
@@ -176,7 +176,7 @@ class LoopMachine(RuleBasedStateMachine):
     @rule(seed=SEED, how=st.sampled_from(("cut", "gone", "backup")))
     def corrupt_the_state(self, seed: int, how: str) -> None:
         """Row E29."""
-        path, backup = self.life.runtime.state, self.life.runtime.backup
+        path, backup = self.life.runtime.state_path, self.life.runtime.backup_path
         if not path.exists() or not backup.exists() or self._state() is None:
             return
         whole = path.read_bytes()
@@ -190,7 +190,7 @@ class LoopMachine(RuleBasedStateMachine):
     def raise_the_flag(self) -> None:
         """Row E12: a loop that has nothing to do, and would sleep, does not."""
         state = self._state()
-        self.life.runtime.wakeup.write_text(json.dumps({
+        self.life.runtime.wakeup_path.write_text(json.dumps({
             "schema_version": "single_agent_wakeup_v1", "reason": "look", "time": "2025-02-10T06:00:00Z",
             "job_id": None, "artifact": None,
         }))  # fmt: skip
@@ -198,7 +198,7 @@ class LoopMachine(RuleBasedStateMachine):
         began = time.monotonic()
         self.loops.run(self.life, max_cycles=2, sleep_seconds=8.0 if idle else 0.0)
         assert time.monotonic() - began < 6
-        assert not idle or not self.life.runtime.wakeup.exists()
+        assert not idle or not self.life.runtime.wakeup_path.exists()
 
     # -- what must be true ------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class LoopMachine(RuleBasedStateMachine):
     def _of(self, job: str) -> tuple[str, str]:
         """What kind of job it is, and who asked for it."""
         if job not in self.by:
-            manifest = json.loads(self.life.runtime.manifest(job).read_bytes())
+            manifest = json.loads(self.life.runtime.manifest_path(job).read_bytes())
             self.by[job] = (manifest["kind"], manifest["by"])
         return self.by[job]
 
@@ -247,7 +247,7 @@ class LoopMachine(RuleBasedStateMachine):
             return None
 
     def _put(self, state: dict[str, Any]) -> None:
-        path = self.life.runtime.state
+        path = self.life.runtime.state_path
         staged = path.with_name("staged")
         staged.write_text(json.dumps(state))
         staged.replace(path)
@@ -258,12 +258,12 @@ class LoopMachine(RuleBasedStateMachine):
 
         if state is None:
             return [], False
-        found = [job["job_id"] for job in loop_reader.waiting(self.life.runtime, state)]  # type: ignore[arg-type]
+        found = [job["job_id"] for job in loop_reader.list_waiting(self.life.runtime, state)]  # type: ignore[arg-type]
         done = {job for _, job in self.life.marks()} | self.life.dropped | {FORGED}
         return found, not done & set(found) and len(set(found)) == len(found)
 
     def _archived(self) -> list[Path]:
-        return list(self.life.runtime.archive.glob("*.archived.json"))
+        return list(self.life.runtime.archive_folder.glob("*.archived.json"))
 
 
 @pytest.fixture(scope="module")

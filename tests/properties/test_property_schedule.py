@@ -67,8 +67,8 @@ def near_a_change(draw: st.DrawFn) -> tuple[str, datetime]:
 
 def of(expression: str, zone: str) -> Schedule:
     try:
-        header_values.cron(expression)
-    except header_values.Bad:
+        header_values.read_cron(expression)
+    except header_values.BadValue:
         assume(False)
     return Schedule(expression, zone)
 

@@ -13,12 +13,12 @@ from sandbox_samples import run, worker_pids
 
 from cleared.errors import WorkspaceError
 from cleared.sandbox import worker_pool
-from cleared.sandbox.confinement import Level, restrictions, run_restricted
+from cleared.sandbox.confinement import ConfinementLevel, restrictions, run_restricted
 from cleared.sandbox.monty import Sandbox
 
 ROOT = Path(__file__).parents[2]
 LEVEL = worker_pool.confinement_level()
-needs_all = pytest.mark.skipif(not LEVEL.full, reason=f"this system reaches {LEVEL}")
+needs_all = pytest.mark.skipif(not LEVEL.is_full, reason=f"this system reaches {LEVEL}")
 
 # Everything a broken interpreter might try, by the C library's thin wrappers around the system calls.
 PROBE = """
@@ -134,7 +134,7 @@ def test_A18_the_worker_itself_is_confined() -> None:
         limits = Path(f"/proc/{pid}/limits").read_text()
         assert [line.split()[-3:-1] for line in limits.splitlines() if "open files" in line] == [["32", "32"]]
         assert Path(f"/proc/{pid}/environ").read_bytes() == b""
-        assert sandbox.level.full
+        assert sandbox.level.is_full
         assert str(sandbox.level) == "landlock+seccomp+rlimits"
     assert restricted() == before, "the host's own thread stays as it was"
 
@@ -147,7 +147,7 @@ def test_A18_off_and_best_run_everywhere() -> None:
 
 
 def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "observed", lambda pid, wanted: Level(rlimits=True))
+    monkeypatch.setattr(worker_pool, "observed", lambda pid, wanted: ConfinementLevel(rlimits=True))
     monkeypatch.setattr(worker_pool, "_failed", set())
     with Sandbox(confine="require") as sandbox, pytest.raises(WorkspaceError, match="cannot be confined") as caught:
         run(sandbox, "1")
@@ -158,5 +158,5 @@ def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch
 
 
 def test_A18_levels_read_well() -> None:
-    assert str(Level()) == "none" and not Level().full
-    assert str(Level(seccomp=True, rlimits=True)) == "seccomp+rlimits"
+    assert str(ConfinementLevel()) == "none" and not ConfinementLevel().is_full
+    assert str(ConfinementLevel(seccomp=True, rlimits=True)) == "seccomp+rlimits"

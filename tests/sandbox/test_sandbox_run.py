@@ -79,7 +79,7 @@ def test_A8_worker_killed_between_calls() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_A8_worker_killed_while_computing_or_idle() -> None:
-    with Sandbox(confine="require" if confinement_level().full else "best") as sandbox:
+    with Sandbox(confine="require" if confinement_level().is_full else "best") as sandbox:
         run(sandbox, "1")
         threading.Timer(0.3, lambda: [os.kill(pid, signal.SIGKILL) for pid in worker_pids()]).start()
         with pytest.raises(ScriptError) as caught:

@@ -12,7 +12,7 @@ from sandbox_samples import FILE, INGEST, Host, run
 
 from cleared.errors import Place
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.result_expression import Rewritten
+from cleared.sandbox.result_expression import RewrittenScript
 from cleared.sandbox.script_failure import HostCallFailed, ScriptError
 
 ROWS = [
@@ -200,16 +200,16 @@ def test_A2_any_nesting(before: list[Leaf], tree: Leaf, flags: dict[str, bool]) 
     source = "\n".join(lines)
     assert run(_SANDBOX, source) == tree.result(flags)
 
-    rewritten = Rewritten(source, ast.parse(source))
+    rewritten = RewrittenScript(source, ast.parse(source))
     assert rewritten.text.count("\n") == source.count("\n")
     offset = 0
     for number, line in enumerate(rewritten.text.split("\n"), 1):
-        grown = len(line) - len(rewritten.line(number))
+        grown = len(line) - len(rewritten.original_line(number))
         for column, character in enumerate(line, 1):
-            at = rewritten.at(offset)
-            assert at == (number, rewritten.column(number, column))
+            at = rewritten.original_position(offset)
+            assert at == (number, rewritten.original_column(number, column))
             if grown == 0 or column - grown > line.index("__tail__"):
-                assert rewritten.line(number)[at[1] - 1] == character
+                assert rewritten.original_line(number)[at[1] - 1] == character
             offset += len(character.encode())
         offset += 1
 

@@ -152,21 +152,21 @@ class Life:
 
     def __post_init__(self) -> None:
         from cleared.app import open_workspace
-        from cleared.loop.loop_settings import knobs
+        from cleared.loop.loop_settings import read_settings
 
         self.host = open_workspace(self.root)
         self.folder = self.root / ".cleared/loop"
         self.told = self.root.parent / f"{self.root.name}.told"
-        self.knobs = knobs(self.root, self.host.config, {"runtime_dir": str(self.folder)})
+        self.knobs = read_settings(self.root, self.host.config, {"runtime_dir": str(self.folder)})
         self.runtime = self.knobs.runtime
 
     # -- what is done to it -----------------------------------------------------------------------------------------
 
     def enqueue(self, kind: str, count: int = 1) -> str:
-        from cleared.loop.control import enqueue
+        from cleared.loop.control import enqueue_job
 
         for _ in range(count):
-            self.ids.append(enqueue(self.host, self.knobs, kind, None))
+            self.ids.append(enqueue_job(self.host, self.knobs, kind, None))
         return self.ids[-1]
 
     def leave(self, kind: str, count: int = 1) -> None:
@@ -174,14 +174,14 @@ class Life:
         from cleared.jobs import inbox
 
         for _ in range(count):
-            self.ids.append(inbox.enqueue(self.runtime, self.host.config, kind, None, "person", self.host.clock))
+            self.ids.append(inbox.enqueue_job(self.runtime, self.host.config, kind, None, "person", self.host.clock))
 
     def refused(self, kind: str = "rm -rf") -> None:
         from cleared.errors import PolicyError
-        from cleared.loop.control import enqueue
+        from cleared.loop.control import enqueue_job
 
         try:
-            enqueue(self.host, self.knobs, kind, None)
+            enqueue_job(self.host, self.knobs, kind, None)
         except PolicyError:
             return
         raise AssertionError(f"{kind} was not refused")
@@ -190,7 +190,7 @@ class Life:
         """Kill the process that watches over the job that is on, if one does."""
         from cleared.workspace import processes
 
-        running = self.state()["running"] if self.runtime.state.exists() else None
+        running = self.state()["running"] if self.runtime.state_path.exists() else None
         if running is None:
             return False
         try:
@@ -219,16 +219,16 @@ class Life:
     # -- what there is ----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.runtime.state.read_bytes())
+        found: dict[str, Any] = json.loads(self.runtime.state_path.read_bytes())
         return found
 
     def left(self) -> int:
         state = self.state()
-        inbox = [p for p in self.runtime.inbox.iterdir() if p.suffix == ".json"]
+        inbox = [p for p in self.runtime.inbox_folder.iterdir() if p.suffix == ".json"]
         return len(state["queue"]) + (state["running"] is not None) + len(inbox)
 
     def results(self) -> dict[str, dict[str, Any]]:
-        found = self.runtime.jobs.glob("job_*.result.json")
+        found = self.runtime.jobs_folder.glob("job_*.result.json")
         return {p.name.removesuffix(".result.json"): json.loads(p.read_bytes()) for p in found}
 
     def marks(self) -> list[tuple[str, str]]:
@@ -244,11 +244,11 @@ class Life:
         from cleared.jobs import file_schemas
 
         for path, name in files(self):
-            file_schemas.read(name, path)
+            file_schemas.read_record(name, path)
 
     def was_shot(self, job: str) -> bool:
         """Whether it may have died with the process that watched over it."""
-        manifest = json.loads(self.runtime.manifest(job).read_bytes())
+        manifest = json.loads(self.runtime.manifest_path(job).read_bytes())
         return job in self.shot or (manifest["pid"], manifest["pid_started"]) in self.killed
 
     def check_marks(self) -> None:
@@ -273,10 +273,10 @@ class Life:
         lost = set(self.ids) - self.dropped - set(results)
         assert not lost, f"lost: {lost}"
         for job, result in results.items():
-            assert result["job_id"] == job and self.runtime.manifest(job).exists(), result
+            assert result["job_id"] == job and self.runtime.manifest_path(job).exists(), result
             self._check_result(result, {what for what, name in self.marks() if name == job})
         assert {job for _, job in self.marks()} <= set(results)
-        for path in self.runtime.jobs.glob("job_*.manifest.json"):
+        for path in self.runtime.jobs_folder.glob("job_*.manifest.json"):
             assert json.loads(path.read_bytes())["status"] == "queued" or path.name.split(".")[0] in results, path
         counts = Counter(r["status"] for job, r in results.items() if job not in self.before)
         assert state["counts"] == {s: counts[s] for s in ("succeeded", "failed", "failed_or_no_result")}, counts
@@ -284,10 +284,10 @@ class Life:
         assert len(rows) == len(state["jobs"]) == min(25, counts.total())
         for job, row in rows.items():
             assert {k: v for k, v in row.items() if k != "by"}.items() <= results[job].items(), (row, results[job])
-        failed = Counter(json.loads(self.runtime.manifest(job).read_bytes())["pid"] for job, result in results.items()
+        failed = Counter(json.loads(self.runtime.manifest_path(job).read_bytes())["pid"] for job, result in results.items()
                          if result["status"] == "failed_or_no_result")  # fmt: skip
         assert all(times == 1 for times in failed.values()), "each that was killed has watched over one job then"
-        tree = json.loads(self.runtime.tree.read_bytes())
+        tree = json.loads(self.runtime.tree_path.read_bytes())
         assert {k: tree["summary"][k] for k in state["counts"]} == state["counts"]
         assert stops is None or len(state["safety_stops"]) == stops, state["safety_stops"]
         assert notices is None or len(state["notices"]) == notices, state["notices"]
@@ -311,12 +311,12 @@ class Life:
 def files(life: Life) -> Iterator[tuple[Path, Any]]:
     """The files of a loop that have a schema, with its name."""
     runtime = life.runtime
-    for path, name in ((runtime.state, "state"), (runtime.backup, "state"), (runtime.tree, "tree"),
-                       (runtime.wakeup, "wakeup")):  # fmt: skip
+    for path, name in ((runtime.state_path, "state"), (runtime.backup_path, "state"), (runtime.tree_path, "tree"),
+                       (runtime.wakeup_path, "wakeup")):  # fmt: skip
         if path.exists():
             yield path, name
-    for folder, pattern, name in ((runtime.jobs, "*.manifest.json", "manifest"), (runtime.jobs, "*.result.json",
-                                  "result"), (runtime.inbox, "*.json", "inbox")):  # fmt: skip
+    for folder, pattern, name in ((runtime.jobs_folder, "*.manifest.json", "manifest"), (runtime.jobs_folder, "*.result.json",
+                                  "result"), (runtime.inbox_folder, "*.json", "inbox")):  # fmt: skip
         for path in folder.glob(pattern):
             if not path.name.startswith("."):
                 yield path, name
@@ -335,8 +335,8 @@ def _obey(order: dict[str, Any]) -> int:
     from cleared.changes.host_cache import Kept
     from cleared.errors import ClearedError, Interrupted
     from cleared.loop import control
-    from cleared.loop.loop_settings import knobs
-    from cleared.loop.runner import run
+    from cleared.loop.loop_settings import read_settings
+    from cleared.loop.runner import run_loop
 
     left = order["nth"]
     signal.alarm(300)
@@ -354,11 +354,11 @@ def _obey(order: dict[str, Any]) -> int:
         open_ = partial(open_workspace, Path(order["root"]), on_step=point, say=lambda _: None)
         host, flags = open_(), order["flags"]
         once, kind = flags.pop("once", False), flags.pop("kind", "note")
-        found = knobs(host.root, host.config, {"runtime_dir": order["folder"], **flags})
+        found = read_settings(host.root, host.config, {"runtime_dir": order["folder"], **flags})
         do: dict[str, Callable[[], Any]] = {
-            "run": lambda: run(host, Kept(open_), found, once=once),
-            "init": lambda: control.init(host, found),
-            "enqueue": lambda: control.enqueue(host, found, kind, None),
+            "run": lambda: run_loop(host, Kept(open_), found, once=once),
+            "init": lambda: control.init_loop(host, found),
+            "enqueue": lambda: control.enqueue_job(host, found, kind, None),
         }
         told.write(f"{os.getpid()}\n")
         told.flush()
@@ -382,15 +382,15 @@ def main() -> None:
     from cleared.config.model import Config, Loop
     from cleared.errors import WorkspaceError
     from cleared.jobs import file_schemas
-    from cleared.jobs.job_types import kinds
+    from cleared.jobs.job_types import load_job_types
 
-    for path in file_schemas.FOLDER.glob("*.json"):
+    for path in file_schemas.SCHEMA_FOLDER.glob("*.json"):
         with suppress(WorkspaceError):
-            file_schemas.check(path.stem, {}, "")  # type: ignore[arg-type]
+            file_schemas.check_record(path.stem, {}, "")  # type: ignore[arg-type]
     with suppress(WorkspaceError):
-        file_schemas.check("tree", {}, "", "state")
+        file_schemas.check_record("tree", {}, "", "state")
     with suppress(WorkspaceError):
-        kinds(Config(loop=Loop(plugins=NAMES)))
+        load_job_types(Config(loop=Loop(plugins=NAMES)))
     attend(_obey)
 
 

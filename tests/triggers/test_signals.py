@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cleared.sandbox.worker_watchdog import Watch
+from cleared.sandbox.worker_watchdog import Watchdog
 from cleared.service.driver import Loop, Pipe, signals
 
 
@@ -21,13 +21,13 @@ def tell() -> None:
 def while_a_run_is_on(what: Callable[[], None], first: Callable[[], None] = lambda: None) -> tuple[bool, int]:
     """Whether the loop is to end after what is done while the host answers a script, and how often it was broken
     off."""
-    waker, watch = Pipe(), Watch()
+    waker, watch = Pipe(), Watchdog()
     loop = Loop(waker, lambda: None)
     killed: list[str] = []
     try:
         with signals(loop, lambda: None):
             first()
-            with watch.guard(lambda: killed.append("run"), 30):
+            with watch.guard_run(lambda: killed.append("run"), 30):
                 try:
                     what()
                 except KeyboardInterrupt:
