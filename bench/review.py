@@ -16,7 +16,7 @@ from cleared.app import run
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import Kept
-from cleared.queries import cards
+from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm
 
 CARDS = 10_000
@@ -62,7 +62,7 @@ def decision(quick: bool) -> Result:
     git(plain, "init", "-q", "-b", "main")
     session = Kept(lambda: host(root))
     opened = session()
-    waiting = iter([c["id"] for c in cards(opened)])
+    waiting = iter([c["id"] for c in read_cards(opened)])
     paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]
     write_and_commit(plain, {p: (root / p).read_bytes() for p in paths})
 
@@ -83,7 +83,7 @@ def decision(quick: bool) -> Result:
 def batch(quick: bool) -> Result:
     """500 confirmations at once."""
     root, times = _booked(BATCH), []
-    names = [c["id"] for c in cards(host(root))][:BATCH]
+    names = [c["id"] for c in read_cards(host(root))][:BATCH]
     for _ in range(1 if quick else 5):
         opened = host(copy(root))
         began = time.perf_counter()

@@ -112,13 +112,13 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
     from cleared.approvals.person_only import refuse_in_job
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
-    from cleared.queries import committed, find_card
+    from cleared.queries import find_card, open_committed_books
     from cleared.runs.failed_runs import event_of_card
     from cleared.runs.suspended_runs import ask_again
 
     if believed:
         refuse_in_job()
-    with committed(host) as (repo, snapshot, _books, _bank):
+    with open_committed_books(host) as (repo, snapshot, _books, _bank):
         found = find_card(queue_files.load(CommittedSource(snapshot), host.layout.queue_dir), card)
         asked = found.kind == "question"
         if not asked and (found.kind != "failed_run" or found.agent != name):

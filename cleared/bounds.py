@@ -32,7 +32,7 @@ MAX_TRACE_BYTES: Final = 16 << 20
 MAX_TRACES_BYTES: Final = 256 << 20
 """Of all of ``runs.db``; the oldest runs are taken out."""
 
-TABLE: Final = (
+LIMIT_TEXTS: Final = (
     ("a text that is passed", "`limits.max_text_bytes`"),
     ("items of a list that is passed or given", f"{MAX_ITEMS:,}, or `import.max_rows` where that is more"),
     ("values of plain data that is passed", "the same"),
@@ -48,7 +48,7 @@ TABLE: Final = (
 """All of it in words, for the reference page."""
 
 
-def clip(text: str, most: int = MAX_ERROR_BYTES) -> str:
+def clip_text(text: str, most: int = MAX_ERROR_BYTES) -> str:
     """The beginning of a text, where it has more than so many bytes."""
     if len(text) * 4 <= most:
         return text
@@ -56,7 +56,7 @@ def clip(text: str, most: int = MAX_ERROR_BYTES) -> str:
     return text if len(data) <= most else data[:most].decode("utf-8", "ignore") + " …"
 
 
-def size(value: object) -> int:
+def data_size(value: object) -> int:
     """Bytes of plain data, roughly: its texts, and sixteen for each value."""
     kind = type(value)
     if kind is str:
@@ -69,5 +69,5 @@ def size(value: object) -> int:
         if of is str:
             total += len(inner)
         elif of is dict or of is list:
-            total += size(inner)
+            total += data_size(inner)
     return total

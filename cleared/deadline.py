@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from cleared.errors import CheckFailed
 
 _T = TypeVar("_T")
-_EVERY: Final = 256
+_STEPS_BETWEEN_CHECKS: Final = 256
 """Items between two looks at the clock."""
 
 
@@ -29,17 +29,17 @@ class _Deadline:
         self.at, self.monotonic, self.seconds = at, monotonic, seconds
         self.spent = 0
 
-    def ask(self) -> None:
+    def check_time(self) -> None:
         if self.monotonic() > self.at:
             raise DeadlineExceeded(
                 f"the run did not end within {self.seconds:g} s",
                 remedy="Do less at a time, or raise the limit: `timeout:` in the script's header, or sandbox.timeout.",
             )
 
-    def each(self, items: Iterable[_T]) -> Iterator[_T]:
+    def check_each(self, items: Iterable[_T]) -> Iterator[_T]:
         for i, item in enumerate(items):
-            if not i % _EVERY:
-                self.ask()
+            if not i % _STEPS_BETWEEN_CHECKS:
+                self.check_time()
             yield item
 
 
@@ -47,7 +47,7 @@ _current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def until(at: float, monotonic: Callable[[], float], seconds: float) -> Iterator[None]:
+def run_deadline(at: float, monotonic: Callable[[], float], seconds: float) -> Iterator[None]:
     """Set the time for the host's work in this block: an instant of ``monotonic``, ``seconds`` after the start."""
     token = _current.set(_Deadline(at, monotonic, seconds))
     try:
@@ -57,7 +57,7 @@ def until(at: float, monotonic: Callable[[], float], seconds: float) -> Iterator
 
 
 @contextmanager
-def lifted() -> Iterator[None]:
+def no_deadline() -> Iterator[None]:
     """No time limit for this block: what must not be left half done."""
     token = _current.set(None)
     try:
@@ -66,17 +66,17 @@ def lifted() -> Iterator[None]:
         _current.reset(token)
 
 
-def each(items: Iterable[_T]) -> Iterable[_T]:
+def check_deadline(items: Iterable[_T]) -> Iterable[_T]:
     """The items. Raises ``DeadlineExceeded`` among them, once the time is up."""
     current = _current.get()
-    return items if current is None else current.each(items)
+    return items if current is None else current.check_each(items)
 
 
-def spend(steps: int = 1) -> None:
+def count_steps(steps: int = 1) -> None:
     """So many steps have been done, or will be. Raises ``DeadlineExceeded`` once the time is up."""
     current = _current.get()
     if current is not None:
         current.spent += steps
-        if current.spent >= _EVERY:
+        if current.spent >= _STEPS_BETWEEN_CHECKS:
             current.spent = 0
-            current.ask()
+            current.check_time()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from cleared.bounds import clip
+from cleared.bounds import clip_text
 
 
 class ExitCode(IntEnum):
@@ -61,11 +61,11 @@ class ClearedError(Exception):
     exit_code: ExitCode = ExitCode.FAILED
 
     def __init__(self, message: str, *, place: Place | None = None, remedy: str | None = None) -> None:
-        message = clip(message)  # it may quote what it is about
+        message = clip_text(message)  # it may quote what it is about
         super().__init__(message)
         self.message = message
         self.place = place
-        self.remedy = clip(remedy) if remedy is not None else None
+        self.remedy = clip_text(remedy) if remedy is not None else None
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
@@ -91,11 +91,11 @@ class PrimitiveError(CheckFailed):
     faults: tuple[PrimitiveError, ...] = ()
 
 
-MOST_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
 """Faults that one refusal names."""
 
 
-def together(faults: Iterable[PrimitiveError]) -> PrimitiveError:
+def merge_faults(faults: Iterable[PrimitiveError]) -> PrimitiveError:
     """One refusal for all faults of a call; its place is that of the first."""
     every = (one for f in faults for one in (f.faults or (f,)))
     found = list({f.message: f for f in every}.values())
@@ -103,10 +103,10 @@ def together(faults: Iterable[PrimitiveError]) -> PrimitiveError:
         return found[0]
     texts = [
         f"{f.place.field}: {f.message}" if f.place and f.place.field and f.place.field not in f.message else f.message
-        for f in found[:MOST_FAULTS]
+        for f in found[:MAX_FAULTS]
     ]
-    more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
-    remedies = dict.fromkeys(f.remedy for f in found[:MOST_FAULTS] if f.remedy)
+    more = f"; and {len(found) - MAX_FAULTS} more" if len(found) > MAX_FAULTS else ""
+    remedies = dict.fromkeys(f.remedy for f in found[:MAX_FAULTS] if f.remedy)
     told = "; ".join(text.rstrip(".") for text in texts) + more
     error = PrimitiveError(told, place=found[0].place, remedy=" ".join(remedies) or None)
     error.faults = tuple(found)

@@ -38,42 +38,42 @@ _MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
 
 
 @contextmanager
-def committed(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
+def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         yield (repo, snapshot, *open_books(host, CommittedSource(snapshot)))
 
 
-def agents(host: Host) -> list[dict[str, Any]]:
+def read_agents(host: Host) -> list[dict[str, Any]]:
     """Every agent: its header, whether it is approved, and whether its working copy is another.
 
     ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
     """
-    with committed(host) as (_, snapshot, _books, _bank):
+    with open_committed_books(host) as (_, snapshot, _books, _bank):
         names = {p for p in snapshot.entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
         folder = host.root / host.layout.agents_dir
         if folder.is_dir():
             names |= {f"{host.layout.agents_dir}/{p.name}" for p in folder.glob("*.py") if not p.name.startswith(".")}
         approvals = Scripts(host, snapshot).approvals
-        return [_agent(host, snapshot, approvals, path) for path in sorted(names)]
+        return [_agent_data(host, snapshot, approvals, path) for path in sorted(names)]
 
 
-def agent(host: Host, name: str) -> dict[str, Any]:
+def read_agent(host: Host, name: str) -> dict[str, Any]:
     """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
     path = host.layout.agent_path(name)
-    with committed(host) as (_, snapshot, _books, _bank):
-        found = _agent(host, snapshot, Scripts(host, snapshot).approvals, path)
+    with open_committed_books(host) as (_, snapshot, _books, _bank):
+        found = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
         if found["state"] == "missing":
-            known = [a["name"] for a in agents(host)]
+            known = [a["name"] for a in read_agents(host)]
             raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(known) or 'none yet'}.")
         return found
 
 
-_STANDS: Final = {"unapproved": "not approved", "untrusted": "not trusted", "elsewhere": "other books"}
+_STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted", "elsewhere": "other books"}
 
 
-def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
+def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
     from cleared.sandbox.construct_lint import lint
     from cleared.sandbox.header import parse_header
 
@@ -86,7 +86,7 @@ def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> d
     else:
         standing = approvals.standing(path, head)
         approval = standing.why
-        state = _STANDS.get(standing.state, standing.state)
+        state = _STATE_NAMES.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
     header, findings = parse_header(source, path, kind="agent")
     findings = [*findings, *lint(source, path)] if source else []
@@ -109,25 +109,25 @@ def _agent(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> d
     }
 
 
-def runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
+def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
-    found = [_brief(r) for r in Traces(host.layout.state_dir).runs(limit, agent)]
+    found = [_run_summary(r) for r in Traces(host.layout.state_dir).runs(limit, agent)]
     if len(found) < limit or any(r["status"] == "killed" for r in found):
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
-        found = [_as_committed(r, in_commits.pop(r["run_id"], None)) for r in found]
+        found = [_with_commit_outcome(r, in_commits.pop(r["run_id"], None)) for r in found]
         found += [r for r in in_commits.values() if agent in (None, r["agent"])]
     # Several may have begun in one second: those stay in the order they came in, newest first.
     return sorted(found, key=lambda r: str(r["started_at"]), reverse=True)[:limit]
 
 
-def _as_committed(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:
+def _with_commit_outcome(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:
     """The run; where it was killed after its commit was made, that is how it ended."""
     if commit is None or run["status"] != "killed":
         return run
     return {**run, **{key: commit[key] for key in ("status", "commits", "message", "error")}}
 
 
-def _brief(run: dict[str, Any]) -> dict[str, Any]:
+def _run_summary(run: dict[str, Any]) -> dict[str, Any]:
     return {
         "run_id": run["id"], "agent": run["agent"], "status": run["status"], "started_at": run["started_at"],
         "duration_ms": run["duration_ms"], "message": run["message"], "commits": run["commits"] or [],
@@ -154,7 +154,7 @@ def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def run(host: Host, run_id: str) -> dict[str, Any]:
+def read_run(host: Host, run_id: str) -> dict[str, Any]:
     """One run with every call, by its id, or a beginning or the last part of it that no other run has.
 
     Raises ``UsageError`` where there is none, or several.
@@ -172,16 +172,16 @@ def run(host: Host, run_id: str) -> dict[str, Any]:
         found = traces.run(identity)
         if found is not None:
             del found["id"], found["pid"]
-            return _as_committed({"run_id": identity, **found}, briefs.get(identity))
+            return _with_commit_outcome({"run_id": identity, **found}, briefs.get(identity))
         note = "the trace of this run is not on this machine; its commit is"
         return {**briefs[identity], "calls": [], "note": note}
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
 
 
-def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
+def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
     """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
     ``held``: why an open question cannot be answered as things are, and what to do."""
-    with committed(host) as (repo, snapshot, _books, _bank):
+    with open_committed_books(host) as (repo, snapshot, _books, _bank):
         known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
         late = {c.id for c in overdue(known.values(), host.clock.now(), host.config.review.remind_after)}
         held = Questions(host, repo, snapshot, known).held()
@@ -191,9 +191,9 @@ def cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
         ]  # fmt: skip
 
 
-def card(host: Host, text: str) -> dict[str, Any]:
+def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
-    with committed(host) as (repo, snapshot, _books, _bank):
+    with open_committed_books(host) as (repo, snapshot, _books, _bank):
         known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
         found = find_card(known, text)
         late = overdue([found], host.clock.now(), host.config.review.remind_after)
@@ -212,7 +212,7 @@ def find_card(known: Mapping[str, Card], text: str) -> Card:
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
 
 
-def month_of(text: str) -> tuple[int, int]:
+def parse_month(text: str) -> tuple[int, int]:
     """``2025-01`` → ``(2025, 1)``. Raises ``UsageError``."""
     found = _MONTH.fullmatch(text)
     if not found:
@@ -220,18 +220,18 @@ def month_of(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def journal(
+def read_journal(
     host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
     text: str | None = None, limit: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
-    year, number = month_of(month) if month else (None, None)
-    with committed(host) as (_, _snapshot, books, _bank):
+    year, number = parse_month(month) if month else (None, None)
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
         found = journal_primitives.query(books, status, year, number, account, text, limit)
         return [journal_primitives.show_json(e) for e in found]
 
 
-def balance(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
+def read_balances(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
     from datetime import date
 
@@ -239,8 +239,8 @@ def balance(host: Host, account: int | None = None, *, month: str | None = None,
         day = date.fromisoformat(as_of) if as_of else None
     except ValueError:
         raise UsageError(f"{as_of!r} is not a date", remedy="Write it like 2025-01-31.") from None
-    year, number = month_of(month) if month else (None, None)
-    with committed(host) as (_, _snapshot, books, _bank):
+    year, number = parse_month(month) if month else (None, None)
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
         if account is not None and books.chart.get(account) is None:
             message, remedy = books.chart.why_not_postable(account, date.min) or ("", "")
             raise UsageError(message, remedy=remedy)
@@ -256,17 +256,17 @@ def balance(host: Host, account: int | None = None, *, month: str | None = None,
         return rows
 
 
-def accounts(host: Host) -> list[dict[str, Any]]:
+def read_accounts(host: Host) -> list[dict[str, Any]]:
     """The chart of accounts."""
-    with committed(host) as (_, _snapshot, books, _bank):
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [dict(account_primitives.show(a)) for a in books.chart.accounts.values()]
 
 
-def periods(host: Host) -> list[dict[str, Any]]:
+def read_periods(host: Host) -> list[dict[str, Any]]:
     """Every closing and reopening, oldest first."""
     from datetime import date
 
-    with committed(host) as (_, _snapshot, books, _bank):
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [
             {"through": None if m.through == date.min else m.through.isoformat(), "state": m.state, "by": m.by,
              "at": m.at, "reason": m.reason, "digest": m.digest}
@@ -274,7 +274,7 @@ def periods(host: Host) -> list[dict[str, Any]]:
         ]  # fmt: skip
 
 
-def primitives(host: Host | None = None) -> list[dict[str, Any]]:
+def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
     from cleared.primitives import registry
     from cleared.registry.projections import describe
@@ -282,24 +282,24 @@ def primitives(host: Host | None = None) -> list[dict[str, Any]]:
     return [describe(p) for p in (host.registry if host else registry()).values()]
 
 
-def check(host: Host) -> list[dict[str, Any]]:
+def read_violations(host: Host) -> list[dict[str, Any]]:
     """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
-    return [_violation(v) for v in _check(host)]
+    return [_violation_data(v) for v in find_violations(host)]
 
 
-def _check(host: Host) -> list[Violation]:
+def find_violations(host: Host) -> list[Violation]:
     from cleared.errors import Place
 
     with compared(host, "journal check") as (repo, snapshot, different):
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
         colliding = collisions(host) if different else []
         if colliding or not different:
-            found = colliding + _readable(lambda: check_books(head_books, head_bank))
+            found = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
             return found + unknown_origin(host, repo, snapshot)
         books, bank = open_books(host, WorkingSource(host))
         months = sorted({*books.months(), *head_books.months()})
-        found = _readable(lambda: check_books(books, bank))
-        found += _readable(lambda: check_against(books, CommittedSource(snapshot), months))
+        found = _include_unreadable(lambda: check_books(books, bank))
+        found += _include_unreadable(lambda: check_against(books, CommittedSource(snapshot), months))
         named = {v.place.file for v in found if v.place}
         for d in different:
             if d.path not in named:
@@ -312,13 +312,13 @@ def _check(host: Host) -> list[Violation]:
         return found + unknown_origin(host, repo, snapshot)
 
 
-def check_committed(host: Host) -> list[Violation]:
+def find_committed_violations(host: Host) -> list[Violation]:
     """Every violation in the books of the last commit, whatever lies in the working tree: what a card can be about."""
-    with committed(host) as (repo, snapshot, books, bank):
-        return _readable(lambda: check_books(books, bank)) + unknown_origin(host, repo, snapshot)
+    with open_committed_books(host) as (repo, snapshot, books, bank):
+        return _include_unreadable(lambda: check_books(books, bank)) + unknown_origin(host, repo, snapshot)
 
 
-def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
+def _include_unreadable(look: Callable[[], list[Violation]]) -> list[Violation]:
     """What a check finds; a file that cannot be read at all is a finding, too."""
     from cleared.errors import WorkspaceError
 
@@ -328,7 +328,7 @@ def _readable(look: Callable[[], list[Violation]]) -> list[Violation]:
         return [Violation("format", e.message, e.remedy or "Restore the file.", e.place)]
 
 
-def _violation(v: Violation) -> dict[str, Any]:
+def _violation_data(v: Violation) -> dict[str, Any]:
     return {
         "check": v.check, "message": v.message, "remedy": v.remedy, "place": str(v.place) if v.place else None,
         "entry_id": v.entry_id, "account_id": v.account_id,

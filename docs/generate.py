@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
 
 def cli() -> str:
     """Every command with its arguments and options."""
-    from cleared.cli.commands import tree
+    from cleared.cli.commands import build_tree
 
     out = [
         "# Commands", "", NOTE, "",
@@ -44,7 +44,7 @@ def cli() -> str:
         "after the command, names another place. `CLEARED_CLOCK`, an ISO 8601 time with an offset, fixes the clock.",
         "", "## Exit codes", "", *_exit_codes(), "", "## Overview", "", "| command | what it does |", "|---|---|",
     ]  # fmt: skip
-    found = list(_commands(tree(), "cleared"))
+    found = list(_commands(build_tree(), "cleared"))
     for name, command in found:
         out.append(f"| [`{name}`](#{name.replace(' ', '-')}) | {_doc(command).splitlines()[0]} |")
     out += [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleared.cli import proposals
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of, payload_of
-from cleared.cli.output import fields, out, out_json, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
+from cleared.cli.output import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run agents and look at them.", no_args_is_help=True, rich_markup_mode=None)
 
-NAME = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
+AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
 
 
 @app.command("run")
-def run(
-    name: NAME,
+def run_agent(
+    name: AgentName,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run the working copy and show what it would post; change nothing.")
     ] = False,
@@ -50,75 +50,75 @@ def run(
 
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
-    payload = payload_of(data) if data is not None else None
-    found = run_command(host_of(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
-    show_run(found, json=json)
+    payload = parse_payload(data) if data is not None else None
+    found = run_command(open_host(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    print_run(found, json=json)
 
 
-def show_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
+def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
     from cleared.registry.json_values import to_json
 
     dry_run = result.status == "dry_run"
     for file in result.edited:
-        say(f"cleared: {file}: the working copy differs from the approved script, and is not what ran. To try it: "
+        print_message(f"cleared: {file}: the working copy differs from the approved script, and is not what ran. To try it: "
             f"cleared agent run {result.agent} --dry-run")  # fmt: skip
     for warning in result.warnings:
-        say(f"cleared: {warning}")
+        print_message(f"cleared: {warning}")
     if json and not quiet:
-        out_json(result.data())
+        print_json(result.data())
     elif result.error is None and not quiet and result.status != "waiting":
         if dry_run:
-            _show_entries(result.data()["entries"])
-        out(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
+            _print_entries(result.data()["entries"])
+        print_line(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
     bad = [c for c in result.cards if c.kind == "bad_file"]
     for card in bad:
-        say(f"cleared: {card.title}")
+        print_message(f"cleared: {card.title}")
     if result.error is not None:
-        say(f"cleared: {result.agent} failed; nothing of it was committed. {result.error}")
+        print_message(f"cleared: {result.agent} failed; nothing of it was committed. {result.error}")
         # One level says no more than the line above.
         if result.error.traceback and result.error.traceback.count('  File "') > 1:
-            say(result.error.traceback)
+            print_message(result.error.traceback)
         if result.commits:
-            say(f"cleared run show {result.run_id} has every call")
+            print_message(f"cleared run show {result.run_id} has every call")
     elif result.status == "waiting":
         card = result.cards[0]
         choices = " | ".join(str(c) for c in card.details.get("choices", ()))
-        say(f"{card.title}")
-        say(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
+        print_message(f"{card.title}")
+        print_message(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
     elif dry_run:
-        say(f"dry run: {_count(len(result.entries), 'entry', 'entries')}, {_count(len(result.cards), 'card')}; "
+        print_message(f"dry run: {count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}; "
             "nothing was changed")  # fmt: skip
     elif result.commits:
-        say(f"{result.commits[0][:10]} {result.message}")
+        print_message(f"{result.commits[0][:10]} {result.message}")
         if result.cards:
-            say(f"{_count(len(result.cards), 'new card', 'new cards')} for review: cleared queue list")
+            print_message(f"{count_noun(len(result.cards), 'new card', 'new cards')} for review: cleared queue list")
     if result.exit_code:
         sys.stdout.flush()
         raise typer.Exit(int(result.exit_code))
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
+def count_noun(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _show_entries(entries: list[dict[str, object]]) -> None:
-    from cleared.cli.journal import show_entries
+def _print_entries(entries: list[dict[str, object]]) -> None:
+    from cleared.cli.journal import print_entries
 
     if entries:
-        show_entries(entries, sys.stderr)
+        print_entries(entries, sys.stderr)
 
 
 @app.command("list")
-def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
-    from cleared.queries import agents
+    from cleared.queries import read_agents
 
-    found = agents(host_of(workspace))
+    found = read_agents(open_host(workspace))
     if json:
-        out_json([{k: v for k, v in a.items() if k != "source"} for a in found])
+        print_json([{k: v for k, v in a.items() if k != "source"} for a in found])
         return
-    table(
+    print_table(
         ["name", "trigger", "schedule", "state", "checks", "description"],
         (
             (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"] + (", edited" if a["edited"] else ""),
@@ -130,23 +130,25 @@ def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
 
 
 @app.command("show")
-def show(name: NAME, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show an agent: its header, what the checks say, its script."""
-    from cleared.queries import agent
+    from cleared.queries import read_agent
 
-    found = agent(host_of(workspace), name)
+    found = read_agent(open_host(workspace), name)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    fields((k, ", ".join(v) if isinstance(v, list) else v) for k, v in found.items() if k not in ("source", "findings"))
+    print_fields(
+        (k, ", ".join(v) if isinstance(v, list) else v) for k, v in found.items() if k not in ("source", "findings")
+    )
     for f in found["findings"]:
-        out(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
-    out("")
-    out(found["source"].rstrip())
+        print_line(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
+    print_line("")
+    print_line(found["source"].rstrip())
 
 
 @app.command("check")
-def check(
+def check_agent(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Check every agent.")] = False,
     json: JsonOption = False,
@@ -157,30 +159,30 @@ def check(
     Changes nothing. Exits 1 where anything was found.
     """
     from cleared.app import check as check_agents
-    from cleared.queries import agents
+    from cleared.queries import read_agents
 
     if (name is None) != all_:
         raise typer.BadParameter("give either NAME or --all")
-    host = host_of(workspace)
-    names, cannot = ([name], {}) if name is not None else _checkable(host, [a["name"] for a in agents(host)])
+    host = open_host(workspace)
+    names, cannot = ([name], {}) if name is not None else _split_checkable(host, [a["name"] for a in read_agents(host)])
     reports = check_agents(host, names)
     failed = bool(cannot) or any(r.status == "failed" for stages in reports.values() for r in stages)
     for problem in cannot.values():
-        say(f"cleared: {problem}")
+        print_message(f"cleared: {problem}")
     if json:
-        out_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.data() for r in stages]}
+        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.data() for r in stages]}
                   for n, stages in reports.items()}
                  | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})  # fmt: skip
     else:
         for n, stages in reports.items():
-            out(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            proposals.show_stages([r.data() for r in stages])
+            print_line(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
+            proposals.print_checks([r.data() for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)
 
 
-def _checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]:
+def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]:
     """The agents that can be looked at, and why each of the others cannot: one of them is not to hide the rest."""
     from cleared.errors import UsageError
 
@@ -199,4 +201,4 @@ def _checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]
     return found, cannot
 
 
-proposals.register(app)
+proposals.register_agent_commands(app)

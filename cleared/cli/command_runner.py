@@ -21,7 +21,7 @@ def run(argv: Sequence[str]) -> int:
             # A terminal that cannot show a character gets it escaped.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(argv)
+        return _run_command(argv)
     except KeyboardInterrupt:  # while modules load, too
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
@@ -32,10 +32,10 @@ def run(argv: Sequence[str]) -> int:
         if DEBUG in os.environ:
             traceback.print_exc()
         del error  # and with it what its frames hold of the memory
-        return _refuse(refusal, "--json" in argv)
+        return _print_refusal(refusal, "--json" in argv)
 
 
-def _run(argv: Sequence[str]) -> int:
+def _run_command(argv: Sequence[str]) -> int:
     import typer
 
     from cleared.cli.commands import command
@@ -57,27 +57,27 @@ def _run(argv: Sequence[str]) -> int:
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        return _unread()
+        return _discard_output()
     except SystemExit as e:
         # typer's own way to end when the output has no reader; and that of shell completion, which stays as it is.
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
-            return _unread()
+            return _discard_output()
         return e.code if isinstance(e.code, int) else ExitCode.DONE
 
 
-def _unread() -> int:
+def _discard_output() -> int:
     """Whoever read our output has gone (| head): point stdout away, so that the exit says nothing of it."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.DONE
 
 
-def _refuse(error: ClearedError, as_json: bool) -> int:
+def _print_refusal(error: ClearedError, as_json: bool) -> int:
     try:
-        from cleared.cli.output import safe_lines
+        from cleared.cli.output import escape_lines
     except (ImportError, MemoryError, SystemError):  # the refusal is that there is no memory
 
-        def safe_lines(text: str) -> str:
+        def escape_lines(text: str) -> str:
             return ascii(text)[1:-1]
 
     if as_json:
@@ -86,5 +86,5 @@ def _refuse(error: ClearedError, as_json: bool) -> int:
             "remedy": error.remedy, "exit_code": int(error.exit_code),
         }  # fmt: skip
         sys.stdout.write(json.dumps({"error": data}, ensure_ascii=True) + "\n")
-    print(f"cleared: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201
+    print(f"cleared: {escape_lines(str(error))}", file=sys.stderr)  # noqa: T201
     return int(error.exit_code)

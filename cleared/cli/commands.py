@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.light_values import lighten
-from cleared.cli.options import choose
+from cleared.cli.light_values import skip_pydantic
+from cleared.cli.options import remember_workspace
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
 
@@ -20,29 +20,29 @@ Exit codes: 0 done · 1 the script or a check failed · 2 usage · 3 refused by 
 """
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         from cleared import __version__
-        from cleared.cli.output import out
+        from cleared.cli.output import print_line
 
-        out(f"cleared {__version__}")
+        print_line(f"cleared {__version__}")
         raise typer.Exit
 
 
-def root(
+def read_root_options(
     workspace: Annotated[
         Path | None, typer.Option("-C", "--workspace", metavar="DIR", help="The workspace to work in.")
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    choose(workspace)
+    remember_workspace(workspace)
 
 
-def _empty() -> typer.Typer:
+def _new_root() -> typer.Typer:
     return typer.Typer(
-        callback=root, help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+        callback=read_root_options, help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
         add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )  # fmt: skip
@@ -56,27 +56,27 @@ _GROUPS = {
 """Name of the group → its module here, and what it is called there."""
 
 
-def _group(name: str) -> typer.Typer:
+def _load_group(name: str) -> typer.Typer:
     module, attribute = _GROUPS[name]
     found = getattr(import_module(f"cleared.cli.{module}"), attribute)
     assert isinstance(found, typer.Typer)
     return found
 
 
-def tree() -> typer.Typer:
+def build_tree() -> typer.Typer:
     """All commands."""
     from cleared.cli import queue, recover, review, setup, tools, trust, up
 
-    app = _empty()
-    setup.register(app)
-    up.register(app)
+    app = _new_root()
+    setup.register_commands(app)
+    up.register_commands(app)
     for name in _GROUPS:
-        app.add_typer(_group(name), name=name)
-    tools.register(app)
-    app.command("trust")(trust.trust)
-    app.command("why")(queue.why)
-    app.command("recover")(recover.recover)
-    app.command("review")(review.review)
+        app.add_typer(_load_group(name), name=name)
+    tools.register_commands(app)
+    app.command("trust")(trust.trust_clone)
+    app.command("why")(queue.explain_entry)
+    app.command("recover")(recover.recover_rows)
+    app.command("review")(review.review_queue)
     return app
 
 
@@ -86,12 +86,12 @@ def command(argv: Sequence[str] = ()) -> Any:
     For arguments that begin with a group's name it has only that group, and of it only the command that is named: to
     make all is a good part of a start.
     """
-    lighten()
+    skip_pydantic()
     if argv and argv[0] in _GROUPS:
-        chosen, group = _empty(), copy(_group(argv[0]))
+        chosen, group = _new_root(), copy(_load_group(argv[0]))
         named = [c for c in group.registered_commands if argv[1:2] == [c.name]]
         group.registered_commands = named or group.registered_commands
         chosen.add_typer(group, name=argv[0])
     else:
-        chosen = tree()
+        chosen = build_tree()
     return typer.main.get_command(chosen)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warn", "fail"]
 MIN_GIT: Final = (2, 28)
-_FEW_BYTES, _TOO_FEW_BYTES, _LARGE_TRACE = 1 << 30, 64 << 20, 1 << 30
+_LOW_SPACE, _TOO_FEW_BYTES, _LARGE_TRACE = 1 << 30, 64 << 20, 1 << 30
 _TEMPORARY: Final = re.compile(r"\.cleared-seal-[0-9a-f]+\.tmp|\..+\.[0-9a-f]{12}\.tmp")
-_FIRST: Final = "Put that right, then look again."
+_MEND_FIRST: Final = "Put that right, then look again."
 _REBUILD: Final = "Run: cleared doctor --rebuild."
 
 
@@ -40,28 +40,30 @@ class Row:
     remedy: str = ""
 
 
-def doctor(workspace: Path | None, as_json: bool, rebuild: bool = False) -> None:
+def print_doctor(workspace: Path | None, as_json: bool, rebuild: bool = False) -> None:
     """Look, and print a row for each thing. Exits 4 where one of them fails.
 
     ``rebuild`` completes a commit that was interrupted, and begins the trace database anew; the old one is kept.
     Raises ``WorkspaceError`` where there is no workspace to do that in.
     """
-    from cleared.cli.output import out, out_json, say
+    from cleared.cli.output import print_json, print_line, print_message
 
-    done = _rebuild(workspace) if rebuild else []
-    rows = [*_machine(), *done, *_workspace(workspace)]
+    done = _rebuild_state(workspace) if rebuild else []
+    rows = [*_check_machine(), *done, *_check_workspace(workspace)]
     failed = [row for row in rows if row.status == "fail"]
     if as_json:
-        out_json({"ok": not failed, "checks": [asdict(row) for row in rows]})
+        print_json({"ok": not failed, "checks": [asdict(row) for row in rows]})
     else:
         width = max(len(row.name) for row in rows)
         for row in rows:
             first, *more = row.detail.split("\n")
-            out(f"{row.status:<4}  {row.name:<{width}}  {first}")
+            print_line(f"{row.status:<4}  {row.name:<{width}}  {first}")
             for line in [*more, *([row.remedy] if row.remedy else [])]:
-                out(f"{'':<{width + 8}}{line}")
+                print_line(f"{'':<{width + 8}}{line}")
         warned = sum(row.status == "warn" for row in rows)
-        say(f"{len(rows)} checks: {len(failed)} failed, {warned} to look at" if failed or warned else "All is well.")
+        print_message(
+            f"{len(rows)} checks: {len(failed)} failed, {warned} to look at" if failed or warned else "All is well."
+        )
     if failed:
         import typer
 
@@ -69,7 +71,7 @@ def doctor(workspace: Path | None, as_json: bool, rebuild: bool = False) -> None
         raise typer.Exit(int(ExitCode.UNUSABLE))
 
 
-def _row(name: str, look: Callable[[], Row]) -> Row:
+def _run_check(name: str, look: Callable[[], Row]) -> Row:
     try:
         return look()
     except Exception as error:
@@ -77,13 +79,13 @@ def _row(name: str, look: Callable[[], Row]) -> Row:
         if e is None:
             raise
         said = f"{e.place}: {e.message}" if e.place and e.place.file else e.message
-        return Row(name, "fail", said, e.remedy or _FIRST)
+        return Row(name, "fail", said, e.remedy or _MEND_FIRST)
 
 
 # --- the machine --------------------------------------------------------------------------------------------
 
 
-def _machine() -> Iterator[Row]:
+def _check_machine() -> Iterator[Row]:
     import platform
 
     from cleared import __version__
@@ -93,13 +95,13 @@ def _machine() -> Iterator[Row]:
               "" if new else "Use Python 3.11 or newer.")  # fmt: skip
     yield Row("platform", "ok", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Row("cleared", "ok", __version__)
-    yield _row("dependencies", _dependencies)
-    yield _row("git", _git)
-    yield from _sandbox()
-    yield _row("temporary files", _temporary)
+    yield _run_check("dependencies", _check_dependencies)
+    yield _run_check("git", _check_git)
+    yield from _check_sandbox()
+    yield _run_check("temporary files", _check_temporary_files)
 
 
-def _dependencies() -> Row:
+def _check_dependencies() -> Row:
     from importlib.metadata import PackageNotFoundError, requires, version
 
     found, wrong = [], []
@@ -115,28 +117,30 @@ def _dependencies() -> Row:
             continue
         found.append(f"{name} {have}")
         wanted = re.search(r"(==|>=)\s*([0-9.]+)", spec)
-        if wanted and not (_numbers(have) >= _numbers(wanted[2]) if wanted[1] == ">=" else have == wanted[2]):
+        if wanted and not (
+            _version_numbers(have) >= _version_numbers(wanted[2]) if wanted[1] == ">=" else have == wanted[2]
+        ):
             wrong.append(f"{name} is {have}, not {wanted[1]} {wanted[2]}")
     if wrong:
         return Row("dependencies", "fail", "; ".join(wrong), "Install again: pip install --upgrade cleared.")
     return Row("dependencies", "ok", ", ".join(found))
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:3])
 
 
-def _git() -> Row:
+def _check_git() -> Row:
     from cleared.vcs.git_process import NOT_INSTALLED, Git, executable
 
     path = executable()
     said = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
-    if _numbers(said)[:2] < MIN_GIT:
+    if _version_numbers(said)[:2] < MIN_GIT:
         return Row("git", "fail", f"{said} ({path}) is too old", NOT_INSTALLED)
     return Row("git", "ok", f"{said} ({path})")
 
 
-def _sandbox() -> Iterator[Row]:
+def _check_sandbox() -> Iterator[Row]:
     from cleared.clock import SystemClock
     from cleared.sandbox.limits import Limits
     from cleared.sandbox.monty import Sandbox
@@ -168,22 +172,22 @@ def _sandbox() -> Iterator[Row]:
     yield Row("confinement", "warn", f"{level}: beneath the interpreter, a worker is not fully confined", remedy)
 
 
-def _temporary() -> Row:
+def _check_temporary_files() -> Row:
     folder = Path(tempfile.gettempdir())
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"x")
-    return _space("temporary files", folder)
+    return _check_space("temporary files", folder)
 
 
-def _space(name: str, folder: Path) -> Row:
+def _check_space(name: str, folder: Path) -> Row:
     free = shutil.disk_usage(folder).free
-    shown = f"{folder}: {_size(free)} free"
-    if free < _FEW_BYTES:
+    shown = f"{folder}: {_size_text(free)} free"
+    if free < _LOW_SPACE:
         return Row(name, "fail" if free < _TOO_FEW_BYTES else "warn", shown, "Make room on the disk.")
     return Row(name, "ok", shown)
 
 
-def _size(number: float) -> str:
+def _size_text(number: float) -> str:
     for unit in ("bytes", "kB", "MB"):
         if number < 1000:
             return f"{number:.0f} {unit}"
@@ -194,21 +198,21 @@ def _size(number: float) -> str:
 # --- the workspace ------------------------------------------------------------------------------------------
 
 
-def _workspace(workspace: Path | None) -> Iterator[Row]:
+def _check_workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.cli import options
     from cleared.config.loading import ConfigError
     from cleared.workspace import location
 
     try:
-        root = location.find(options.chosen(workspace))
+        root = location.find(options.chosen_workspace(workspace))
     except WorkspaceError as e:
-        asked = options.chosen(workspace) is not None
+        asked = options.chosen_workspace(workspace) is not None
         yield Row("workspace", "fail" if asked else "ok", f"none: {e.message}", e.remedy or "")
         return
     yield Row("workspace", "ok", str(root))
     said: list[str] = []
     try:
-        host = options.host_of(workspace)
+        host = options.open_host(workspace)
     except ClearedError as e:
         remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
         yield Row("config", "fail", str(e), remedy)
@@ -217,18 +221,18 @@ def _workspace(workspace: Path | None) -> Iterator[Row]:
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
               f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
     rows: dict[str, Callable[[], Row]] = {
-        "writer lock": lambda: _lock(host), "service": lambda: _service(host), "repository": lambda: _repository(host),
-        "history": lambda: doctor_history.history(host), "branch": lambda: doctor_history.lost(host),
-        "interrupted commit": lambda: _interrupted(host, said), "managed files": lambda: _managed(host),
-        "approvals": lambda: _approvals(host), "stale files": lambda: _stale(host),
-        "trace database": lambda: _traces(host), "import folder": lambda: _imports(host),
-        "disk": lambda: _space("disk", host.root), "writable": lambda: _writable(host),
+        "writer lock": lambda: _check_lock(host), "service": lambda: _check_service(host), "repository": lambda: _check_repository(host),
+        "history": lambda: doctor_history.check_history(host), "branch": lambda: doctor_history.check_branch(host),
+        "interrupted commit": lambda: _check_interrupted(host, said), "managed files": lambda: _check_managed_files(host),
+        "approvals": lambda: _check_approvals(host), "stale files": lambda: _check_stale_files(host),
+        "trace database": lambda: _check_traces(host), "import folder": lambda: _check_import_folder(host),
+        "disk": lambda: _check_space("disk", host.root), "writable": lambda: _check_writable(host),
     }  # fmt: skip
     for name, look in rows.items():
-        yield _row(name, look)
+        yield _run_check(name, look)
 
 
-def _lock(host: Host) -> Row:
+def _check_lock(host: Host) -> Row:
     from cleared.workspace.lock import holder
 
     found = holder(host.layout.state_dir)
@@ -237,21 +241,21 @@ def _lock(host: Host) -> Row:
     return Row("writer lock", "warn", f"held by {found}", "Wait until it is done; it lets go even when it is killed.")
 
 
-def _service(host: Host) -> Row:
+def _check_service(host: Host) -> Row:
     from cleared.service.process_lock import running
 
     found = running(host.layout.state_dir)
     return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
 
 
-def _repository(host: Host) -> Row:
+def _check_repository(host: Host) -> Row:
     from cleared.vcs import Repository
 
     with Repository.open(host.root, for_writing=True) as repo:
         return Row("repository", "ok", f"{repo.branch.removeprefix('refs/heads/')} at {repo.head()[:10]}")
 
 
-def _interrupted(host: Host, said: list[str]) -> Row:
+def _check_interrupted(host: Host, said: list[str]) -> Row:
     """A commit that was killed half-way: opening the repository for reading completes it, as every command does."""
     from cleared.vcs.commit_intent import intent_file
 
@@ -263,13 +267,13 @@ def _interrupted(host: Host, said: list[str]) -> Row:
         pass
     if not intent.exists():
         return Row(name, "ok", "there was one; " + (" ".join(said) or "it is completed"))
-    if _lock(host).status != "ok":
+    if _check_lock(host).status != "ok":
         return Row(name, "warn", "a commit is under way", "Look again when the other command is done.")
     return Row(name, "fail", "a commit was interrupted and cannot be completed yet: " + (" ".join(said) or intent.name),
                "Put right what the other rows say; the next command then completes it.")  # fmt: skip
 
 
-def _managed(host: Host) -> Row:
+def _check_managed_files(host: Host) -> Row:
     from cleared.changes.session import compared, refuse
 
     with compared(host, "doctor") as (_, snapshot, different):
@@ -278,13 +282,13 @@ def _managed(host: Host) -> Row:
     return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
 
 
-def _approvals(host: Host) -> Row:
+def _check_approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
     from cleared.approvals.keys import home, own_key
     from cleared.proposals.clone_trust import books, signatories
-    from cleared.queries import agents
+    from cleared.queries import read_agents
 
-    found = agents(host)
+    found = read_agents(host)
     barred = [a["name"] for a in found if a["state"] not in ("approved", "starter")]
     strangers = [s for s in signatories(host) if not s.trusted]
     key = "your key is" if own_key(host.root) else "no key of yours yet"
@@ -302,9 +306,9 @@ def _approvals(host: Host) -> Row:
     return Row("approvals", "ok", detail)
 
 
-def _stale(host: Host) -> Row:
+def _check_stale_files(host: Host) -> Row:
     """What a killed process can leave; not judged while a command is at work."""
-    if _lock(host).status != "ok":
+    if _check_lock(host).status != "ok":
         return Row("stale files", "ok", "not looked for while another command is at work")
     found = []
     for folder, folders, files in os.walk(host.root, followlinks=False):
@@ -327,7 +331,7 @@ def _stale(host: Host) -> Row:
                "If no git or cleared command is running, look at them and delete them.")  # fmt: skip
 
 
-def _traces(host: Host) -> Row:
+def _check_traces(host: Host) -> Row:
     from cleared.changes.trace import Traces
 
     traces = Traces(host.layout.state_dir)
@@ -338,11 +342,11 @@ def _traces(host: Host) -> Row:
     if damage:
         return Row("trace database", "warn", f"damaged ({damage}); no entry, card or decision is in it", _REBUILD)
     if size > _LARGE_TRACE:
-        return Row("trace database", "warn", f"{_size(size)}", _REBUILD)
-    return Row("trace database", "ok", f"{_size(size)}, sound")
+        return Row("trace database", "warn", f"{_size_text(size)}", _REBUILD)
+    return Row("trace database", "ok", f"{_size_text(size)}, sound")
 
 
-def _imports(host: Host) -> Row:
+def _check_import_folder(host: Host) -> Row:
     from cleared.changes.book_sources import CommittedSource
     from cleared.changes.session import open_books
     from cleared.importing.drop_folder import ImportSession
@@ -364,7 +368,7 @@ def _imports(host: Host) -> Row:
                "Correct or remove them; they stay where they are until then.")  # fmt: skip
 
 
-def _writable(host: Host) -> Row:
+def _check_writable(host: Host) -> Row:
     layout = host.layout
     names = [".", ".git", layout.import_dir, layout.processed_dir, *(p.rstrip("/") for p in layout.managed_prefixes())]
     folders = [host.root / name for name in names if (host.root / name).is_dir()]
@@ -384,13 +388,13 @@ def _writable(host: Host) -> Row:
 # --- beginning anew -----------------------------------------------------------------------------------------
 
 
-def _rebuild(workspace: Path | None) -> list[Row]:
+def _rebuild_state(workspace: Path | None) -> list[Row]:
     """Complete what was interrupted, then replace what is only operational."""
     from cleared.changes.consumed_events import INDEX
     from cleared.changes.trace import Traces
-    from cleared.cli.options import host_of
+    from cleared.cli.options import open_host
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     with host.writing("doctor --rebuild"):
         aside = Traces(host.layout.state_dir).rebuild()
         (host.layout.state_dir / INDEX).unlink(missing_ok=True)  # read off the history again when it is asked for

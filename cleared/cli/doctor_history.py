@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NAME = "history"
 
 
-def history(host: Host) -> Row:
+def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
     from cleared.cli.doctor import Row
     from cleared.vcs import Repository
@@ -36,7 +36,7 @@ def history(host: Host) -> Row:
                "(docs/howto/recover.md, \"git's own files are damaged\"). See all of it: git fsck --full.")  # fmt: skip
 
 
-def lost(host: Host) -> Row:
+def check_branch(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
     from cleared.changes.lost_rows import REMEDY, find_lost
     from cleared.cli.doctor import Row

@@ -7,14 +7,14 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, safe, say, table
+from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
+from cleared.cli.output import escape_text, print_json, print_line, print_message, print_table
 
 app = typer.Typer(help="Read, check and void journal entries.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_(
+def list_entries(
     month: MonthOption = None,
     status: Annotated[str | None, typer.Option("--status", help="Only entries of this status.")] = None,
     account: Annotated[int | None, typer.Option("--account", metavar="N", help="Only entries that touch it.")] = None,
@@ -25,18 +25,18 @@ def list_(
 ) -> None:
     """List entries in the order of their ids."""
     from cleared.ledger.entry import STATUSES
-    from cleared.queries import journal
+    from cleared.queries import read_journal
 
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
-    found = journal(host_of(workspace), month=month, status=status, account=account, text=text, limit=limit)
+    found = read_journal(open_host(workspace), month=month, status=status, account=account, text=text, limit=limit)
     if json:
-        out_json(found)
+        print_json(found)
     else:
-        show_entries(found, sys.stdout)
+        print_entries(found, sys.stdout)
 
 
-def show_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
+def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
     """Entries as lines a person reads: id, date, amount, debit ← credit, status, description."""
     if not entries:
         file.write("No entries.\n")
@@ -48,12 +48,12 @@ def show_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
         credits = "+".join(str(x["account_id"]) for x in e["lines"] if float(x["credit"]) > 0)
         file.write(
             f"{e['entry_id']:<{ids}}  {e['date']}  {e['amount']:>{width}}  {debits:>9} ← {credits:<9}  "
-            f"{e['status']:<14}  {safe(e['description'])[:70]}\n"
+            f"{e['status']:<14}  {escape_text(e['description'])[:70]}\n"
         )
 
 
 @app.command("check")
-def check(
+def check_journal(
     card: Annotated[
         bool, typer.Option("--card", help="Also make a card of each thing that is wrong; settle those that are gone.")
     ] = False,
@@ -65,34 +65,34 @@ def check(
     Finds what was damaged by hand, and names commits that touched the books without a run or a decision, or that
     decided what was not theirs to decide. Exits 1 where anything is wrong.
     """
-    from cleared.queries import check as check_books
+    from cleared.queries import read_violations as check_books
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     found = check_books(host)
     if json:
-        out_json({"ok": not found, "violations": found})
+        print_json({"ok": not found, "violations": found})
     elif not found:
-        from cleared.queries import journal
+        from cleared.queries import read_journal
 
-        out(f"The books are in order: {len(journal(host))} entries, every invariant holds.")
+        print_line(f"The books are in order: {len(read_journal(host))} entries, every invariant holds.")
     for v in [] if json else found:
         where = f"{v['place']}: " if v["place"] else ""
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
-        out(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
+        print_line(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
     if card:
         from cleared.review.damage_cards import card_damage
 
         done = card_damage(host)
         if done.commit:
-            say(f"{len(done.opened)} cards made, {len(done.settled)} settled ({done.commit[:10]})")
+            print_message(f"{len(done.opened)} cards made, {len(done.settled)} settled ({done.commit[:10]})")
     if found:
-        say(f"cleared: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        print_message(f"cleared: {len(found)} violation{'s' if len(found) > 1 else ''}")
         sys.stdout.flush()
         raise typer.Exit(1)
 
 
 @app.command("void")
-def void(
+def void_journal_entry(
     entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id (or one of its legs').")],
     reason: Annotated[str, typer.Option("--reason", help="Why.")],
     json: JsonOption = False,
@@ -101,15 +101,15 @@ def void(
     """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
     from cleared.decisions.journal_decisions import void_entry
 
-    original, reversal, commit = void_entry(host_of(workspace), entry_id, reason)
+    original, reversal, commit = void_entry(open_host(workspace), entry_id, reason)
     if json:
-        out_json({"entry_id": original, "reversal": reversal, "commit": commit})
+        print_json({"entry_id": original, "reversal": reversal, "commit": commit})
     else:
-        out(f"{original} is voided by {reversal} ({commit[:10]}).")
+        print_line(f"{original} is voided by {reversal} ({commit[:10]}).")
 
 
 @app.command("accept")
-def accept(
+def accept_unknown_commit(
     commit: Annotated[str, typer.Argument(metavar="COMMIT", help="A commit that journal check names.")],
     reason: Annotated[str, typer.Option("--reason", help="Why it is right.")],
     json: JsonOption = False,
@@ -118,27 +118,27 @@ def accept(
     """Answer for a commit that changed the books without a run or a decision; journal check names it no more."""
     from cleared.audit.acceptance import accept_commit
 
-    accepted, answer = accept_commit(host_of(workspace), commit, reason)
+    accepted, answer = accept_commit(open_host(workspace), commit, reason)
     if json:
-        out_json({"accepted": accepted, "commit": answer})
+        print_json({"accepted": accepted, "commit": answer})
     else:
-        out(f"{accepted[:10]} is accepted ({answer[:10]}).")
+        print_line(f"{accepted[:10]} is accepted ({answer[:10]}).")
 
 
 @app.command("open")
-def open_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""
     from cleared.decisions.journal_decisions import open_accounts
 
-    ids, commit = open_accounts(host_of(workspace))
+    ids, commit = open_accounts(open_host(workspace))
     if json:
-        out_json({"entries": ids, "commit": commit})
+        print_json({"entries": ids, "commit": commit})
     else:
-        out(f"Posted {', '.join(ids)} ({commit[:10]}).")
+        print_line(f"Posted {', '.join(ids)} ({commit[:10]}).")
 
 
 @app.command("balance")
-def balance(
+def show_balances(
     account: Annotated[int | None, typer.Argument(metavar="ACCOUNT", help="Only this account.")] = None,
     month: MonthOption = None,
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="Up to and including this day.")] = None,
@@ -148,13 +148,13 @@ def balance(
     """Show the trial balance: debits minus credits of each account. It sums to zero."""
     from decimal import Decimal
 
-    from cleared.queries import balance as balances
+    from cleared.queries import read_balances as balances
 
-    found = balances(host_of(workspace), account, month=month, as_of=as_of)
+    found = balances(open_host(workspace), account, month=month, as_of=as_of)
     if json:
-        out_json(found)
+        print_json(found)
         return
     rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in found]
     if account is None and rows:
         rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in found))))
-    table(["account", "name", "type", "balance"], rows, right=["balance"], empty="Nothing has been posted yet.")
+    print_table(["account", "name", "type", "balance"], rows, right=["balance"], empty="Nothing has been posted yet.")

@@ -13,7 +13,7 @@ from typing import Any, Final
 _NAME: Final = "build_runtime_param"
 
 
-class _Light:
+class _LightParameter:
     """What turns one parameter's text into its value; what it does not know itself it leaves to typer."""
 
     def __init__(self, descriptor: Any, build: Callable[[Any], Any]) -> None:
@@ -35,14 +35,14 @@ class _Light:
         return self._full.coerce(value, param=param, ctx=ctx)
 
 
-def lighten() -> None:
+def skip_pydantic() -> None:
     """Have typer do so. A version of typer that works otherwise is left as it is."""
     from typer import core
 
     build = getattr(core, _NAME, None)
     if build is not None and build.__module__ != __name__:
 
-        def light(descriptor: Any) -> _Light:
-            return _Light(descriptor, build)
+        def light(descriptor: Any) -> _LightParameter:
+            return _LightParameter(descriptor, build)
 
         setattr(core, _NAME, light)

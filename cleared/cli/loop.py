@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import fields, out, out_json, safe, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import escape_text, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -62,13 +62,13 @@ SessionOption = Annotated[
     str | None,
     typer.Option("--session", metavar="NAME", help="The tmux session to run in (SINGLE_AGENT_TMUX_SESSION)."),
 ]
-Job = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as cleared loop jobs shows it.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as cleared loop jobs shows it.")]
 
 
-def _open(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
+def _open_loop(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
     from cleared.loop.loop_settings import read_settings
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     for name in ("runtime_dir", "log_dir"):  # as typed: below the directory one is in, not below the workspace
         if flags.get(name) is not None:
             flags[name] = Path(flags[name]).absolute()
@@ -76,17 +76,17 @@ def _open(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
 
 
 @app.command("init")
-def init(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
+def init_loop(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
     """Make a fresh state. The state that was there is archived, jobs that waited with it."""
     from cleared.loop.control import init_loop as do
 
-    host, knobs = _open(workspace, runtime_dir=runtime_dir)
+    host, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     do(host, knobs)
-    out(str(knobs.runtime.state_path))
+    print_line(str(knobs.runtime.state_path))
 
 
 @app.command("run")
-def run(
+def run_loop(
     once: Annotated[bool, typer.Option("--once", help="One cycle: at most one job.")] = False,
     loop: Annotated[bool, typer.Option("--loop", help="Go on until told to end (as without --once).")] = False,
     auto_rotate: RotateOption = None,
@@ -116,7 +116,7 @@ def run(
         raise typer.BadParameter("--once is one cycle: it goes with neither --loop nor --max-cycles")
     if target is not None and enqueue is None:
         raise typer.BadParameter("--target is for --enqueue KIND")
-    host, knobs = _open(
+    host, knobs = _open_loop(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
         allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, runtime_dir=runtime_dir, log_dir=log_dir,
     )  # fmt: skip
@@ -125,8 +125,8 @@ def run(
         control.init_loop(host, knobs)
         fresh = False
     if enqueue is not None:
-        say(f"enqueued {control.enqueue_job(host, knobs, enqueue, target)}")
-    stop = do(host, Kept(lambda: host_of(host.root)), knobs, once=once, init=fresh)
+        print_message(f"enqueued {control.enqueue_job(host, knobs, enqueue, target)}")
+    stop = do(host, Kept(lambda: open_host(host.root)), knobs, once=once, init=fresh)
     if stop is not None and stop["code"] == "safety_stop":
         raise typer.Exit(3)
     if stop is not None and stop["code"] == "repeated_failure" and not once and knobs.max_cycles is None:
@@ -134,7 +134,7 @@ def run(
 
 
 @app.command("enqueue")
-def enqueue(
+def enqueue_job(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="As cleared loop kinds shows it; or agent:NAME.")],
     target: Annotated[str | None, typer.Option("--target", metavar="T", help="What it is for.")] = None,
     runtime_dir: RuntimeOption = None,
@@ -144,30 +144,32 @@ def enqueue(
     """Ask the loop for a job; prints its id. Something that may not be run is refused (3), and a running loop stops."""
     from cleared.loop.control import enqueue_job as do
 
-    host, knobs = _open(workspace, runtime_dir=runtime_dir)
+    host, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     job = do(host, knobs, kind, target)
     if json:
-        out_json({"job_id": job})
+        print_json({"job_id": job})
     else:
-        out(job)
+        print_line(job)
 
 
 @app.command("status")
-def status(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def show_loop_status(
+    runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
     """Show how the loop is: what runs, what waits, why it stopped."""
     from cleared.jobs.loop_reader import read_status as read
 
-    _, knobs = _open(workspace, runtime_dir=runtime_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime)
     if json:
-        out_json(found)
+        print_json(found)
     else:
-        _show_status(found)
+        _print_status(found)
 
 
-def _show_status(found: dict[str, Any]) -> None:
+def _print_status(found: dict[str, Any]) -> None:
     on, stop, counts, last = found["running"], found["stop"], found["counts"], found["last_job"]
-    fields(
+    print_fields(
         [
             ("loop", f"up since {found['since']} (process {found['pid']})" if found["up"] else "not running"),
             ("state", f"{found['status']}: {stop['reason']}" if stop else found["status"]),
@@ -181,32 +183,32 @@ def _show_status(found: dict[str, Any]) -> None:
         ]
     )  # fmt: skip
     for item in found["safety_stops"][-3:]:
-        out(f"! {item['at']} refused {item['kind']}: {item['reason']}")
+        print_line(f"! {item['at']} refused {item['kind']}: {item['reason']}")
     for item in found["notices"][-3:]:
-        out(f"! {item['at']} {item['text']}")
+        print_line(f"! {item['at']} {item['text']}")
 
 
 @app.command("tree")
-def tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def show_tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the tree as it was last written: summary, jobs, what is known."""
     from cleared.jobs.loop_reader import read_tree
 
-    _, knobs = _open(workspace, runtime_dir=runtime_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     found = read_tree(knobs.runtime)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    fields([(k.replace("_", " "), v if v is not None else "none") for k, v in found["summary"].items()])
-    out("")
-    _show_jobs(list(reversed(found["jobs"])))
+    print_fields([(k.replace("_", " "), v if v is not None else "none") for k, v in found["summary"].items()])
+    print_line("")
+    _print_jobs(list(reversed(found["jobs"])))
     if found["knowledge"]:
-        out("")
+        print_line("")
     for item in reversed(found["knowledge"]):
-        out(f"{item['at']} {item['kind']}: {item['text']}")
+        print_line(f"{item['at']} {item['kind']}: {item['text']}")
 
 
 @app.command("jobs")
-def jobs(
+def list_jobs(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many.")] = 25,
     runtime_dir: RuntimeOption = None,
     json: JsonOption = False,
@@ -215,16 +217,16 @@ def jobs(
     """List jobs, newest first: waiting, running, ended."""
     from cleared.jobs.loop_reader import list_jobs as read
 
-    _, knobs = _open(workspace, runtime_dir=runtime_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, limit)
     if json:
-        out_json(found)
+        print_json(found)
     else:
-        _show_jobs(found)
+        _print_jobs(found)
 
 
-def _show_jobs(found: list[dict[str, Any]]) -> None:
-    table(
+def _print_jobs(found: list[dict[str, Any]]) -> None:
+    print_table(
         ["job", "target", "status", "ended", "seconds", "summary"],
         (
             (r["job_id"], r["target"], r["status"], r["ended_at"] or "",
@@ -237,39 +239,39 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
 
 
 @app.command("show")
-def show(
-    job: Job, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
+def show_job(
+    job: JobArgument, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Show a job: how it ended, what it was allowed, what it printed."""
     from cleared.jobs.loop_reader import read_job as read
 
-    _, knobs = _open(workspace, runtime_dir=runtime_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     found = read(knobs.runtime, job)
     if json:
-        out_json(found)
+        print_json(found)
         return
     result, manifest = found["result"], found["manifest"]
-    fields([(k, v) for k, v in result.items() if k not in ("schema_version", "manifest_path", "wakeup_written")])
+    print_fields([(k, v) for k, v in result.items() if k not in ("schema_version", "manifest_path", "wakeup_written")])
     if manifest is not None:
         ran = " ".join(manifest["command"]) or manifest["function"]
-        fields([("asked for by", manifest["by"]), ("ran", ran),
+        print_fields([("asked for by", manifest["by"]), ("ran", ran),
                 ("might read", ", ".join(manifest["reads"]) or "its target"),
                 ("might write", ", ".join(manifest["writes"]) or "nothing")])  # fmt: skip
     if found["output"]:
-        out("")
-        out(found["output"].rstrip("\n"))
+        print_line("")
+        print_line(found["output"].rstrip("\n"))
 
 
 @app.command("kinds")
-def kinds(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the kinds of jobs there are. Nothing else can be run."""
     from cleared.jobs.job_types import load_job_types as read
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     turn = host.config.loop.rotation
     found = list(read(host.config).values())
     if json:
-        out_json(
+        print_json(
             [
                 {"name": k.name, "about": k.about, "target": k.target, "command": list(k.command),
                  "function": k.function or None, "reads": list(k.reads), "writes": list(k.writes),
@@ -278,7 +280,7 @@ def kinds(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
             ]
         )  # fmt: skip
         return
-    table(
+    print_table(
         ["kind", "target", "limit", "rotates", "what it does"],
         ((k.name, "" if k.target == "none" else k.target, f"{k.timeout:g} s", str(turn.index(k.name) + 1)
           if k.name in turn else "", k.about) for k in found),
@@ -287,7 +289,7 @@ def kinds(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
 
 
 @app.command("start")
-def start(
+def start_loop(
     auto_rotate: RotateOption = None,
     sleep: SleepOption = None,
     max_cycles: CyclesOption = None,
@@ -302,21 +304,23 @@ def start(
     """Run the loop in the background; in a tmux session where one is named. Exits 5 where one runs already."""
     from cleared.loop.control import start_loop as do
 
-    host, knobs = _open(
+    host, knobs = _open_loop(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
         allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, tmux_session=session, runtime_dir=runtime_dir,
         log_dir=log_dir,
     )  # fmt: skip
     found = do(host, knobs)
     if found is None:
-        say("the loop has done its cycles and ended. See: cleared loop status.")
+        print_message("the loop has done its cycles and ended. See: cleared loop status.")
     else:
         where = f" in the tmux session {knobs.tmux_session}" if knobs.tmux_session else ""
-        say(f"the loop is up: process {found.pid}{where}. See: cleared loop status. Stop it: cleared loop stop.")
+        print_message(
+            f"the loop is up: process {found.pid}{where}. See: cleared loop status. Stop it: cleared loop stop."
+        )
 
 
 @app.command("stop")
-def stop(
+def stop_loop(
     now: Annotated[bool, typer.Option("--now", help="End the job that is on, too; it is recorded as failed.")] = False,
     wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")] = 60.0,
     session: SessionOption = None,
@@ -326,33 +330,33 @@ def stop(
     """Have the loop end after the job that is on."""
     from cleared.loop.control import stop_loop as do
 
-    host, knobs = _open(workspace, tmux_session=session, runtime_dir=runtime_dir)
+    host, knobs = _open_loop(workspace, tmux_session=session, runtime_dir=runtime_dir)
     found = do(host, knobs, now=now, wait=wait)
-    say(f"the loop has ended (process {found.pid})" if found else "no loop was running")
+    print_message(f"the loop has ended (process {found.pid})" if found else "no loop was running")
 
 
 @app.command("pause")
-def pause(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
+def pause_loop(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
     """Have no further job started until cleared loop resume; the loop stays up."""
-    _tell("pause", runtime_dir, workspace)
+    _set_pause("pause", runtime_dir, workspace)
 
 
 @app.command("resume")
-def resume(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
+def resume_loop(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
     """Go on after cleared loop pause."""
-    _tell("resume", runtime_dir, workspace)
+    _set_pause("resume", runtime_dir, workspace)
 
 
-def _tell(what: Literal["pause", "resume"], runtime_dir: Path | None, workspace: Path | None) -> None:
+def _set_pause(what: Literal["pause", "resume"], runtime_dir: Path | None, workspace: Path | None) -> None:
     from cleared.loop.control import set_paused as do
 
-    host, knobs = _open(workspace, runtime_dir=runtime_dir)
+    host, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     do(host, knobs, what)
-    say("paused: no further job is started" if what == "pause" else "resumed")
+    print_message("paused: no further job is started" if what == "pause" else "resumed")
 
 
 @app.command("tail")
-def tail(
+def show_loop_log(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
     runtime_dir: RuntimeOption = None,
@@ -360,22 +364,22 @@ def tail(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the loop's log."""
-    _, knobs = _open(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
     from cleared.jobs.loop_reader import read_log
 
     shown, at = read_log(knobs.runtime, lines)
     for line in shown:
-        out(safe(line))
+        print_line(escape_text(line))
     while follow:
         sys.stdout.flush()
         time.sleep(0.2)
         shown, at = read_log(knobs.runtime, None, at)
         for line in shown:
-            out(safe(line))
+            print_line(escape_text(line))
 
 
 @app.command("monitor")
-def monitor(
+def monitor_loop(
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.2, max=3600, help="How often.")] = 1.0,
     runtime_dir: RuntimeOption = None,
     workspace: WorkspaceOption = None,
@@ -384,15 +388,15 @@ def monitor(
     from cleared.jobs.loop_reader import list_jobs as read_jobs
     from cleared.jobs.loop_reader import read_status as read
 
-    _, knobs = _open(workspace, runtime_dir=runtime_dir)
+    _, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
     while True:
         found, rows = read(knobs.runtime), read_jobs(knobs.runtime, 10)
         if terminal:
             sys.stdout.write("\x1b[H\x1b[2J")
-        _show_status(found)
-        out("")
-        _show_jobs(rows)
+        _print_status(found)
+        print_line("")
+        _print_jobs(rows)
         sys.stdout.flush()
         if not terminal:
             return
@@ -400,7 +404,7 @@ def monitor(
 
 
 @app.command("serve")
-def serve(
+def serve_loop_status(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Where; 0 takes a port that is free.")
     ] = 8642,
@@ -410,5 +414,5 @@ def serve(
     """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it."""
     from cleared.loop.status_server import serve_status as do
 
-    host, knobs = _open(workspace, runtime_dir=runtime_dir)
-    do(knobs.runtime, port, host.clock, say)
+    host, knobs = _open_loop(workspace, runtime_dir=runtime_dir)
+    do(knobs.runtime, port, host.clock, print_message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleared.cli.output import say
+from cleared.cli.output import print_message
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -27,17 +27,17 @@ MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", h
 _chosen: dict[str, Path | None] = {"workspace": None}
 
 
-def choose(workspace: Path | None) -> None:
+def remember_workspace(workspace: Path | None) -> None:
     """Remember ``cleared -C DIR`` given before the command."""
     _chosen["workspace"] = workspace
 
 
-def chosen(workspace: Path | None) -> Path | None:
+def chosen_workspace(workspace: Path | None) -> Path | None:
     """The directory the command line names: the command's own option first."""
     return workspace or _chosen["workspace"]
 
 
-def day_of(text: str) -> date:
+def parse_day(text: str) -> date:
     """``2025-01-31``. Raises ``BadParameter``."""
     try:
         return date.fromisoformat(text)
@@ -45,7 +45,7 @@ def day_of(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is not a day; write 2025-01-31") from None
 
 
-def payload_of(text: str) -> Any:
+def parse_payload(text: str) -> Any:
     """The value of ``--data JSON``. Raises ``BadParameter``."""
     import json
 
@@ -55,9 +55,9 @@ def payload_of(text: str) -> Any:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
-def host_of(workspace: Path | None, tell: Callable[[str], None] = say) -> Host:
+def open_host(workspace: Path | None, tell: Callable[[str], None] = print_message) -> Host:
     """The opened workspace; ``tell`` takes lines for whoever watches. Raises ``WorkspaceError``."""
     from cleared.app import open_workspace
     from cleared.clock import clock_from
 
-    return open_workspace(chosen(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=tell)
+    return open_workspace(chosen_workspace(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=tell)

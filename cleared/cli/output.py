@@ -8,49 +8,53 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
-def safe(text: object) -> str:
+def escape_text(text: object) -> str:
     """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``)."""
     string = str(text)
     if string.isascii() and string.isprintable():
         return string
-    return "".join(c if c == " " or unicodedata.category(c) not in _UNSEEN else _escape(c) for c in string)
+    return "".join(
+        c if c == " " or unicodedata.category(c) not in _UNSEEN_CATEGORIES else _escape_char(c) for c in string
+    )
 
 
-def _escape(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
-def safe_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """As ``safe``, but newlines stay: for messages of several lines that are our own."""
-    return "\n".join(safe(line) for line in text.split("\n"))
+    return "\n".join(escape_text(line) for line in text.split("\n"))
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """A line for whoever watches, on stderr."""
-    sys.stderr.write(safe_lines(text) + "\n")
+    sys.stderr.write(escape_lines(text) + "\n")
     sys.stderr.flush()
 
 
-def out(text: str) -> None:
+def print_line(text: str) -> None:
     """A result, on stdout."""
-    sys.stdout.write(safe_lines(text) + "\n")
+    sys.stdout.write(escape_lines(text) + "\n")
 
 
-def out_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """One JSON value on stdout; exact amounts and dates as texts. ASCII only, so that no terminal is steered by a
     bank's text."""
     json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True, default=str)
     sys.stdout.write("\n")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), empty: str) -> None:
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), empty: str
+) -> None:
     """A table on stdout; ``empty`` is said instead of one without rows. Columns in ``right`` are aligned right."""
-    cells = [[safe(c) if c is not None else "" for c in row] for row in rows]
+    cells = [[escape_text(c) if c is not None else "" for c in row] for row in rows]
     if not cells:
-        out(empty)
+        print_line(empty)
         return
     from rich import box
     from rich.console import Console
@@ -72,12 +76,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
-def fields(pairs: Iterable[tuple[str, object]]) -> None:
+def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line, on stdout."""
     shown = [(name, "" if value is None else str(value)) for name, value in pairs]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
-        first, *rest = safe_lines(value).split("\n")
-        out(f"{name:<{width}}  {first}".rstrip())
+        first, *rest = escape_lines(value).split("\n")
+        print_line(f"{name:<{width}}  {first}".rstrip())
         for line in rest:
-            out(" " * (width + 2) + line)
+            print_line(" " * (width + 2) + line)

@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_json, print_line, print_table
 
 app = typer.Typer(help="Close periods and reopen them.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def _day(text: str) -> date:
+def _parse_last_day(text: str) -> date:
     import calendar
 
-    from cleared.queries import month_of
+    from cleared.queries import parse_month
 
     try:
         if len(text) == 7:
-            year, month = month_of(text)
+            year, month = parse_month(text)
             return date(year, month, calendar.monthrange(year, month)[1])
         return date.fromisoformat(text)
     except ValueError:
@@ -28,7 +28,7 @@ def _day(text: str) -> date:
 
 
 @app.command("close")
-def close(
+def close_books(
     through: Annotated[
         str, typer.Argument(metavar="DATE", help="The last day (2025-01-31) or month (2025-01) to close.")
     ],
@@ -46,16 +46,16 @@ def close(
     """
     from cleared.decisions.period_closing import close_period
 
-    day = _day(through)
-    commit = close_period(host_of(workspace), day, filed=filed, reason=reason, despite=despite)
+    day = _parse_last_day(through)
+    commit = close_period(open_host(workspace), day, filed=filed, reason=reason, despite=despite)
     if json:
-        out_json({"through": day.isoformat(), "commit": commit})
+        print_json({"through": day.isoformat(), "commit": commit})
     else:
-        out(f"The books are closed through {day} ({commit[:10]}).")
+        print_line(f"The books are closed through {day} ({commit[:10]}).")
 
 
 @app.command("reopen")
-def reopen(
+def reopen_books(
     start: Annotated[str, typer.Argument(metavar="DATE", help="The first day (2025-01-01) or month to open again.")],
     reason: Annotated[str, typer.Option("--reason", help="Why.")],
     json: JsonOption = False,
@@ -64,24 +64,24 @@ def reopen(
     """Reopen everything from a day on; a commit with a reason."""
     from cleared.decisions.period_closing import reopen_period
 
-    day = _day(start).replace(day=1) if len(start) == 7 else _day(start)
-    commit = reopen_period(host_of(workspace), day, reason)
+    day = _parse_last_day(start).replace(day=1) if len(start) == 7 else _parse_last_day(start)
+    commit = reopen_period(open_host(workspace), day, reason)
     if json:
-        out_json({"from": day.isoformat(), "commit": commit})
+        print_json({"from": day.isoformat(), "commit": commit})
     else:
-        out(f"The books are open from {day} ({commit[:10]}).")
+        print_line(f"The books are open from {day} ({commit[:10]}).")
 
 
 @app.command("list")
-def list_(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def list_closings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List every closing and reopening."""
-    from cleared.queries import periods
+    from cleared.queries import read_periods
 
-    found = periods(host_of(workspace))
+    found = read_periods(open_host(workspace))
     if json:
-        out_json(found)
+        print_json(found)
         return
-    table(
+    print_table(
         ["through", "state", "by", "at", "reason"],
         ((m["through"] or "(all open)", m["state"], m["by"], m["at"], m["reason"]) for m in found),
         empty="No period has been closed.",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import fields, out, out_json, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -22,7 +22,7 @@ LONG = 200
 """Cards that are listed without measuring what each cell takes on a terminal, which is most of the time it takes."""
 
 
-class Which(StrEnum):
+class CardStatus(StrEnum):
     """Cards by what became of them."""
 
     open = "open"
@@ -31,68 +31,74 @@ class Which(StrEnum):
 
 
 @app.command("list")
-def list_(
-    status: Annotated[Which, typer.Option("--status", help="Which cards.")] = Which.open,
+def list_cards(
+    status: Annotated[CardStatus, typer.Option("--status", help="Which cards.")] = CardStatus.open,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the cards, oldest first."""
-    from cleared.queries import cards
+    from cleared.queries import read_cards
 
-    host = host_of(workspace)
-    found = cards(host, status.value)
+    host = open_host(workspace)
+    found = read_cards(host, status.value)
     if json:
-        out_json(found)
+        print_json(found)
         return
     late = sum(c["overdue"] for c in found)
     if late:
-        say(f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer.")
+        print_message(
+            f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer."
+        )
     columns = ["card", "kind", "entry", "since", "title"]
-    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], _title(c)) for c in found]
+    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], _card_title(c)) for c in found]
     if len(rows) <= LONG:
-        table(columns, rows, empty="Nothing waits for you.")
+        print_table(columns, rows, empty="Nothing waits for you.")
         return
     widths = [max(len(row[n]) for row in (columns, *rows)) for n in range(4)]
     for *first, title in (columns, *rows):  # only titles hold what is not plain, and nothing stands right of them
-        out("  ".join([*(f"{cell:<{width}}" for cell, width in zip(first, widths, strict=True)), title]).rstrip())
+        print_line(
+            "  ".join([*(f"{cell:<{width}}" for cell, width in zip(first, widths, strict=True)), title]).rstrip()
+        )
 
 
-def _title(card: dict[str, Any]) -> str:
+def _card_title(card: dict[str, Any]) -> str:
     first = f" (the first of two: {card['agreed'][-1]['by']})" if card["agreed"] and card["status"] == "open" else ""
     return f"{'held: ' if card['held'] else ''}{card['title']}{first}"
 
 
 @app.command("show")
-def show(
+def show_card(
     card: Annotated[str, typer.Argument(metavar="CARD", help="Its id, the beginning of it, or its entry's id.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a card: what is asked, and everything known about it."""
-    from cleared.queries import card as find_card
+    from cleared.queries import read_card as find_card
 
-    found = find_card(host_of(workspace), card)
+    found = find_card(open_host(workspace), card)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    fields((k, v) for k, v in found.items() if k not in ("details", "agreed", "overdue") and v is not None)
+    print_fields((k, v) for k, v in found.items() if k not in ("details", "agreed", "overdue") and v is not None)
     for first in found["agreed"][-1:] if found["status"] == "open" else ():
-        fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
-        fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
+        print_fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
+        print_fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
     for key, value in found["details"].items():
         if key == "ticket" or key.startswith("_"):  # read by the program alone
             continue
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            out(f"{key}:")
-            table(list(value[0]), ([row.get(c) for c in value[0]] for row in value), empty="")
+            print_line(f"{key}:")
+            print_table(list(value[0]), ([row.get(c) for c in value[0]] for row in value), empty="")
         else:
-            fields([(key, ", ".join(map(str, value)) if isinstance(value, list) else value)])
+            print_fields([(key, ", ".join(map(str, value)) if isinstance(value, list) else value)])
 
 
-IDS = Annotated[list[str], typer.Argument(metavar="ID…", help="Cards (the beginning of the id will do) or entries.")]
+CardIds = Annotated[
+    list[str], typer.Argument(metavar="ID…", help="Cards (the beginning of the id will do) or entries.")
+]
 
 
-class Outcome(StrEnum):
+class RejectOutcome(StrEnum):
     """What a bank line is whose entry is rejected."""
 
     duplicate = "duplicate"
@@ -101,16 +107,16 @@ class Outcome(StrEnum):
 
 
 @app.command("approve")
-def approve(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def approve_entries(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Confirm entries as they are: one commit for all of them."""
     from cleared.review.card_decisions import confirm
 
-    _tell(confirm(host_of(workspace), ids), json, "Confirmed")
+    _print_decision(confirm(open_host(workspace), ids), json, "Confirmed")
 
 
 @app.command("correct")
-def correct(
-    ids: IDS,
+def correct_booked_entries(
+    ids: CardIds,
     account: Annotated[
         int | None, typer.Option("--account", metavar="N", help="Instead of the only account that is not the bank's.")
     ] = None,
@@ -130,20 +136,20 @@ def correct(
     A held bank line is posted as said. The correction becomes a regression case of the agent that made the entry.
     """
     from cleared.app import correct as do
-    from cleared.cli.options import day_of
+    from cleared.cli.options import parse_day
     from cleared.review.entry_decisions import Correction
 
     correction = Correction(
-        account, tuple(_line(text) for text in line or ()), day_of(date) if date else None, counterparty,
+        account, tuple(_parse_leg(text) for text in line or ()), parse_day(date) if date else None, counterparty,
         tuple(tag) if tag is not None else None, note,
     )  # fmt: skip
-    done = do(host_of(workspace), ids, correction)
-    _tell(done, json, "Corrected")
+    done = do(open_host(workspace), ids, correction)
+    _print_decision(done, json, "Corrected")
     if done.siblings and not json:
-        say(f"{len(done.siblings)} more like it wait: cleared queue correct {' '.join(done.siblings[:20])} …")
+        print_message(f"{len(done.siblings)} more like it wait: cleared queue correct {' '.join(done.siblings[:20])} …")
 
 
-def _line(text: str) -> tuple[int, Decimal]:
+def _parse_leg(text: str) -> tuple[int, Decimal]:
     account, _, amount = text.partition("=")
     from decimal import Decimal, InvalidOperation
 
@@ -154,11 +160,11 @@ def _line(text: str) -> tuple[int, Decimal]:
 
 
 @app.command("reject")
-def reject(
-    ids: IDS,
+def reject_entries(
+    ids: CardIds,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the reversal.")] = "",
     outcome: Annotated[
-        Outcome | None, typer.Option("--outcome", help="What the bank line is then, where the entry posts one.")
+        RejectOutcome | None, typer.Option("--outcome", help="What the bank line is then, where the entry posts one.")
     ] = None,
     of: Annotated[str | None, typer.Option("--of", metavar="ENTRY", help="With duplicate: of which entry.")] = None,
     json: JsonOption = False,
@@ -167,11 +173,11 @@ def reject(
     """Say that entries should not stand; they are voided, or booked as personal."""
     from cleared.review.card_decisions import reject as do
 
-    _tell(do(host_of(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
+    _print_decision(do(open_host(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
 
 
 @app.command("answer")
-def answer(
+def answer_question(
     card: Annotated[str, typer.Argument(metavar="CARD", help="A card that is not about an entry.")],
     choice: Annotated[str, typer.Argument(metavar="CHOICE", help="Such as seen; cleared queue show tells which.")],
     json: JsonOption = False,
@@ -179,54 +185,54 @@ def answer(
 ) -> None:
     """Answer a card: seen, ignore, different …"""
     from cleared.app import answer as do
-    from cleared.cli.agent import show_run
+    from cleared.cli.agent import print_run
 
-    done, result = do(host_of(workspace), card, choice)
+    done, result = do(open_host(workspace), card, choice)
     if json:
-        out_json({**_data(done), "run": result.data() if result else None})
+        print_json({**_decision_data(done), "run": result.data() if result else None})
     else:
-        _tell(done, json, "Answered")
+        _print_decision(done, json, "Answered")
     if result is not None:
-        show_run(result, json=json, quiet=json)
+        print_run(result, json=json, quiet=json)
 
 
 @app.command("skip")
-def skip(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def skip_waiting_cards(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Put cards behind all others; they wait still."""
     from cleared.review.card_decisions import skip as do
 
-    _tell(do(host_of(workspace), ids), json, "Skipped")
+    _print_decision(do(open_host(workspace), ids), json, "Skipped")
 
 
 @app.command("agree")
-def agree(ids: IDS, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def agree_with_reviewer(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Decide the same as another reviewer has, where it takes two (thresholds.two_person)."""
     from cleared.app import agree as do
 
-    _tell(do(host_of(workspace), ids), json, "Agreed")
+    _print_decision(do(open_host(workspace), ids), json, "Agreed")
 
 
 @app.command("reviewers")
-def reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show who may decide, and your own public key, which is made where there is none yet."""
     from cleared.review.reviewer_list import people
 
-    found = people(host_of(workspace))
+    found = people(open_host(workspace))
     if json:
-        out_json(found)
+        print_json(found)
         return
     if not found["reviewers"]:
-        out("Nobody is named: whoever sits at the keyboard may decide.")
+        print_line("Nobody is named: whoever sits at the keyboard may decide.")
     else:
-        table(["name", "key", ""], [(r["name"], r["key"], "you" if r["you"] else "") for r in found["reviewers"]],
+        print_table(["name", "key", ""], [(r["name"], r["key"], "you" if r["you"] else "") for r in found["reviewers"]],
               empty="")  # fmt: skip
     if found["two_person"]:
-        out(f"From {found['two_person']} on it takes two of them.")
-    out(f"Your key: {found['key']}")
+        print_line(f"From {found['two_person']} on it takes two of them.")
+    print_line(f"Your key: {found['key']}")
 
 
 @app.command("undo")
-def undo(
+def undo_decision(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take back.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -237,61 +243,61 @@ def undo(
     """
     from cleared.review.undo import undo as do
 
-    done = do(host_of(workspace), dry_run=dry_run)
+    done = do(open_host(workspace), dry_run=dry_run)
     if dry_run and not json:
-        say(done.said[0])
+        print_message(done.said[0])
     else:
-        _tell(done, json, "Taken back")
+        _print_decision(done, json, "Taken back")
 
 
 @app.command("expire")
-def expire(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Act on scripts' questions that nobody answered in time, as each script said, and go on with answered runs."""
     from cleared.app import executor
-    from cleared.cli.agent import show_run
+    from cleared.cli.agent import print_run
     from cleared.review.questions import due
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     done = due(host, lambda: executor(host), host.clock.now())
     if json:
-        out_json(done.data())
+        print_json(done.data())
     else:
         rows = [*((c, f"takes {choice}") for c, choice in done.answered.items()),
                 *((c, "rejected") for c in done.rejected), *((c, "still waits") for c in done.escalated)]  # fmt: skip
-        table(["card", "no answer in time"], rows, empty="No question's time has come.")
+        print_table(["card", "no answer in time"], rows, empty="No question's time has come.")
     for line in done.said:
-        say(line)
+        print_message(line)
     failed: list[int] = []
     for result in done.runs:
         try:
-            show_run(result, json=json, quiet=json)
+            print_run(result, json=json, quiet=json)
         except typer.Exit as end:  # the others are shown too
             failed.append(end.exit_code)
     if failed:
         raise typer.Exit(failed[0])
 
 
-def _data(done: Done) -> dict[str, Any]:
+def _decision_data(done: Done) -> dict[str, Any]:
     return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
             "siblings": done.siblings, "case": done.case, "agreed": done.agreed, "said": done.said}  # fmt: skip
 
 
-def _tell(done: Done, json: bool, what: str) -> None:
+def _print_decision(done: Done, json: bool, what: str) -> None:
     if json:
-        out_json(_data(done))
+        print_json(_decision_data(done))
         return
     about = done.entries or done.cards
     posted = f", posted {', '.join(done.posted)}" if done.posted else ""
     if about or not done.agreed:
         where = f" ({done.commit[:10]})" if done.commit else ", as it was before; nothing is committed"
-        out(f"{what}: {', '.join(about)}{posted}{where}")
+        print_line(f"{what}: {', '.join(about)}{posted}{where}")
     if done.agreed:
-        out(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
+        print_line(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
     for line in done.said:
-        say(line)
+        print_message(line)
 
 
-def why(
+def explain_entry(
     entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Such as 2025-01-015.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -299,14 +305,14 @@ def why(
     """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
     from cleared.app import why as do
 
-    found = do(host_of(workspace), entry)
+    found = do(open_host(workspace), entry)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    fields(_chain(found))
+    print_fields(_explanation_rows(found))
 
 
-def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _explanation_rows(found: dict[str, Any]) -> list[tuple[str, object]]:
     entry, line, call = found["entry"], found["bank_line"], found.get("call")
     from decimal import Decimal
 
@@ -328,11 +334,11 @@ def _chain(found: dict[str, Any]) -> list[tuple[str, object]]:
         rows.append(("approval", (found["approval"] or {}).get("why")))
     else:
         rows.append(("decided by", found["by"]))
-    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}{_signed(d['signed'])}") for d in found["decisions"]]
+    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}{_signature_note(d['signed'])}") for d in found["decisions"]]
     return rows
 
 
-def _signed(by: str | None) -> str:
+def _signature_note(by: str | None) -> str:
     if by is None:
         return ""
     return f" (signed by {by})" if by else " (its signature is wrong: cleared journal check)"

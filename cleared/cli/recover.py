@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, say
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_json, print_line, print_message
 
 
-def recover(
+def recover_rows(
     forget: Annotated[bool, typer.Option("--forget", help="It is meant to be gone: say no more of it.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -23,21 +23,21 @@ def recover(
     """
     from cleared.decisions.lost_row_recovery import forget_lost, recover_lost
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     if forget:
         lost = forget_lost(host)
         if json:
-            out_json({"forgotten": asdict(lost) if lost else None})
+            print_json({"forgotten": asdict(lost) if lost else None})
         else:
-            out(f"Forgotten: {lost}." if lost else "Nothing is missing.")
+            print_line(f"Forgotten: {lost}." if lost else "Nothing is missing.")
         return
     done = recover_lost(host)
     if json:
-        out_json({"lost": asdict(done.lost) if done.lost else None, "commit": done.commit or None,
+        print_json({"lost": asdict(done.lost) if done.lost else None, "commit": done.commit or None,
                   "files": done.files, "left": done.left})  # fmt: skip
         return
     if done.lost is None:
-        out("Nothing is missing.")
+        print_line("Nothing is missing.")
         return
     found = done.lost
     counts = (
@@ -47,6 +47,6 @@ def recover(
         (found.periods, "periods"),
     )
     what = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
-    out(f"Brought back {what} in {len(done.files)} files ({done.commit[:10]}).")
+    print_line(f"Brought back {what} in {len(done.files)} files ({done.commit[:10]}).")
     for path in done.left:
-        say(f"left as it is, somebody has changed it since: {path}")
+        print_message(f"left as it is, somebody has changed it since: {path}")

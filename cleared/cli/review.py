@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli.options import WorkspaceOption, host_of
-from cleared.cli.output import safe, say
+from cleared.cli.options import WorkspaceOption, open_host
+from cleared.cli.output import escape_text, print_message
 
 if TYPE_CHECKING:
     pass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INSTALL = 'pip install "cleared[review]"'
 
 
-def review(
+def review_queue(
     plain: Annotated[
         bool, typer.Option("--plain", help="Plain questions and answers, line by line: for screen readers and pipes.")
     ] = False,
@@ -29,25 +29,25 @@ def review(
 
     A full screen where the terminal is one, otherwise plain prompts. Each decision is one commit. ? shows the keys.
     """
-    plain = plain or not _capable()
+    plain = plain or not _is_full_terminal()
     if not plain and find_spec("textual") is None:
-        say(f"The full screen needs one more package: {INSTALL}. Plain prompts until then.")
+        print_message(f"The full screen needs one more package: {INSTALL}. Plain prompts until then.")
         plain = True
-    _prompts(workspace) if plain else _screen(workspace)
+    _run_prompts(workspace) if plain else _run_screen(workspace)
 
 
-def _capable() -> bool:
+def _is_full_terminal() -> bool:
     terminal = os.environ.get("TERM", "")
     return sys.stdin.isatty() and sys.stdout.isatty() and terminal not in ("", "dumb", "unknown")
 
 
-def _prompts(workspace: Path | None) -> None:
+def _run_prompts(workspace: Path | None) -> None:
     from cleared.changes.host_cache import Kept
     from cleared.tui.key_actions import Acts
     from cleared.tui.plain_prompts import Plain
 
     def ask(prompt: str) -> str | None:
-        sys.stdout.write(safe(prompt))
+        sys.stdout.write(escape_text(prompt))
         sys.stdout.flush()
         typed = sys.stdin.readline()
         return typed if typed else None
@@ -56,16 +56,16 @@ def _prompts(workspace: Path | None) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    Plain(Acts(Kept(lambda: host_of(workspace))), ask, tell).run()
+    Plain(Acts(Kept(lambda: open_host(workspace))), ask, tell).run()
 
 
-def _screen(workspace: Path | None) -> None:
+def _run_screen(workspace: Path | None) -> None:
     from cleared.changes.host_cache import Kept
     from cleared.tui.key_actions import Acts
     from cleared.tui.screen import ReviewApp
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(Acts(Kept(lambda: host_of(workspace, heard.append))), heard)
+    app = ReviewApp(Acts(Kept(lambda: open_host(workspace, heard.append))), heard)
     app.run(mouse=True)
     if app.parting:
-        say(app.parting)
+        print_message(app.parting)

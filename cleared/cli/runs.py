@@ -7,27 +7,27 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import fields, out, out_json, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_fields, print_json, print_line, print_table
 
 app = typer.Typer(help="Look at past runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_(
+def list_runs(
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the newest runs first."""
-    from cleared.queries import runs
+    from cleared.queries import read_runs
 
-    found = runs(host_of(workspace), limit, agent)
+    found = read_runs(open_host(workspace), limit, agent)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    table(
+    print_table(
         ["run", "agent", "status", "started", "ms", "entries", "cards", "message"],
         (
             (r["run_id"], r["agent"], r["status"], r["started_at"], r["duration_ms"], r["entries"], r["cards"],
@@ -40,37 +40,37 @@ def list_(
 
 
 @app.command("show")
-def show(
+def show_past_run(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="Its id, or an end or beginning of it that is unique.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a run: each primitive call, its script line, its result, its time."""
-    from cleared.queries import run
+    from cleared.queries import read_run
 
-    found = run(host_of(workspace), run_id)
+    found = read_run(open_host(workspace), run_id)
     if json:
-        out_json(found)
+        print_json(found)
         return
     skip = ("calls", "log", "entries", "cards", "commits", "event", "result", "error", "dry_run")
-    fields((k, v) for k, v in found.items() if k not in skip)
+    print_fields((k, v) for k, v in found.items() if k not in skip)
     for key in ("commits", "entries", "cards"):
         if found.get(key):
             value = found[key]
-            out(f"{key}: {', '.join(map(str, value[:20]))}{' …' if len(value) > 20 else ''}"
+            print_line(f"{key}: {', '.join(map(str, value[:20]))}{' …' if len(value) > 20 else ''}"
                 if isinstance(value, list) else f"{key}: {value}")  # fmt: skip
     if found.get("result") is not None:
-        out(f"result: {jsonlib.dumps(found['result'], ensure_ascii=True)}")
+        print_line(f"result: {jsonlib.dumps(found['result'], ensure_ascii=True)}")
     if found.get("error"):
         error = found["error"]
-        out(f"error: {error['message'] if isinstance(error, dict) else error}")
+        print_line(f"error: {error['message'] if isinstance(error, dict) else error}")
     if found["calls"]:
-        out("")
-    table(
+        print_line("")
+    print_table(
         ["#", "line", "call", "result", "ms"],
         (
-            (c["number"], f"{c['file']}:{c['line']}", "  " * c["depth"] + c["name"] + _arguments(c["arguments"]),
-             c["error"] or _clip(c["result"] or "", 60), f"{c['duration_ms']:.2f}")
+            (c["number"], f"{c['file']}:{c['line']}", "  " * c["depth"] + c["name"] + _call_arguments(c["arguments"]),
+             c["error"] or _clip_text(c["result"] or "", 60), f"{c['duration_ms']:.2f}")
             for c in found["calls"]
         ),
         right=["#", "ms"],
@@ -78,15 +78,15 @@ def show(
     )  # fmt: skip
 
 
-def _arguments(text: str) -> str:
+def _call_arguments(text: str) -> str:
     try:
         data = jsonlib.loads(text)
     except ValueError:
-        return f"({_clip(text, 90)})"
+        return f"({_clip_text(text, 90)})"
     parts = [jsonlib.dumps(a, ensure_ascii=False) for a in data["args"]]
     parts += [f"{k}={jsonlib.dumps(v, ensure_ascii=False)}" for k, v in data["kwargs"].items()]
-    return f"({_clip(', '.join(parts), 90)})"
+    return f"({_clip_text(', '.join(parts), 90)})"
 
 
-def _clip(text: str, width: int) -> str:
+def _clip_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of
-from cleared.cli.output import out, out_json, say
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
+from cleared.cli.output import print_json, print_line, print_message
 from cleared.errors import WorkspaceError
 from cleared.workspace.programs import find_program
 
@@ -43,21 +43,21 @@ class _Systemd:
         self.off_by_hand = f"systemctl --user stop {name}; systemctl --user daemon-reload"
         self.more = "It runs while you are logged in. To have it run always: loginctl enable-linger"
 
-    def start(self, *, replaced: bool) -> None:
+    def start_unit(self, *, replaced: bool) -> None:
         self._systemctl("daemon-reload")
         self._systemctl("enable", "--now", self.unit.name)
         if replaced:  # what runs was started by the file before
             self._systemctl("restart", self.unit.name)
 
-    def stop(self) -> None:
+    def stop_unit(self) -> None:
         self._systemctl("disable", "--now", self.unit.name)
 
-    def removed(self) -> None:
+    def forget_unit(self) -> None:
         # What ``disable`` takes away; where systemd cannot be reached, nobody has.
         (self.unit.path.parent / "default.target.wants" / self.unit.name).unlink(missing_ok=True)
         self._systemctl("daemon-reload")
 
-    def look(self) -> tuple[bool, str, int | None]:
+    def read_state(self) -> tuple[bool, str, int | None]:
         said = self._systemctl("show", "--property=ActiveState,SubState,MainPID", self.unit.name)
         facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         pid = facts.get("MainPID", "0")
@@ -66,7 +66,7 @@ class _Systemd:
         return running, state, int(pid) if pid.isdecimal() and pid != "0" else None
 
     def _systemctl(self, *argv: str) -> str:
-        return _call(["systemctl", "--user", *argv], self.wait)
+        return _run_manager(["systemctl", "--user", *argv], self.wait)
 
 
 class _Launchd:
@@ -81,33 +81,33 @@ class _Launchd:
         self.off_by_hand = f"launchctl bootout {self.target}"
         self.more = "It runs while you are logged in."
 
-    def start(self, *, replaced: bool) -> None:
-        _call(["launchctl", "enable", self.target])
-        if self._loaded():
+    def start_unit(self, *, replaced: bool) -> None:
+        _run_manager(["launchctl", "enable", self.target])
+        if self._is_loaded():
             if not replaced:
                 return
-            self.stop()
-        _call(["launchctl", "bootstrap", self.domain, str(self.unit.path)])
+            self.stop_unit()
+        _run_manager(["launchctl", "bootstrap", self.domain, str(self.unit.path)])
 
-    def stop(self) -> None:
+    def stop_unit(self) -> None:
         import time
 
-        if not self._loaded():
+        if not self._is_loaded():
             return
-        _call(["launchctl", "bootout", self.target])
+        _run_manager(["launchctl", "bootout", self.target])
         for _ in range(self.wait * 2):  # it goes when its run has ended, and cannot come back before
-            if not self._loaded():
+            if not self._is_loaded():
                 return
             time.sleep(0.5)
         raise _Unreachable(f"it did not end within {self.wait} seconds")
 
-    def removed(self) -> None:
+    def forget_unit(self) -> None:
         """There is nothing to be told."""
 
-    def look(self) -> tuple[bool, str, int | None]:
+    def read_state(self) -> tuple[bool, str, int | None]:
         try:
-            said = _call(["launchctl", "print", self.target])
-        except _Missing:
+            said = _run_manager(["launchctl", "print", self.target])
+        except _ProgramMissing:
             raise
         except _Unreachable:
             return False, "not loaded", None
@@ -115,19 +115,19 @@ class _Launchd:
         pid, state = facts.get("pid", ""), facts.get("state", "unknown")
         return state == "running", state, int(pid) if pid.isdecimal() else None
 
-    def _loaded(self) -> bool:
-        return self.look()[1] != "not loaded"
+    def _is_loaded(self) -> bool:
+        return self.read_state()[1] != "not loaded"
 
 
-class _Missing(_Unreachable):
+class _ProgramMissing(_Unreachable):
     """There is no such program."""
 
 
-def _call(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
+def _run_manager(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
     """What the manager's program prints. Raises ``_Unreachable`` where it fails."""
     program = find_program(argv[0])
     if program is None:
-        raise _Missing(f"{argv[0]} is not installed")
+        raise _ProgramMissing(f"{argv[0]} is not installed")
     try:
         done = subprocess.run(
             [program, *argv[1:]], capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False,
@@ -143,7 +143,7 @@ def _call(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
     return done.stdout
 
 
-def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
+def _choose_manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
     import platform
 
     from cleared.service.unit_file import Service
@@ -155,11 +155,11 @@ def _manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
             remedy="Have cleared up started by whatever starts programs there.",
         )
     python = Path(os.path.abspath(sys.executable))  # noqa: PTH100  (links are not followed: they lead out of a venv)
-    service = Service(root, python, _environment(), stop_seconds)
+    service = Service(root, python, _service_environment(), stop_seconds)
     return _Systemd(service) if system == "Linux" else _Launchd(service)
 
 
-def _environment() -> dict[str, str]:
+def _service_environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
     from cleared.approvals.keys import home
     from cleared.approvals.workspace_pin import UNATTENDED
@@ -176,7 +176,7 @@ def _environment() -> dict[str, str]:
     return found
 
 
-def _of(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:
+def _open_service(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:
     """The manager, and the file as it is; of a workspace whose settings may be broken, too."""
     from math import ceil
 
@@ -184,16 +184,16 @@ def _of(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:
     from cleared.service.unit_file import STOP_SECONDS
     from cleared.workspace.location import CONFIG, find
 
-    root = find(chosen(workspace))
+    root = find(chosen_workspace(workspace))
     try:
         timeout = load_file(root / CONFIG).sandbox.timeout
     except WorkspaceError:
         timeout = 0.0
-    manager = _manager(root, max(STOP_SECONDS, ceil(timeout) + _CALL_SECONDS))
-    return manager, _read(manager.unit)
+    manager = _choose_manager(root, max(STOP_SECONDS, ceil(timeout) + _CALL_SECONDS))
+    return manager, _read_unit_file(manager.unit)
 
 
-def _read(unit: Unit) -> bytes | None:
+def _read_unit_file(unit: Unit) -> bytes | None:
     try:
         return unit.path.read_bytes()
     except FileNotFoundError:
@@ -201,7 +201,7 @@ def _read(unit: Unit) -> bytes | None:
 
 
 @app.command("install")
-def install(
+def install_service(
     only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -209,12 +209,12 @@ def install(
     """Start cleared up now and at each login, and again when it fails."""
     from cleared.workspace.safe_files import write_atomic
 
-    host_of(workspace)  # what cannot be opened cannot be served
-    manager, before = _of(workspace)
+    open_host(workspace)  # what cannot be opened cannot be served
+    manager, before = _open_service(workspace)
     unit, text = manager.unit, manager.unit.text.encode()
     if only_print:
         if sys.stdout.isatty():
-            out(unit.text.rstrip("\n"))
+            print_line(unit.text.rstrip("\n"))
         else:
             sys.stdout.write(unit.text)
         return
@@ -222,33 +222,33 @@ def install(
     if changed:
         write_atomic(unit.path, text)
     try:
-        manager.start(replaced=changed and before is not None)
+        manager.start_unit(replaced=changed and before is not None)
     except _Unreachable as error:
         raise WorkspaceError(
             f"{unit.path} is written, but the service could not be started: {error}",
             remedy=f"In a session of yours run: {manager.by_hand}",
         ) from None
     if json:
-        out_json({"name": unit.name, "file": str(unit.path), "written": changed})
+        print_json({"name": unit.name, "file": str(unit.path), "written": changed})
         return
-    out(f"{unit.name} runs{'' if changed else '; its file was as it should be'} ({unit.path}).")
-    say(manager.more)
+    print_line(f"{unit.name} runs{'' if changed else '; its file was as it should be'} ({unit.path}).")
+    print_message(manager.more)
 
 
 @app.command("uninstall")
-def uninstall(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def uninstall_service(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Stop the service, after the run that is under way, and remove its file."""
-    manager, before = _of(workspace)
+    manager, before = _open_service(workspace)
     unit = manager.unit
     problem = None
     if before is not None:
         try:
-            manager.stop()
+            manager.stop_unit()
         except _Unreachable as error:
             problem = str(error)
         unit.path.unlink(missing_ok=True)
         try:
-            manager.removed()
+            manager.forget_unit()
         except _Unreachable as error:
             problem = problem or str(error)
     if problem is not None:
@@ -257,37 +257,37 @@ def uninstall(json: JsonOption = False, workspace: WorkspaceOption = None) -> No
             remedy=f"If it runs, stop it in a session of yours: {manager.off_by_hand}",
         )
     if json:
-        out_json({"name": unit.name, "file": str(unit.path), "removed": before is not None})
+        print_json({"name": unit.name, "file": str(unit.path), "removed": before is not None})
     else:
-        out(f"{unit.name} is {'stopped and removed' if before is not None else 'not installed'}.")
+        print_line(f"{unit.name} is {'stopped and removed' if before is not None else 'not installed'}.")
 
 
 @app.command("status")
-def status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def show_service_status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Say whether the service is installed, and whether it runs."""
-    manager, before = _of(workspace)
+    manager, before = _open_service(workspace)
     unit = manager.unit
     running: bool | None = False
     state = pid = problem = None
     if before is not None:
         try:
-            running, state, pid = manager.look()
+            running, state, pid = manager.read_state()
         except _Unreachable as error:
             running, problem = None, str(error)
     current = before == unit.text.encode()
     if json:
-        out_json(
+        print_json(
             {"name": unit.name, "file": str(unit.path), "installed": before is not None, "current": current,
              "running": running, "state": state, "pid": pid, "problem": problem}
         )  # fmt: skip
         return
     if before is None:
-        out(f"{unit.name} is not installed.")
+        print_line(f"{unit.name} is not installed.")
         return
-    out(f"{unit.name} is installed ({unit.path}).")
+    print_line(f"{unit.name} is installed ({unit.path}).")
     if running is None:
-        out(f"Whether it runs could not be asked: {problem}")
+        print_line(f"Whether it runs could not be asked: {problem}")
     else:
-        out(f"It {'runs' if running else 'does not run'}: {state}{f', process {pid}' if pid else ''}.")
+        print_line(f"It {'runs' if running else 'does not run'}: {state}{f', process {pid}' if pid else ''}.")
     if not current:
-        say("Its file is not what this version of cleared, from here, would write: cleared service install")
+        print_message("Its file is not what this version of cleared, from here, would write: cleared service install")

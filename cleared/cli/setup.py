@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, say
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_json, print_line, print_message
 
 
 class Entity(StrEnum):
@@ -22,13 +22,13 @@ class Entity(StrEnum):
     generic = "generic"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("init")(init)
-    app.command("import")(import_)
-    app.command("demo")(demo)
+def register_commands(app: typer.Typer) -> None:
+    app.command("init")(init_workspace)
+    app.command("import")(import_bank_files)
+    app.command("demo")(run_demo)
 
 
-def init(
+def init_workspace(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the workspace will be; new or empty.")],
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the business (default: of the directory).")
@@ -46,15 +46,17 @@ def init(
     from cleared.clock import clock_from
 
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
-    root, commit = initialise(directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=say)
+    root, commit = initialise(
+        directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=print_message
+    )
     if json:
-        out_json({"workspace": str(root), "commit": commit})
+        print_json({"workspace": str(root), "commit": commit})
         return
-    out(f"Made the workspace {root} ({commit[:10]}).")
-    say(f"Next: cd {directory}, copy bank files into import/, then: cleared agent run ingest")
+    print_line(f"Made the workspace {root} ({commit[:10]}).")
+    print_message(f"Next: cd {directory}, copy bank files into import/, then: cleared agent run ingest")
 
 
-def import_(
+def import_bank_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files to hand in.")],
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
@@ -62,17 +64,17 @@ def import_(
     """Copy bank files into the drop folder (import/), each whole or not at all."""
     from cleared.importing.drop_folder_copy import import_files
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     names = import_files(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
     if json:
-        out_json([f"{host.layout.import_dir}/{name}" for name in names])
+        print_json([f"{host.layout.import_dir}/{name}" for name in names])
         return
     for name in names:
-        out(f"{host.layout.import_dir}/{name}")
-    say("Next: cleared agent run ingest")
+        print_line(f"{host.layout.import_dir}/{name}")
+    print_message("Next: cleared agent run ingest")
 
 
-def demo(
+def run_demo(
     directory: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Where to make it; new or empty (default: a temporary one).")
     ] = None,

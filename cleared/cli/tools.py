@@ -8,32 +8,32 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_json, print_line, print_message, print_table
 
 accounts_app = typer.Typer(help="The chart of accounts.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="The settings in config.yaml.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def register(app: typer.Typer) -> None:
+def register_commands(app: typer.Typer) -> None:
     app.add_typer(accounts_app, name="accounts")
     app.add_typer(config_app, name="config")
-    app.command("primitives")(primitives)
-    app.command("doctor")(doctor)
-    app.command("rpc")(rpc)
-    app.command("bridge")(bridge)
+    app.command("primitives")(list_primitives)
+    app.command("doctor")(run_doctor)
+    app.command("rpc")(serve_rpc)
+    app.command("bridge")(run_bridge)
 
 
 @accounts_app.command("list")
-def accounts_list(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def list_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List all accounts."""
-    from cleared.queries import accounts
+    from cleared.queries import read_accounts
 
-    found = accounts(host_of(workspace))
+    found = read_accounts(open_host(workspace))
     if json:
-        out_json(found)
+        print_json(found)
         return
-    table(
+    print_table(
         ["account", "name", "type", "tax line", "status"],
         ((a["account_id"], a["account_name"], a["account_type"], a["tax_line"], a["status"]) for a in found),
         empty="The chart of accounts is empty.",
@@ -41,7 +41,7 @@ def accounts_list(json: JsonOption = False, workspace: WorkspaceOption = None) -
 
 
 @config_app.command("get")
-def config_get(
+def get_setting(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as thresholds.auto_confirm.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -49,15 +49,15 @@ def config_get(
     """Print a setting (never a secret)."""
     from cleared.config.loading import get
 
-    value = get(host_of(workspace).config, key)
+    value = get(open_host(workspace).config, key)
     if json or isinstance(value, dict | list):
-        out_json(value)
+        print_json(value)
     else:
-        out(str(value))
+        print_line(str(value))
 
 
 @config_app.command("set")
-def config_set(
+def change_setting(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as business.timezone.")],
     value: Annotated[str, typer.Argument(metavar="VALUE")],
     json: JsonOption = False,
@@ -70,47 +70,47 @@ def config_set(
     from cleared.app import set_setting
     from cleared.config.loading import is_secret
 
-    done = set_setting(host_of(workspace), key, value)
+    done = set_setting(open_host(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
     if json:
-        out_json({"key": key, "commit": done.commit, "file_committed": not done.apart,
+        print_json({"key": key, "commit": done.commit, "file_committed": not done.apart,
                   "policy": [list(c) for c in done.changes]})  # fmt: skip
         return
-    _show_policy(done.changes)
+    _print_changes(done.changes)
     if done.apart:
         why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
         where = f" ({done.commit[:10]}); the file is not committed: {why}" if done.commit else f"; not committed: {why}"
     else:
         where = f" ({done.commit[:10]})" if done.commit else "; it was before"
-    say(f"config.yaml: {key} is {shown}{where}")
+    print_message(f"config.yaml: {key} is {shown}{where}")
 
 
 @config_app.command("approve")
-def config_approve(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def approve_edited_settings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Approve config.yaml as it was edited by hand, after showing what takes effect by it."""
     from cleared.app import approve_settings
 
-    host = host_of(workspace)
+    host = open_host(workspace)
     done = approve_settings(host)
     if not json:
-        _show_policy(done.changes)
+        _print_changes(done.changes)
     if json:
-        out_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
+        print_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
     else:
         apart = " config.yaml itself is not committed: a secret stays out of git." if done.apart else ""
-        say(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
+        print_message(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
 
 
-def _shown(value: object) -> object:
+def _value_text(value: object) -> object:
     return "as shipped" if value is None else value
 
 
-def _show_policy(changes: Iterable[tuple[str, object, object]]) -> None:
+def _print_changes(changes: Iterable[tuple[str, object, object]]) -> None:
     for key, old, new in changes:
-        out(f"{key}: {_shown(old)} → {_shown(new)}")
+        print_line(f"{key}: {_value_text(old)} → {_value_text(new)}")
 
 
-def primitives(
+def list_primitives(
     stubs: Annotated[bool, typer.Option("--stubs", help="As declarations for a type checker.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As the reference page.")] = False,
     json: JsonOption = False,
@@ -120,20 +120,20 @@ def primitives(
     from cleared.registry import projections
 
     if stubs:
-        out(projections.stubs(registry()).rstrip())
+        print_line(projections.stubs(registry()).rstrip())
     elif markdown:
-        out(projections.markdown(registry()).rstrip())
+        print_line(projections.markdown(registry()).rstrip())
     elif json:
-        out_json([projections.describe(p) for p in registry().values()])
+        print_json([projections.describe(p) for p in registry().values()])
     else:
-        table(
+        print_table(
             ["primitive", "effect", "grant", "what it does"],
             ((p.name, p.effect.value, p.grant, p.doc.split("\n", 1)[0].replace("``", "")) for p in registry().values()),
             empty="",
         )
 
 
-def doctor(
+def run_doctor(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Complete an interrupted commit and begin the trace database anew.")
     ] = False,
@@ -144,12 +144,12 @@ def doctor(
 
     Each row is ok, warn or fail, with its remedy. Exits 4 where one fails.
     """
-    from cleared.cli.doctor import doctor as examine
+    from cleared.cli.doctor import print_doctor as examine
 
     examine(workspace, json, rebuild)
 
 
-def bridge() -> None:
+def run_bridge() -> None:
     """Run scripts for whoever holds the primitives: JSON-RPC 2.0 lines on stdin and stdout."""
     import sys
 
@@ -158,7 +158,7 @@ def bridge() -> None:
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
 
 
-def rpc(
+def serve_rpc(
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve on stdin and stdout.")] = False,
     socket: Annotated[
         Path | None, typer.Option("--socket", metavar="PATH", help="Serve on a Unix socket, for this user only.")
@@ -170,8 +170,8 @@ def rpc(
 
     if stdio == (socket is not None):
         raise typer.BadParameter("give exactly one of --stdio and --socket PATH")
-    host_of(workspace)
+    open_host(workspace)
     if socket is not None:
-        serve_socket(lambda: host_of(workspace), socket)
+        serve_socket(lambda: open_host(workspace), socket)
     else:
-        serve_stdio(lambda: host_of(workspace))
+        serve_stdio(lambda: open_host(workspace))

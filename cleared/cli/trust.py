@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, host_of
-from cleared.cli.output import out, out_json, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.output import print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.approvals.workspace_pin import Books
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cleared.proposals.clone_trust import Signatory
 
 
-def trust(
+def trust_clone(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust all that is shown, without being asked.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Only show who approved what.")] = False,
     same_books: Annotated[
@@ -42,24 +42,24 @@ def trust(
 
     if new_books and (same_books or list_):
         raise typer.BadParameter("it goes with neither --same-books nor --list", param_hint="--new-books")
-    host = host_of(workspace)
+    host = open_host(workspace)
     if new_books:
-        _make_new(host, json)
+        _make_new_books(host, json)
         return
     here, found = books(host), signatories(host)
     waiting = [s for s in found if not s.trusted]
     open_ = bool(waiting) or (bool(here.id) and not here.pinned) or here.problem is not None
     if not list_ and open_ and not yes and sys.stdin.isatty() and sys.stdout.isatty() and not json:
-        _show(here, waiting)
+        _print_signatories(here, waiting)
         yes = typer.confirm("Do these approvals count on this machine?", default=False)
     if yes and open_ and not list_:
         accept(host, [s.key for s in waiting], same_books=same_books)
         here, found, open_ = books(host), signatories(host), False
     if json:
-        out_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
+        print_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
                    "trusted": s.trusted, "runs": s.runs} for s in found])  # fmt: skip
     else:
-        _show(here, found)
+        _print_signatories(here, found)
     if not list_ and open_:
         option = " --same-books" if same_books else ""
         refusal = here.problem if here.problem is not None and not same_books else PolicyError(
@@ -69,31 +69,31 @@ def trust(
         )  # fmt: skip
         if not json:
             raise refusal
-        say(f"cleared: {refusal}")
+        print_message(f"cleared: {refusal}")
         sys.stdout.flush()
         raise typer.Exit(int(refusal.exit_code))
 
 
-def _make_new(host: Host, json: bool) -> None:
+def _make_new_books(host: Host, json: bool) -> None:
     from cleared.proposals.new_books import make_new_books
 
     made = make_new_books(host)
     if json:
-        out_json({"workspace": made.id, "commit": made.commit, "kept": made.kept})
+        print_json({"workspace": made.id, "commit": made.commit, "kept": made.kept})
         return
-    out(f"These books have an id of their own now: {made.id} ({made.commit[:10]}).")
+    print_line(f"These books have an id of their own now: {made.id} ({made.commit[:10]}).")
     for path in made.kept:
-        out(f"  counts as before: {path}")
+        print_line(f"  counts as before: {path}")
 
 
-def _show(here: Books, found: list[Signatory]) -> None:
+def _print_signatories(here: Books, found: list[Signatory]) -> None:
     if here.copy_of:
-        out(f"This is a copy of {Path(here.copy_of).parent}.")
+        print_line(f"This is a copy of {Path(here.copy_of).parent}.")
     if here.id:
-        out(f"Books {here.id}, {'pinned' if here.pinned else 'not pinned'} on this machine.")
+        print_line(f"Books {here.id}, {'pinned' if here.pinned else 'not pinned'} on this machine.")
     if not found:
-        out("Nothing was approved here by signature: there is nobody to trust.")
+        print_line("Nothing was approved here by signature: there is nobody to trust.")
         return
-    table(["who", "key", "from", "to", "trusted", "approved"],
+    print_table(["who", "key", "from", "to", "trusted", "approved"],
           ((", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
             "yes" if s.trusted else "no", ", ".join(s.paths)) for s in found), empty="")  # fmt: skip

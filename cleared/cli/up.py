@@ -11,21 +11,21 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen, host_of, payload_of
-from cleared.cli.output import fields, out, out_json, safe, say, table
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, parse_payload
+from cleared.cli.output import escape_text, print_fields, print_json, print_line, print_message, print_table
 
 event_app = typer.Typer(help="Hand in events for agents.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def register(app: typer.Typer) -> None:
-    app.command("up")(up)
-    app.command("down")(down)
-    app.command("status")(status)
-    app.command("logs")(logs)
-    app.command("schedule")(schedule)
+def register_commands(app: typer.Typer) -> None:
+    app.command("up")(serve_workspaces)
+    app.command("down")(stop_service)
+    app.command("status")(show_status)
+    app.command("logs")(show_logs)
+    app.command("schedule")(show_schedule)
 
 
-def up(
+def serve_workspaces(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -45,22 +45,24 @@ def up(
 
     if directories and workspace is not None:
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
-    named: list[Path | None] = [*directories] if directories else [chosen(workspace)]
+    named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find(directory) for directory in named))
     if detach:
         from cleared.service.process_lock import detach as start
 
         for root in roots:
-            host_of(root)  # what is wrong with it is said here
+            open_host(root)  # what is wrong with it is said here
             found = start(root, root / Layout.state)
-            say(f"up: process {found.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down.")
+            print_message(
+                f"up: process {found.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
+            )
         return
     from cleared.app import serve
 
-    serve(roots, clock_from(os.environ.get("CLEARED_CLOCK")), say)
+    serve(roots, clock_from(os.environ.get("CLEARED_CLOCK")), print_message)
 
 
-def down(
+def stop_service(
     now: Annotated[bool, typer.Option("--now", help="Break off the run that is on, with nothing of it done.")] = False,
     wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")] = 60.0,
     workspace: WorkspaceOption = None,
@@ -69,11 +71,11 @@ def down(
     from cleared.service.process_lock import stop
     from cleared.workspace.location import Layout, find
 
-    found = stop(find(chosen(workspace)) / Layout.state, now=now, wait=wait)
-    say(f"down: process {found.pid} has ended" if found else "the service was not up")
+    found = stop(find(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    print_message(f"down: process {found.pid} has ended" if found else "the service was not up")
 
 
-def status(
+def show_status(
     check: Annotated[
         bool, typer.Option("--check", help="For monitors: exit 1 where a person should look, and say why.")
     ] = False,
@@ -83,38 +85,41 @@ def status(
     """Show what is up, what each agent did last and does next, and what waits."""
     from cleared.service.status_report import status as read
 
-    found = read(host_of(workspace))
+    found = read(open_host(workspace))
     if json:
-        out_json(found)
+        print_json(found)
     elif check:
         for line in found["trouble"] or ["healthy"]:
-            out(line)
+            print_line(line)
     else:
-        _show(found)
+        _print_status(found)
     if check and found["trouble"]:
         raise typer.Exit(1)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _print_status(found: dict[str, Any]) -> None:
     service = f"up since {found['since']} (process {found['pid']})" if found["up"] else "down (cleared up)"
     if found["stopping"]:
         service += ", ends after the run that is on"
     on = found["running"]
     lock = found["lock"]
     held = found["deliveries"]["held"]
-    fields(
+    print_fields(
         [
             ("service", service if found["ready"] or not found["up"] else f"{service}, starting"),
             ("running", f"{on['agent']} for {on['kind']} {on['key']}, since {on['since']}" if on else "nothing"),
-            ("waiting", _count(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
-            ("queue", f"{_count(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty"),
+            ("waiting", _count_noun(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
+            (
+                "queue",
+                f"{_count_noun(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty",
+            ),
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
             ("confinement", found["confinement"] or "known while it is up"),
-            ("notifications", _notified(found["notifications"])),
+            ("notifications", _notification_text(found["notifications"])),
         ]
     )
-    out("")
-    table(
+    print_line("")
+    print_table(
         ["agent", "starts on", "state", "last run", "ended", "next"],
         (
             (a["name"], ", ".join(a["on"]), "held" if a["held"] else a["state"],
@@ -125,23 +130,23 @@ def _show(found: dict[str, Any]) -> None:
         empty="No agent starts by itself: see trigger: in its header.",
     )  # fmt: skip
     if found["trouble"]:
-        out("")
+        print_line("")
     for line in found["trouble"]:
-        out(f"! {line}")
+        print_line(f"! {line}")
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _notified(state: dict[str, Any]) -> str:
+def _notification_text(state: dict[str, Any]) -> str:
     if not state or state.get("method") in (None, "none"):
         return "off"
     last = f"last sent {state['last_sent_at']}" if state.get("last_sent_at") else "nothing sent yet"
     return f"{state['method']}, {last}" + (f", {state['waiting']} to be sent" if state.get("waiting") else "")
 
 
-def logs(
+def show_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
     json: Annotated[bool, typer.Option("--json", help="As they are kept: one JSON object a line.")] = False,
@@ -151,27 +156,27 @@ def logs(
     from cleared.triggers.service_log import Follower, tail
     from cleared.workspace.location import Layout, find
 
-    state_dir = find(chosen(workspace)) / Layout.state
+    state_dir = find(chosen_workspace(workspace)) / Layout.state
     follower = Follower(state_dir)
     for row in tail(state_dir, lines):
-        _line(row, json)
+        _print_log_row(row, json)
     while follow:
         sys.stdout.flush()
         time.sleep(0.2)
         for row in follower.read():
-            _line(row, json)
+            _print_log_row(row, json)
 
 
-def _line(row: dict[str, Any], as_json: bool) -> None:
+def _print_log_row(row: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        out(jsonlib.dumps(row, ensure_ascii=True))
+        print_line(jsonlib.dumps(row, ensure_ascii=True))
         return
     rest = " ".join(f"{k}={v}" for k, v in row.items() if k not in ("at", "level", "what", "text"))
     mark = {"error": "! ", "warning": "? "}.get(str(row.get("level")), "  ")
-    out(safe(f"{mark}{row.get('at')} {row.get('what')} {row.get('text') or rest}".rstrip()))
+    print_line(escape_text(f"{mark}{row.get('at')} {row.get('what')} {row.get('text') or rest}".rstrip()))
 
 
-def schedule(
+def show_schedule(
     days: Annotated[float, typer.Option("--days", min=0.01, max=3660, help="How far ahead.")] = 7.0,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many times.")] = 100,
@@ -181,11 +186,11 @@ def schedule(
     """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
     from cleared.service.status_report import schedule as read
 
-    found = read(host_of(workspace), days, agent, limit)
+    found = read(open_host(workspace), days, agent, limit)
     if json:
-        out_json(found)
+        print_json(found)
         return
-    table(
+    print_table(
         ["local", "UTC", "agent", "schedule", "time zone", "state"],
         (
             (
@@ -203,7 +208,7 @@ def schedule(
 
 
 @event_app.command("emit")
-def emit(
+def emit_event(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as statement.received.")],
     data: Annotated[str, typer.Option("--data", metavar="JSON", help="What scripts get as its payload.")] = "null",
     json: JsonOption = False,
@@ -212,8 +217,8 @@ def emit(
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
     from cleared.triggers.external_events import emit as do
 
-    identity = do(host_of(workspace), name, payload_of(data))
+    identity = do(open_host(workspace), name, parse_payload(data))
     if json:
-        out_json({"id": identity, "name": name})
+        print_json({"id": identity, "name": name})
     else:
-        out(identity)
+        print_line(identity)

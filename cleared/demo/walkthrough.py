@@ -23,7 +23,7 @@ from cleared.clock import Clock, clock_from
 from cleared.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.errors import CheckFailed
 from cleared.ledger.staged_journal import Books
-from cleared.queries import cards, check, committed
+from cleared.queries import open_committed_books, read_cards, read_violations
 from cleared.registry.json_values import to_json
 from cleared.review.card_decisions import reject
 from cleared.runs.outcome import RunResult
@@ -118,7 +118,7 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
         "approval": approval,
         "run": _run(result),
         **_books(host, files),
-        "check": check(host),
+        "check": read_violations(host),
         "queue": _queue(host),
         "decision": decision,
     }  # fmt: skip
@@ -142,7 +142,7 @@ def _run(result: RunResult) -> dict[str, Any]:
 
 def _books(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
     """Per month and per account, and whether the bank's own last balance is the books'."""
-    with committed(host) as (_, _snapshot, books, _bank):
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
         trial = books.trial_balance()
         return {
             "months": [_month(books, *key) for key in books.months()],
@@ -185,7 +185,7 @@ def _balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[st
 
 
 def _queue(host: Host) -> dict[str, Any]:
-    waiting = cards(host)
+    waiting = read_cards(host)
     kinds: dict[str, int] = {}
     for card in waiting:
         kinds[card["kind"]] = kinds.get(card["kind"], 0) + 1
@@ -196,7 +196,7 @@ def _queue(host: Host) -> dict[str, Any]:
 
 def _decide(host: Host) -> dict[str, Any] | None:
     """One decision of a person: a purchase that was private is the owner's draw, not an expense."""
-    card = next((c for c in cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
+    card = next((c for c in read_cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
     if card is None:
         return None
     done = reject(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")

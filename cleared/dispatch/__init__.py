@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cleared.bounds import MAX_ANSWER_BYTES, MAX_TRACE_BYTES, clip, size
+from cleared.bounds import MAX_ANSWER_BYTES, MAX_TRACE_BYTES, clip_text, data_size
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.registry.primitive import Effect, Registry
 from cleared.registry.vocabulary import Env
@@ -110,7 +110,7 @@ class Dispatcher:
             self._latch(e, call)
             raise
         except BaseException as e:
-            call.error = clip(f"{type(e).__name__}: {e}")
+            call.error = clip_text(f"{type(e).__name__}: {e}")
             if isinstance(e, Exception):
                 self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
             raise
@@ -126,7 +126,7 @@ class Dispatcher:
         """Raises ``PrimitiveError`` where an answer is larger than anything that was asked for in earnest."""
         if type(result) is list and len(result) > self.env.max_items:
             what, most = f"{len(result)} items", f"{self.env.max_items}"
-        elif size(result) > MAX_ANSWER_BYTES:
+        elif data_size(result) > MAX_ANSWER_BYTES:
             what, most = f"more than {MAX_ANSWER_BYTES >> 20} MB", f"{MAX_ANSWER_BYTES >> 20} MB"
         else:
             return
@@ -143,7 +143,7 @@ class Dispatcher:
         if kind is not list and kind is not dict:
             return value
         kept = value[:MAX_TRACED] if kind is list else value
-        weight = size(kept)
+        weight = data_size(kept)
         if weight > self._room:
             kept = [] if kind is list else "…"
         else:

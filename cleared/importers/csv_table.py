@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, shown
 from cleared.importers.cell_values import Amounts, Dates
@@ -70,7 +70,7 @@ class CsvImporter:
         firsts: dict[str, None] = {}
         faults = Faults()
         try:
-            for line, fields in each(records(text, self.delimiter, self.skip_lines)):
+            for line, fields in check_deadline(records(text, self.delimiter, self.skip_lines)):
                 if line == at:
                     continue
                 if self.max_rows is not None and len(rows) + len(faults.kept) + faults.more >= self.max_rows:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from cleared.config.model import Config, Limits
-from cleared.deadline import DeadlineExceeded, each
+from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import Place
 from cleared.importers.account_matching import lies_in
 from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, shown
@@ -153,7 +153,7 @@ def _broken(importer: Importer, error: Exception) -> ImportFileError:
 
 def check(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
     """Add to ``faults`` every row outside the configured limits; one fault a row."""
-    for row in each(rows):
+    for row in check_deadline(rows):
         reason = _outside(row, limits, places)
         if reason:
             faults.extend([Fault(row.row, *reason)])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from cleared.config.model import BankAccount, Config
-from cleared.deadline import DeadlineExceeded, each
+from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.importing import file_cards
@@ -54,7 +54,7 @@ class ImportSession:
         """Every file that can be read, by name. One that cannot stays where it is; those that cannot for the same
         reason get one card."""
         found, refused = [], {}
-        for name in each(self._names()):
+        for name in check_deadline(self._names()):
             if self.only is not None and name not in self.only:
                 continue
             if name in self.files and self.files[name].processed_as:
@@ -114,7 +114,7 @@ class ImportSession:
 
     def _check_currency(self, name: str, parsed: ParsedFile, account: BankAccount) -> None:
         base = self.config.business.currency
-        for row in each(parsed.rows):
+        for row in check_deadline(parsed.rows):
             if (row.currency or account.currency or base) != base:
                 raise PrimitiveError(
                     f"the row is in {row.currency or account.currency}, the books are in {base}",
@@ -131,7 +131,7 @@ class ImportSession:
             for line in self.bank.account_lines(account):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
-        for row, occurrence, line_id in each(identify(account, file.parsed.rows)):
+        for row, occurrence, line_id in check_deadline(identify(account, file.parsed.rows)):
             known = self.bank.month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if known is None and row.bank_id:
                 known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)

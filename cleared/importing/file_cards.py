@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import ClearedError, Place
 from cleared.importing.bank_file import OpenFile, gaps_within
 from cleared.ledger.bank_lines import BankLine, ImportRecord
@@ -126,7 +126,7 @@ def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
     for line in itertools.chain(bank.account_lines(account), taken):
         if line.bank_id and line.state == "posted":
             known.setdefault(line.bank_id, []).append(line)
-    for line in each(file.new):
+    for line in check_deadline(file.new):
         for other in known.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
                 card(
@@ -144,7 +144,7 @@ def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Repor
     days = [row.posted_date.isoformat() for row in file.parsed.rows]
     low, high = min(days), max(days)
     pairs = []
-    for line in each(file.new):
+    for line in check_deadline(file.new):
         for other in bank.near(file.account.id, line):
             day = line.posted_date.isoformat()
             covered = low <= other.posted_date.isoformat() <= high or any(

@@ -20,7 +20,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, record, records
 from cleared.schema import money
@@ -122,7 +122,7 @@ def identify(account: str, rows: Iterable[BankRow]) -> list[tuple[BankRow, int, 
     """Each row with its occurrence and line id, in file order."""
     seen: dict[str, int] = {}
     out = []
-    for row in each(rows):
+    for row in check_deadline(rows):
         first = fingerprint(account, row, 1)
         occurrence = seen.get(first, 0) + 1
         seen[first] = occurrence
@@ -140,7 +140,7 @@ def line_of(row: BankRow, occurrence: int, line_id: str, file_sha256: str, curre
 def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
     """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
     out = []
-    for line, r in each(_rows(data, file, LINES)):
+    for line, r in check_deadline(_rows(data, file, LINES)):
         try:
             out.append(
                 BankLine(
@@ -162,7 +162,7 @@ def known_lines(data: bytes | None, file: str) -> tuple[BankLine, ...]:
 def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal]]:
     """``(line_id, leg_id, amount)`` in order."""
     out = []
-    for line, r in each(_rows(data, file, MATCHES)):
+    for line, r in check_deadline(_rows(data, file, MATCHES)):
         try:
             out.append((r[0], r[1], Decimal(r[2])))
         except ArithmeticError:

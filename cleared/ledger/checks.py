@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
 from cleared.ledger.journal import Month, check_accounts, known_month, parse_month
@@ -48,7 +48,7 @@ def _new_entries(books: Books, after: Month) -> list[Violation]:
     found = []
     base = books.base(after.year, after.month).entries
     postable: dict[tuple[int, date], tuple[str, str] | None] = {}
-    for number, entry in each(after.entries.items()):
+    for number, entry in check_deadline(after.entries.items()):
         if number in base:
             continue
         place = Place(after.file, after.lines.get(number))
@@ -83,7 +83,7 @@ def _new_entries(books: Books, after: Month) -> list[Violation]:
 def _unchanged(before: Month, after: Month) -> list[Violation]:
     """Committed entries stay as they are, but for a status that moves forwards."""
     found = []
-    for number, entry in each(before.entries.items()):
+    for number, entry in check_deadline(before.entries.items()):
         place = Place(after.file, after.lines.get(number))
         now = after.entries.get(number)
         if now is None:
@@ -132,7 +132,7 @@ def _legs(entry: Entry) -> str:
 def _lines_accounted(bank: BankBook) -> list[Violation]:
     """Check 7: of the files marked processed, and of every line the draft names."""
     found = []
-    for line_id in each([*bank.taken, *sorted(bank.named() - set(bank.taken))]):
+    for line_id in check_deadline([*bank.taken, *sorted(bank.named() - set(bank.taken))]):
         if line_id in bank.taken and line_id not in bank.record_all and line_id not in bank.named():
             continue
         resolved = bank.find(line_id)

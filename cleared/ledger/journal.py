@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Final
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.ledger.csv_text import CsvDamage, record, records
 from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, split_id
@@ -45,7 +45,7 @@ def parse_month(data: bytes | None, year: int, month: int, file: str, places: in
         return result
     reader = _Reader(result, places)
     try:
-        for line, row in each(records(data, HEADER, optional=OPTIONAL)):
+        for line, row in check_deadline(records(data, HEADER, optional=OPTIONAL)):
             reader.row(line, row)
     except CsvDamage as e:
         result.damage.append(Violation("format", str(e), _restore(file), Place(file, e.line)))
@@ -192,7 +192,7 @@ def append(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
     if data is not None:
         width = data.split(b"\n", 1)[0].count(b",") + 1
         extra = width - len(HEADER)
-    for entry in each(entries):
+    for entry in check_deadline(entries):
         text = entry.rows(places)
         if extra > 0:
             text = _widen(text, extra)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import (
     DUPLICATES,
@@ -199,7 +199,7 @@ class BankBook:
         """A voided entry's lines are open again: stage the reversal's legs against them, hold the lines."""
         legs = {entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i) for i in range(len(entry.legs))}
         freed = []
-        for line_id, pairs in each(list(self.matches.items())):
+        for line_id, pairs in check_deadline(list(self.matches.items())):
             mine = [(leg_id, amount) for leg_id, amount in pairs if leg_id in legs]
             for leg_id, amount in mine:
                 self._stage_match(line_id, legs[leg_id], -amount)

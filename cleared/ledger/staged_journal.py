@@ -12,8 +12,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
-from cleared.deadline import each
-from cleared.errors import Place, PrimitiveError, together
+from cleared.deadline import check_deadline
+from cleared.errors import Place, PrimitiveError, merge_faults
 from cleared.ledger.chart import Chart, parse_chart
 from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_suffix, make_id, split_id
 from cleared.ledger.journal import Month, append, known_month, set_statuses
@@ -96,8 +96,8 @@ class Books:
         for y, m in self.months():
             if (year is None or y == year) and (month is None or m == month):
                 committed = self.base(y, m).entries.values()
-                yield from each([self._with_status(e) for e in committed] if self.statuses else committed)
-                yield from each([self._with_status(e) for e in self.staged.get((y, m), ())])
+                yield from check_deadline([self._with_status(e) for e in committed] if self.statuses else committed)
+                yield from check_deadline([self._with_status(e) for e in self.staged.get((y, m), ())])
 
     def entry(self, entry_id: str) -> Entry | None:
         """One entry by its id or the id of one of its legs."""
@@ -154,7 +154,7 @@ class Books:
     def _total(self, key: tuple[int, int]) -> dict[int, Decimal]:
         if key not in self._totals:
             sums: dict[int, list[Decimal]] = {}
-            for entry in each(self.base(*key).entries.values()):
+            for entry in check_deadline(self.base(*key).entries.values()):
                 for leg in entry.legs:
                     sums.setdefault(leg.account_id, []).append(leg.amount)
             self._totals[key] = {account: money.total(parts) for account, parts in sums.items()}
@@ -170,7 +170,7 @@ class Books:
         """
         faults = list(self.faults(day, legs, field))
         if faults:
-            raise together(faults)
+            raise merge_faults(faults)
         key = (day.year, day.month)
         number = self._next.get(key) or self.base(*key).last + 1
         entry = Entry(make_id(*key, number), day, description, tuple(legs), **rest)

@@ -17,9 +17,9 @@ _RUNS = 50
 
 def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
-    from cleared.queries import cards
+    from cleared.queries import read_cards
 
-    found = cards(_open_host(job))
+    found = read_cards(_open_host(job))
     for card in found[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
     if not found:
@@ -30,25 +30,25 @@ def queue_summary(job: JobContext) -> str:
 
 def books_check(job: JobContext) -> str:
     """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
-    from cleared.queries import check, journal
+    from cleared.queries import read_journal, read_violations
 
     host = _open_host(job)
-    found = check(host)
+    found = read_violations(host)
     for v in found[:_MAX_LISTED]:
         print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201
     if found:
         raise JobFailed(
             f"{_count_noun(len(found), 'violation')}; the first: {found[0]['message']} (cleared journal check)"
         )
-    entries = len(journal(host))
+    entries = len(read_journal(host))
     return f"the books are in order: {entries} {'entry' if entries == 1 else 'entries'}, every invariant holds"
 
 
 def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
-    from cleared.queries import runs
+    from cleared.queries import read_runs
 
-    found = runs(_open_host(job), _RUNS)
+    found = read_runs(_open_host(job), _RUNS)
     for run in found:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
@@ -77,10 +77,10 @@ def agent_run(job: JobContext) -> str:
 def gate_check_all(job: JobContext) -> str:
     """As ``cleared agent check --all``. Raises ``JobFailed`` where an agent did not pass."""
     from cleared.app import check
-    from cleared.queries import agents
+    from cleared.queries import read_agents
 
     host = _open_host(job)
-    names = [a["name"] for a in agents(host) if (host.root / a["file"]).is_file()]
+    names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
     for name, stages in check(host, names).items():
         bad = [stage.stage for stage in stages if stage.status == "failed"]

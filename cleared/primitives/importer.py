@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cleared.clock import format_iso
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.importing.bank_file import OpenFile
 from cleared.ledger.bank_lines import BankLine
@@ -43,7 +43,7 @@ def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> 
     """
     file = ctx.imports.take(filename, format)
     ctx.note("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
-    return [_transaction(file, line) for line in each(file.new) if line.amount != 0]
+    return [_transaction(file, line) for line in check_deadline(file.new) if line.amount != 0]
 
 
 def _transaction(file: OpenFile, line: BankLine) -> Transaction:
@@ -108,7 +108,7 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
     """
     seen: set[str] = set()
     out = []
-    for i, txn in enumerate(each(txns)):
+    for i, txn in enumerate(check_deadline(txns)):
         reference = txn.get("reference") if isinstance(txn, dict) else None
         found = ctx.bank.resolve(reference) if isinstance(reference, str) else None
         if found is None or not isinstance(reference, str):

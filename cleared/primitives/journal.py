@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 from cleared.approvals.decision_effects import weight
 from cleared.cards.card import Card, card_id
 from cleared.clock import format_iso
-from cleared.deadline import each
-from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
+from cleared.deadline import check_deadline
+from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.corrections import corrections_of
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
@@ -99,16 +99,16 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     """
     refs: list[EntryRef] = []
     faults: list[PrimitiveError] = []
-    for i, spec in enumerate(each(entries)):
+    for i, spec in enumerate(check_deadline(entries)):
         try:
             refs.append(_post_spec(ctx, spec))
         except PrimitiveError as e:
             field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
             faults.append(PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy))
-            if len(faults) >= MOST_FAULTS:
+            if len(faults) >= MAX_FAULTS:
                 break
     if faults:
-        raise together(faults)
+        raise merge_faults(faults)
     fresh = [r["entry_id"] for r in refs if not r["duplicate"]]
     span = f"{fresh[0]} … {fresh[-1]}" if len(fresh) > 1 else "".join(fresh)
     ctx.note("journal_add_many", f"{len(fresh)} entries {span}".strip())
@@ -164,7 +164,7 @@ def _post(
             status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
         )  # fmt: skip
     except PrimitiveError as first:
-        raise together([first, *_faults(ctx, day, legs, status, tags, field)]) from None
+        raise merge_faults([first, *_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
         ctx.budget.charge(entry)
     if both and not duplicate:
@@ -343,7 +343,7 @@ def journal_query(
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
     keeps the newest.
     """
-    return [show(entry) for entry in each(query(ctx.books, status, year, month, account, text, limit))]
+    return [show(entry) for entry in check_deadline(query(ctx.books, status, year, month, account, text, limit))]
 
 
 def query(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import VERSION
 from cleared.ledger.corrections import effective
@@ -142,7 +142,7 @@ def queue_pending(ctx: Context) -> list[CardInfo]:
     """The open cards, oldest first, this run's included."""
     return [
         {"id": c.id, "kind": c.kind, "entry_id": c.entry_id, "title": c.title, "created_at": c.created_at}
-        for c in each(ctx.cards.open_cards())
+        for c in check_deadline(ctx.cards.open_cards())
     ]
 
 
@@ -153,7 +153,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     ``since``: from that day (UTC) on. What an agent can learn from.
     """
     found: list[DecisionInfo] = []
-    for card in each(sorted(ctx.cards.known.values(), key=lambda c: c.resolved_at or "")):
+    for card in check_deadline(sorted(ctx.cards.known.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
         entry = ctx.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id and at else None
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from cleared.deadline import each
-from cleared.errors import MOST_FAULTS, Place, PrimitiveError, together
+from cleared.deadline import check_deadline
+from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.registry.vocabulary import Env, Kind
 
 _NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)
@@ -112,7 +112,7 @@ class Primitive:
                 what, remedy = f"{self.name} needs {', '.join(missing)}", f"Its signature is {self.signature()}."
                 faults.append(PrimitiveError(what, place=Place(field=missing[0]), remedy=remedy))
         if faults:
-            raise together(faults)
+            raise merge_faults(faults)
         return values
 
     def _take(
@@ -228,15 +228,15 @@ def _list_of(inner: Shape) -> Shape:
             raise ValueError(f"the list has {len(value)} items; {env.max_items} are allowed: pass it in parts")
         out: list[Any] = []
         faults: list[str] = []
-        for i, v in enumerate(each(value)):
+        for i, v in enumerate(check_deadline(value)):
             try:
                 out.append(item(v, env))
             except ValueError as e:
                 faults += _texts(f"[{i}]", e)
-                if len(faults) >= MOST_FAULTS:
+                if len(faults) >= MAX_FAULTS:
                     break
         if faults:
-            raise _Faults(faults[:MOST_FAULTS])
+            raise _Faults(faults[:MAX_FAULTS])
         return out
 
     return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, decode, inner.records)
@@ -274,11 +274,11 @@ def _record(hint: Any, where: str) -> Shape:
                     out[key] = field(v, env)
             except ValueError as e:
                 faults += _texts(key, e)
-            if len(faults) >= MOST_FAULTS:
+            if len(faults) >= MAX_FAULTS:
                 break
         faults += [f"the key {key!r} is missing" for key in required if key not in value]
         if faults:
-            raise _Faults(faults[:MOST_FAULTS])
+            raise _Faults(faults[:MAX_FAULTS])
         return out
 
     wire = {"type": "object", "properties": schema, "required": required, "additionalProperties": False}

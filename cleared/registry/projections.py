@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
-from cleared.bounds import TABLE
+from cleared.bounds import LIMIT_TEXTS
 from cleared.ledger.entry import STATUSES
 from cleared.registry.primitive import MISSING, Primitive, Registry, given, taken
 
@@ -75,7 +75,7 @@ def markdown(registry: Registry) -> str:
         "| | most |",
         "|---|---|",
     ]
-    out += [f"| {what} | {most} |" for what, most in TABLE]
+    out += [f"| {what} | {most} |" for what, most in LIMIT_TEXTS]
     out += [""]
     domain = ""
     for p in registry.values():

@@ -201,7 +201,7 @@ def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
         left[0] -= len(value)
         if left[0] < 0:
             raise ValueError(f"the data has more than {env.max_items} values: pass less of it")
-        deadline.spend(len(value))
+        deadline.count_steps(len(value))
     if isinstance(value, list | tuple):
         return [_data(v, env, depth + 1, left) for v in value]
     if isinstance(value, dict):

@@ -10,7 +10,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.ledger.violations import CHECKS, Violation
-from cleared.queries import check_committed
+from cleared.queries import find_committed_violations
 
 CHECK = "check"
 """By whom these cards are settled, where nobody did."""
@@ -35,7 +35,7 @@ def card_damage(host: Host) -> Damage:
     done = Damage()
 
     def act(desk: Desk) -> Decided | None:
-        found = {_key(v): v for v in check_committed(host)}
+        found = {_key(v): v for v in find_committed_violations(host)}
         cards, context = desk.context.cards, desk.context
         wanted = set()
         for key, violation in found.items():

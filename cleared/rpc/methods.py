@@ -90,7 +90,7 @@ def bad(method: str, field: str | None, message: str) -> RpcError:
 
 
 def _agents(host: Host) -> Any:
-    return [{k: v for k, v in agent.items() if k != "source"} for agent in queries.agents(host)]
+    return [{k: v for k, v in agent.items() if k != "source"} for agent in queries.read_agents(host)]
 
 
 def _run(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> Any:
@@ -101,7 +101,9 @@ COMMANDS: Final = {
     c.name: c
     for c in (
         Command("agent.list", "Every agent, without its source.", _agents),
-        Command("agent.show", "One agent: its header, source and findings.", queries.agent, (Arg("name", "string"),)),
+        Command(
+            "agent.show", "One agent: its header, source and findings.", queries.read_agent, (Arg("name", "string"),)
+        ),
         Command(
             "agent.run",
             "Run an agent once: one commit or nothing. The result tells how it ended, failures too.",
@@ -116,25 +118,25 @@ COMMANDS: Final = {
         Command(
             "run.list",
             "The newest runs first.",
-            queries.runs,
+            queries.read_runs,
             (Arg("limit", "integer", 20, least=1), Arg("agent", "string", None)),
         ),
         Command(
             "run.show",
             "One run with every call.",
-            lambda host, id: queries.run(host, id),
+            lambda host, id: queries.read_run(host, id),
             (Arg("id", "string"),),
         ),
         Command(
             "queue.list",
             "The review queue, oldest first.",
-            queries.cards,
+            queries.read_cards,
             (Arg("status", "string", "open", ("open", "resolved", "all")),),
         ),
         Command(
             "journal.list",
             "Entries in the order of their ids; month is YYYY-MM.",
-            queries.journal,
+            queries.read_journal,
             (
                 Arg("month", "string", None),
                 Arg("status", "string", None, STATUSES),
@@ -146,12 +148,12 @@ COMMANDS: Final = {
         Command(
             "journal.balance",
             "The trial balance, or one account's balance.",
-            queries.balance,
+            queries.read_balances,
             (Arg("account", "integer", None), Arg("month", "string", None), Arg("as_of", "string", None)),
         ),
-        Command("journal.check", "Every violation in the books; none is an empty list.", queries.check),
-        Command("accounts.list", "The chart of accounts.", queries.accounts),
-        Command("primitives.list", "Every primitive a script may call.", queries.primitives),
-        Command("period.list", "Every closing and reopening, oldest first.", queries.periods),
+        Command("journal.check", "Every violation in the books; none is an empty list.", queries.read_violations),
+        Command("accounts.list", "The chart of accounts.", queries.read_accounts),
+        Command("primitives.list", "Every primitive a script may call.", queries.read_primitives),
+        Command("period.list", "Every closing and reopening, oldest first.", queries.read_periods),
     )
 }

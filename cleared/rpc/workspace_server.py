@@ -15,7 +15,7 @@ from cleared.bridge.error_codec import refused
 from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
 from cleared.changes.host import Host
 from cleared.changes.session import make_context
-from cleared.deadline import until
+from cleared.deadline import run_deadline
 from cleared.dispatch import Dispatcher, UnknownPrimitive
 from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
 from cleared.registry.json_values import from_wire, to_wire
@@ -85,7 +85,7 @@ class Service:
                 on_log=host.say, run_script=_no_run,
             )  # fmt: skip
             reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout
-            with until(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
+            with run_deadline(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
                 yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
 
     def discover(self) -> dict[str, Any]:

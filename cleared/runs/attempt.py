@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from cleared.bounds import MAX_CALLS, MAX_SHOWN_LINES
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
-from cleared.deadline import DeadlineExceeded, until
+from cleared.deadline import DeadlineExceeded, run_deadline
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
@@ -158,7 +158,7 @@ class Attempt:
 
     def deadline(self) -> contextlib.AbstractContextManager[None]:
         """The time of the run, asked for inside of what the host does for it in this block."""
-        return until(self.started + self.limits.seconds, self.host.clock.monotonic, self.limits.seconds)
+        return run_deadline(self.started + self.limits.seconds, self.host.clock.monotonic, self.limits.seconds)
 
     def _sandboxed(self, script: Script, inputs: Mapping[str, object] | None) -> object:
         assert self.sandbox is not None

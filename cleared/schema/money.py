@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NoReturn, cast
 
 from cleared.bounds import MAX_DIGITS
-from cleared.deadline import each
+from cleared.deadline import check_deadline
 
 # ISO 4217 minor units; every currency not named here has two.
 _NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
@@ -131,11 +131,11 @@ def allocate(amount: Decimal, weights: Sequence[Decimal], places: int) -> list[D
         units = int((abs(amount) / quantum(places)).to_integral_exact())
         floors: list[int] = []
         remainders: list[tuple[Decimal, int]] = []
-        for i, weight in enumerate(each(weights)):
+        for i, weight in enumerate(check_deadline(weights)):
             share, remainder = divmod(units * weight, whole)
             floors.append(int(share))
             remainders.append((-remainder, i))
         for _, i in sorted(remainders)[: units - sum(floors)]:
             floors[i] += 1
         sign = -1 if amount < 0 else 1
-        return [(Decimal(sign * n) * quantum(places)).quantize(quantum(places)) for n in each(floors)]
+        return [(Decimal(sign * n) * quantum(places)).quantize(quantum(places)) for n in check_deadline(floors)]

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from cleared.cli.output import safe
+from cleared.cli.output import escape_text
 from cleared.errors import UsageError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction, with_details
@@ -36,7 +36,7 @@ class Dialog(ModalScreen[T], Generic[T]):
 
     def __init__(self, title: str) -> None:
         super().__init__()
-        self.heading = safe(title)
+        self.heading = escape_text(title)
         self.ready = False
 
     def action_cancel(self) -> None:
@@ -85,7 +85,7 @@ class Choose(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         lines = Text()
         for key, label in self.options:
-            lines.append(f" {key} ", rendering.STRONG).append(f" {safe(label)}\n")
+            lines.append(f" {key} ", rendering.STRONG).append(f" {escape_text(label)}\n")
         parts: list[Static | Input | VerticalScroll] = []
         if self.body:
             parts.append(VerticalScroll(Static(self.body), classes="covered"))
@@ -182,7 +182,7 @@ class AskAccount(Dialog[Correction | None]):
         lines = [f"  {view.name_of(self.picture, a)}   {v}" for a, v in split.lines]
         problem = split.problem if self.one else "Several accounts are for one card at a time."
         lines.append(f"! {problem}" if problem else "✓ All of it is placed: Enter takes it.")
-        pane.update(Text("\n".join(map(safe, lines))))
+        pane.update(Text("\n".join(map(escape_text, lines))))
 
     def on_input_submitted(self) -> None:
         typed, more = self.typed, self.query_one("#note", Input).value
@@ -197,4 +197,4 @@ class AskAccount(Dialog[Correction | None]):
         try:
             self.dismiss(with_details(correction, more))
         except UsageError as error:
-            self.query_one("#found", Static).update(Text(safe(f"! {error}")))
+            self.query_one("#found", Static).update(Text(escape_text(f"! {error}")))

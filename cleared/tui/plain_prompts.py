@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cleared.cli.output import safe
+from cleared.cli.output import escape_text
 from cleared.errors import ClearedError, UsageError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction, with_details
@@ -75,7 +75,7 @@ class Plain:
         card = view.show(self.picture, identity)
         self._show(card)
         while True:
-            offered = ", ".join(f"{key} {safe(label)}" for key, label in key_bindings.offers(card))
+            offered = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.offers(card))
             looks = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
             typed = self._line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
             key, _, rest = typed.partition(" ")
@@ -99,7 +99,7 @@ class Plain:
             else:
                 choice = key_bindings.by_key(card, key)
                 if choice is None:
-                    self._tell(f"{safe(typed)} does nothing here.")
+                    self._tell(f"{escape_text(typed)} does nothing here.")
                 elif self._decide(choice, [view.row(self.picture, self.picture.cards[identity])], rest):
                     return True
 
@@ -107,13 +107,13 @@ class Plain:
         left = len(self.picture.cards)
         self._tell("")
         self._tell(f"{card.heading}. {_count(left, 'card')} left, {self.done} done.")
-        self._tell(safe(" ".join(x for x in (card.amount, card.title) if x)))
+        self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
         for section in card.sections:
-            self._tell(f"{safe(section.title)}:")
+            self._tell(f"{escape_text(section.title)}:")
             for line in section.lines:
-                self._tell(f"  {safe(line)}")
+                self._tell(f"  {escape_text(line)}")
             for cells in section.rows:
-                self._tell("  " + safe(", ".join(c for c in cells if c)))
+                self._tell("  " + escape_text(", ".join(c for c in cells if c)))
 
     def _decide(self, choice: Choice, rows: list[Row], typed: str) -> bool:
         """Ask for what the choice needs, and do it. False where it was called off."""
@@ -139,7 +139,7 @@ class Plain:
 
     def _do(self, wish: Wish) -> None:
         said: Said = self.acts.do(wish)
-        self._tell(safe(said.text) if said.ok else f"Not done: {safe(said.text)}")
+        self._tell(escape_text(said.text) if said.ok else f"Not done: {escape_text(said.text)}")
         self.picture = view.look(self.acts.open())
         if said.ok:
             undone = wish.choice.verb == "undo"
@@ -164,15 +164,15 @@ class Plain:
                 split = view.split(self.picture, identity, typed)
                 if one and not split.problem:
                     return self._with_note(Correction(lines=split.lines))
-                self._tell(safe(split.problem) if one else "Several accounts are for one card at a time.")
+                self._tell(escape_text(split.problem) if one else "Several accounts are for one card at a time.")
             else:
                 found = view.accounts(self.picture, identity, typed, 9)
                 if len(found) == 1 or (found and str(found[0].id) == typed):
-                    self._tell(f"{found[0].id} {safe(found[0].name)}")
+                    self._tell(f"{found[0].id} {escape_text(found[0].name)}")
                     return self._with_note(Correction(found[0].id))
                 self._tell("Several fit:" if found else "No account fits.")
                 for each in found:
-                    self._tell(f"  {each.id} {safe(each.name)}{', ' + each.why if each.why else ''}")
+                    self._tell(f"  {each.id} {escape_text(each.name)}{', ' + each.why if each.why else ''}")
             typed = ""
 
     def _with_note(self, correction: Correction) -> Correction:
@@ -181,7 +181,7 @@ class Plain:
             try:
                 return with_details(correction, self._line(asked))
             except UsageError as error:
-                self._tell(safe(str(error)))
+                self._tell(escape_text(str(error)))
 
     def _outcome(self, identity: str) -> tuple[str | None, str | None]:
         said = self._line(
@@ -191,7 +191,7 @@ class Plain:
         if outcome != "duplicate":
             return outcome, None
         for each in view.twins(self.picture, self.picture.cards[identity]):
-            self._tell(f"  {each.entry_id} {each.date} {each.amount} {safe(each.description)}")
+            self._tell(f"  {each.entry_id} {each.date} {each.amount} {escape_text(each.description)}")
         return outcome, self._line("A duplicate of which entry? ")
 
     def _group(self, identity: str) -> bool:
@@ -200,7 +200,7 @@ class Plain:
             self._tell("This kind of card has no group.")
             return False
         self._tell(
-            f"{_count(len(found.rows), 'card')}, {safe(found.vendor)}, {safe(found.accounts)}, {found.total} in all:"
+            f"{_count(len(found.rows), 'card')}, {escape_text(found.vendor)}, {escape_text(found.accounts)}, {found.total} in all:"
         )
         self._list(list(found.rows))
         card = view.show(self.picture, identity)
@@ -213,7 +213,7 @@ class Plain:
 
     def _list(self, rows: list[Row]) -> None:
         for each in rows:
-            self._tell(f"  {each.date} {each.amount} {safe(each.text)}")
+            self._tell(f"  {each.date} {each.amount} {escape_text(each.text)}")
 
     def _file(self, identity: str, key: str) -> None:
         try:
@@ -222,14 +222,14 @@ class Plain:
                 view.bank_file(host, self.picture, identity)
             ]  # fmt: skip
         except ClearedError as error:
-            self._tell(safe(error))
+            self._tell(escape_text(error))
             return
         for text in texts:
-            self._tell(f"{safe(text.name)}{f', line {text.line}' if text.line else ''}:")
+            self._tell(f"{escape_text(text.name)}{f', line {text.line}' if text.line else ''}:")
             first = max(0, (text.line or 1) - 6)
             shown = text.lines[first : first + 11] if text.line else text.lines
             for number, line in enumerate(shown, first + 1):
-                self._tell(f"{'this line, ' if number == text.line else ''}{number}: {safe(line)}")
+                self._tell(f"{'this line, ' if number == text.line else ''}{number}: {escape_text(line)}")
             if text.note:
                 self._tell(text.note)
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cleared.cli.output import safe
+from cleared.cli.output import escape_text
 from cleared.review.view import Found, Row, Section, Shown
 from cleared.review.view import Text as File
 
@@ -25,7 +25,7 @@ _KINDS = {
 
 def cut(text: object, width: int) -> str:
     """The text in at most so many columns of the terminal, wide characters counted as two."""
-    shown = Text(safe(text), no_wrap=True)
+    shown = Text(escape_text(text), no_wrap=True)
     shown.truncate(max(1, width), overflow="ellipsis")
     return shown.plain
 
@@ -41,17 +41,19 @@ def card(shown: Shown, width: int) -> RenderableType:
     head = Table.grid(expand=True, padding=(0, 0))
     head.add_column(ratio=1, overflow="fold")
     head.add_column(justify="right", no_wrap=True)
-    head.add_row(Text(safe(shown.title), STRONG), Text(f"  {safe(shown.amount)}" if shown.amount else "", STRONG))
+    head.add_row(
+        Text(escape_text(shown.title), STRONG), Text(f"  {escape_text(shown.amount)}" if shown.amount else "", STRONG)
+    )
     body = Table.grid(expand=True, padding=(0, 2, 0, 0))
     body.add_column(width=LABEL, style=QUIET, overflow="fold")
     body.add_column(ratio=1, overflow="fold")
     for section in shown.sections:
-        body.add_row(Text(safe(section.title)), _section(section, width - LABEL - 2))
+        body.add_row(Text(escape_text(section.title)), _section(section, width - LABEL - 2))
     return Group(head, Text(""), body)
 
 
 def _section(section: Section, width: int) -> RenderableType:
-    parts: list[RenderableType] = [Text(safe(line), overflow="fold") for line in section.lines]
+    parts: list[RenderableType] = [Text(escape_text(line), overflow="fold") for line in section.lines]
     if section.rows:
         parts.append(_columns(section.rows, width))
     return Group(*parts)
@@ -62,7 +64,7 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Text:
     count = max(len(r) for r in rows)
     if count > 4 and width < 76:
         count = 4
-    wide = [max((cell_len(safe(r[c])) for r in rows if c < len(r)), default=0) for c in range(count)]
+    wide = [max((cell_len(escape_text(r[c])) for r in rows if c < len(r)), default=0) for c in range(count)]
     while sum(wide) + 2 * (count - 1) > width and max(wide) > 8:
         wide[wide.index(max(wide))] -= 1
     numeric = [all(_is_amount(r[c]) for r in rows if c < len(r)) for c in range(count)]
@@ -104,7 +106,9 @@ def file(text: File) -> Text:
     out = Text(no_wrap=True)
     for number, line in enumerate(text.lines, 1):
         mark = "▸" if number == text.line else " "
-        out.append(f"{mark} {number:>{width}}  {safe(line.expandtabs(4))}\n", STRONG if number == text.line else "")
+        out.append(
+            f"{mark} {number:>{width}}  {escape_text(line.expandtabs(4))}\n", STRONG if number == text.line else ""
+        )
     return out
 
 
@@ -113,7 +117,7 @@ def changes(text: File) -> Text:
     out = Text(no_wrap=True)
     for line in text.lines:
         style = STRONG if line.startswith("+") else QUIET if line.startswith(("-", "@@")) else ""
-        out.append(f"{safe(line.expandtabs(4))}\n", style)
+        out.append(f"{escape_text(line.expandtabs(4))}\n", style)
     return out
 
 
@@ -126,7 +130,7 @@ def progress(done: int, left: int, waiting: int) -> str:
 
 def keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
     """The keys of the moment on one line; where there is no room, those that help knows anyway go first."""
-    shown = [(key, safe(label)) for key, label in offers]
+    shown = [(key, escape_text(label)) for key, label in offers]
     for spare in "fos":
         if sum(cell_len(label) + 4 for _, label in shown) - 2 > width:
             shown = [pair for pair in shown if pair[0] != spare]

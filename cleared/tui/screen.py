@@ -19,7 +19,7 @@ from textual.containers import Container, VerticalScroll
 from textual.theme import Theme
 from textual.widgets import Static
 
-from cleared.cli.output import safe
+from cleared.cli.output import escape_text
 from cleared.errors import ClearedError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction
@@ -144,7 +144,7 @@ class ReviewApp(App[None]):
         head = Text(name, rendering.STRONG, no_wrap=True)
         head.append(" " * max(1, width - 2 - head.cell_len - len(how))).append(how, "")
         screen.query_one("#head", Static).update(head)
-        screen.query_one("#said", Static).update(Text(safe(self.said), no_wrap=True, overflow="ellipsis"))
+        screen.query_one("#said", Static).update(Text(escape_text(self.said), no_wrap=True, overflow="ellipsis"))
         card, listing = screen.query_one("#card", VerticalScroll), screen.query_one("#list", Static)
         shown = screen.query_one("#shown", Static)
         listing.display = bool(self.listed)
@@ -438,7 +438,7 @@ class ReviewApp(App[None]):
         body = Text(no_wrap=True)
         for text in texts:
             if len(texts) > 1:
-                body.append(f"{safe(text.name)}\n", rendering.STRONG)
+                body.append(f"{escape_text(text.name)}\n", rendering.STRONG)
             if text.note:
                 body.append(f"{text.note}\n", rendering.QUIET)
             body.append_text(rendering.file(text) if text.line else rendering.changes(text))

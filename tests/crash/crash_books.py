@@ -104,7 +104,7 @@ class Watcher:
 def read(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """What a reading command shows, and what it said of repairs."""
     watcher = Watcher(root)
-    entries = queries.journal(watcher.host)
+    entries = queries.read_journal(watcher.host)
     assert watcher.said == watcher.repairs()
     return entries, watcher.said
 
@@ -144,7 +144,7 @@ def check_sound(root: Path, *, written: bool = True) -> None:
     ``written``: a writing command has run since; what a seal had not even begun with (half of a note in
     ``.cleared/``) it is that sweeps up.
     """
-    assert queries.check(open_workspace(root)) == []
+    assert queries.read_violations(open_workspace(root)) == []
     assert git(root, "fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert git(root, "status", "--porcelain", "-uall") == ""
     assert git(root, "rev-list", "--merges", "HEAD") == ""

@@ -71,7 +71,7 @@ def user_commits(root: Path) -> None:
 
 
 def cards(root: Path, kind: str) -> list[str]:
-    return [card["title"] for card in queries.cards(open_workspace(root)) if card["kind"] == kind]
+    return [card["title"] for card in queries.read_cards(open_workspace(root)) if card["kind"] == kind]
 
 
 @pytest.mark.parametrize("step", ["ran", "checked", "intent", "staged"])
@@ -228,7 +228,7 @@ def test_the_user_edits_the_journal_before_the_repair(root: Path) -> None:
     assert cardfile.read_bytes() == mine
     with pytest.raises(ClearedError, match="differ from the last commit"):
         run(open_workspace(root), "ingest")
-    assert [v["check"] for v in queries.check(open_workspace(root))] == ["unchanged"]
+    assert [v["check"] for v in queries.read_violations(open_workspace(root))] == ["unchanged"]
     subprocess.run(["git", "checkout", "-q", "--", "queue"], cwd=root, check=True)
     assert journal.exists()
     check_booked(root, read(root)[0], AFTER)
@@ -348,12 +348,12 @@ def test_a_name_that_is_no_text(root: Path) -> None:
 def test_the_trace_of_a_killed_run(root: Path) -> None:
     """It says killed; what the run had committed by then, it has committed."""
     assert stopped_at(root, ["run", "ingest"], "ran")
-    newest = queries.runs(open_workspace(root), 1)[0]
+    newest = queries.read_runs(open_workspace(root), 1)[0]
     assert (newest["status"], newest["commits"]) == ("killed", [])
     assert stopped_at(root, ["run", "ingest"], "ref")
-    newest = queries.runs(open_workspace(root), 1)[0]
+    newest = queries.read_runs(open_workspace(root), 1)[0]
     assert (newest["status"], newest["commits"]) == ("succeeded", [git(root, "rev-parse", "HEAD").strip()])
-    assert queries.run(open_workspace(root), newest["run_id"])["status"] == "succeeded"
+    assert queries.read_run(open_workspace(root), newest["run_id"])["status"] == "succeeded"
 
 
 @pytest.mark.parametrize("times", [1, 9])

@@ -47,7 +47,7 @@ def test_the_repair_killed_too(template: Path, tmp_path: Path, step: str, nth: i
 def test_a_void_killed_at_each_step(template: Path, tmp_path: Path, step: str, nth: int) -> None:
     root = copy(template, tmp_path / "w")
     ingest(root)
-    before = queries.balance(open_workspace(root))
+    before = queries.read_balances(open_workspace(root))
     if not stopped_at(root, ["void", "2025-02-001"], step, nth):
         return  # fewer files than that
     entries, said = read(root)
@@ -56,7 +56,7 @@ def test_a_void_killed_at_each_step(template: Path, tmp_path: Path, step: str, n
     assert len(entries) == len(AFTER) + committed(step)
     assert (voided["2025-02-001"] == "voided") == committed(step)
     check_sound(root)
-    after = {r["account_id"]: r["balance"] for r in queries.balance(open_workspace(root))}
+    after = {r["account_id"]: r["balance"] for r in queries.read_balances(open_workspace(root))}
     if committed(step):
         left = sum((amount for _, _, amount in AFTER), Decimal("42.10"))  # its newest line is not paid after all
         assert after[1010] == str(left)
@@ -72,13 +72,13 @@ def test_a_close_killed_at_each_step(template: Path, tmp_path: Path, step: str) 
     root = copy(template, tmp_path / "w")
     ingest(root)
     host = open_workspace(root)
-    for card in queries.cards(host):
+    for card in queries.read_cards(host):
         if card["entry_id"] and card["entry_id"].startswith("2025-01"):
             assert stopped_at(root, ["void", card["entry_id"]], "nowhere") is False
     assert stopped_at(root, ["close", "2025-01-31"], step)
     entries, said = read(root)
     assert len(said) == (step not in ("objects", "done"))
-    assert [p["through"] for p in queries.periods(host)] == (["2025-01-31"] if committed(step) else [])
+    assert [p["through"] for p in queries.read_periods(host)] == (["2025-01-31"] if committed(step) else [])
     assert ingest(root) == []
     assert len(read(root)[0]) == len(entries)
     check_sound(root)

@@ -78,7 +78,7 @@ class Workspace:
             result = run(self.host(stop), "ingest")
         except Stop:
             made = f"import/processed/{self.files}.csv" in self.git("log", "-1", "--name-only", "--format=").split()
-            queries.journal(self.host())  # repairs
+            queries.read_journal(self.host())  # repairs
             if not made:  # though what may have been stopped is the record of a failure: its card is there then
                 assert self._but_the_queue(self.bytes()) == self._but_the_queue(before)
                 (self.root / f"import/{self.files}.csv").unlink()
@@ -93,21 +93,23 @@ class Workspace:
             (self.root / f"import/{self.files}.csv").unlink()
 
     def void(self, stop: str = "") -> None:
-        entries = [e for e in queries.journal(self.host()) if e["status"] != "voided"]
+        entries = [e for e in queries.read_journal(self.host()) if e["status"] != "voided"]
         if not entries:
             return
         chosen = self.random.choice(entries)
-        balances = {r["account_id"]: Decimal(r["balance"]) for r in queries.balance(self.host())}
+        balances = {r["account_id"]: Decimal(r["balance"]) for r in queries.read_balances(self.host())}
         try:
             void_entry(self.host(stop), chosen["entry_id"], "why")
         except Stop:
-            done = {e["entry_id"]: e["status"] for e in queries.journal(self.host())}[chosen["entry_id"]] == "voided"
+            done = {e["entry_id"]: e["status"] for e in queries.read_journal(self.host())}[
+                chosen["entry_id"]
+            ] == "voided"
         else:
             done = True
         if done:
             for line in chosen["lines"]:
                 balances[line["account_id"]] -= Decimal(line["debit"]) - Decimal(line["credit"])
-        assert {r["account_id"]: Decimal(r["balance"]) for r in queries.balance(self.host())} == balances
+        assert {r["account_id"]: Decimal(r["balance"]) for r in queries.read_balances(self.host())} == balances
 
     def close(self, stop: str = "") -> None:
         try:
@@ -123,12 +125,12 @@ class Workspace:
 
     def check(self) -> None:
         host = self.host()
-        assert queries.check(host) == []
+        assert queries.read_violations(host) == []
         assert self.git("status", "--porcelain", "-uall") == ""
         posted = Counter(
             (date.fromisoformat(e["date"]), e["description"], -Decimal(e["amount"]) if e["lines"][1]["account_id"]
              == 1010 else Decimal(e["amount"]))
-            for e in queries.journal(host) if not e["description"].startswith("Void ")
+            for e in queries.read_journal(host) if not e["description"].startswith("Void ")
         )  # fmt: skip
         assert posted == self.lines
 

@@ -122,7 +122,7 @@ def test_without_textual_it_says_how_to_get_it_and_goes_on_plainly(
     monkeypatch.setattr(review, "_capable", lambda: True)
     monkeypatch.setattr(review, "find_spec", lambda name: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
-    review.review(plain=False, workspace=posted.root)
+    review.review_queue(plain=False, workspace=posted.root)
     said = capsys.readouterr()
     assert 'pip install "cleared[review]"' in said.err
     assert "0 decisions made. 2 cards left." in said.out
