@@ -10,7 +10,7 @@ import typer
 
 from cleared.cli import proposals
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
-from cleared.cli.output import print_fields, print_json, print_line, print_message, print_table
+from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host

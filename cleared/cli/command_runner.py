@@ -74,7 +74,7 @@ def _discard_output() -> int:
 
 def _print_refusal(error: ClearedError, as_json: bool) -> int:
     try:
-        from cleared.cli.output import escape_lines
+        from cleared.terminal import escape_lines
     except (ImportError, MemoryError, SystemError):  # the refusal is that there is no memory
 
         def escape_lines(text: str) -> str:

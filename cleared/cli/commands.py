@@ -23,7 +23,7 @@ Exit codes: 0 done · 1 the script or a check failed · 2 usage · 3 refused by 
 def _print_version(value: bool) -> None:
     if value:
         from cleared import __version__
-        from cleared.cli.output import print_line
+        from cleared.terminal import print_line
 
         print_line(f"cleared {__version__}")
         raise typer.Exit

@@ -46,7 +46,7 @@ def print_doctor(workspace: Path | None, as_json: bool, rebuild: bool = False) -
     ``rebuild`` completes a commit that was interrupted, and begins the trace database anew; the old one is kept.
     Raises ``WorkspaceError`` where there is no workspace to do that in.
     """
-    from cleared.cli.output import print_json, print_line, print_message
+    from cleared.terminal import print_json, print_line, print_message
 
     done = _rebuild_state(workspace) if rebuild else []
     rows = [*_check_machine(), *done, *_check_workspace(workspace)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
-from cleared.cli.output import escape_text, print_json, print_line, print_message, print_table
+from cleared.terminal import escape_text, print_json, print_line, print_message, print_table
 
 app = typer.Typer(help="Read, check and void journal entries.", no_args_is_help=True, rich_markup_mode=None)
 

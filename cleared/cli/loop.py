@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import escape_text, print_fields, print_json, print_line, print_message, print_table
+from cleared.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleared.cli.output import print_message
+from cleared.terminal import print_message
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_json, print_line, print_table
+from cleared.terminal import print_json, print_line, print_table
 
 app = typer.Typer(help="Close periods and reopen them.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_json, print_line, print_message, print_table
+from cleared.terminal import print_json, print_line, print_message, print_table
 
 test_app = typer.Typer(help="Regression cases: what agents must go on doing.", no_args_is_help=True,
                        rich_markup_mode=None)  # fmt: skip

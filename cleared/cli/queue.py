@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_fields, print_json, print_line, print_message, print_table
+from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_json, print_line, print_message
+from cleared.terminal import print_json, print_line, print_message
 
 
 def recover_rows(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleared.cli.options import WorkspaceOption, open_host
-from cleared.cli.output import escape_text, print_message
+from cleared.terminal import escape_text, print_message
 
 if TYPE_CHECKING:
     pass

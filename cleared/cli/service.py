@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
-from cleared.cli.output import print_json, print_line, print_message
 from cleared.errors import WorkspaceError
+from cleared.terminal import print_json, print_line, print_message
 from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_json, print_line, print_message, print_table
+from cleared.terminal import print_json, print_line, print_message, print_table
 
 accounts_app = typer.Typer(help="The chart of accounts.", no_args_is_help=True, rich_markup_mode=None)
 config_app = typer.Typer(help="The settings in config.yaml.", no_args_is_help=True, rich_markup_mode=None)

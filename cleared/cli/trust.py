@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.output import print_json, print_line, print_message, print_table
+from cleared.terminal import print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.approvals.workspace_pin import Books

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, parse_payload
-from cleared.cli.output import escape_text, print_fields, print_json, print_line, print_message, print_table
+from cleared.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
 
 event_app = typer.Typer(help="Hand in events for agents.", no_args_is_help=True, rich_markup_mode=None)
 

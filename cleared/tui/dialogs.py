@@ -15,11 +15,11 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from cleared.cli.output import escape_text
 from cleared.errors import UsageError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction, with_details
 from cleared.review.view import Found, Picture
+from cleared.terminal import escape_text
 from cleared.tui import rendering
 
 T = TypeVar("T")

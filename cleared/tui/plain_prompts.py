@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cleared.cli.output import escape_text
 from cleared.errors import ClearedError, UsageError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction, with_details
 from cleared.review.view import Choice, Group, Picture, Row, Shown
+from cleared.terminal import escape_text
 from cleared.tui import key_bindings
 from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code
 

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cleared.cli.output import escape_text
 from cleared.review.view import Found, Row, Section, Shown
 from cleared.review.view import Text as File
+from cleared.terminal import escape_text
 
 LABEL = 16
 QUIET, STRONG = "dim", "bold"

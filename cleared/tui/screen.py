@@ -19,11 +19,11 @@ from textual.containers import Container, VerticalScroll
 from textual.theme import Theme
 from textual.widgets import Static
 
-from cleared.cli.output import escape_text
 from cleared.errors import ClearedError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction
 from cleared.review.view import Choice, Picture, Row
+from cleared.terminal import escape_text
 from cleared.tui import key_bindings, rendering
 from cleared.tui.dialogs import AskAccount, AskText, Choose, Dialog, Look, TakesKeys
 from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from harness import CLOCK, Workspace, chase, fails
 
-from cleared import bounds, deadline, errors
+from cleared import bounds, deadline
 from cleared.app import open_workspace
 from cleared.changes.host import Host
 from cleared.changes.trace import Traces
@@ -83,7 +83,7 @@ def test_without_the_deadline_the_hosts_loops_go_on(
 ) -> None:
     ws.drop("january.csv")
     time_is_up_in(name)
-    monkeypatch.setattr(deadline._Deadline, deadline._Deadline.check_time.__name__, lambda self: None)
+    monkeypatch.setattr(deadline._Deadline, "check_time", lambda self: None)
     ws.agent("probe", SLOW[name])
     assert ws("agent", "run", "probe", "--dry-run").code == 0
 
@@ -113,7 +113,7 @@ def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
 
     monkeypatch.setattr(execution, "settle", late)
     fails(ws, f"journal_add_many([{POST}])", "did not end within")
-    monkeypatch.setattr(deadline._Deadline, deadline._Deadline.check_time.__name__, lambda self: asked.append(True))
+    monkeypatch.setattr(deadline._Deadline, "check_time", lambda self: asked.append(True))
     assert ws.run("probe")["status"] == "succeeded" and asked
 
 
@@ -194,7 +194,7 @@ def test_b10_an_errors_message_has_its_limit(how: str) -> None:
 
 
 def test_without_the_limit_an_error_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, bounds.clip_text.__name__, lambda text: text)
+    monkeypatch.setattr("cleared.errors.clip_text", lambda text: text)
     assert len(said("refuse")[1]) > 1_000_000
 
 

@@ -169,7 +169,7 @@ def test_whatever_the_machine_refuses(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cleared.queries, cleared.queries.read_agents.__name__, refuse)
+    monkeypatch.setattr(cleared.queries, "read_agents", refuse)
     refused(ws("agent", "list"), code, said)
     assert ws("agent", "list", "--json").json["error"]["exit_code"] == code
     monkeypatch.setenv(machine_errors.DEBUG, "1")
@@ -187,6 +187,6 @@ def test_a_mistake_of_the_program_keeps_its_traceback(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cleared.queries, cleared.queries.read_agents.__name__, refuse)
+    monkeypatch.setattr(cleared.queries, "read_agents", refuse)
     with pytest.raises(type(error)):
         ws("agent", "list")

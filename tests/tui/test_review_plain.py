@@ -119,7 +119,7 @@ def test_without_textual_it_says_how_to_get_it_and_goes_on_plainly(
 ) -> None:
     from cleared.cli import review
 
-    monkeypatch.setattr(review, "_capable", lambda: True)
+    monkeypatch.setattr(review, "_is_full_terminal", lambda: True)
     monkeypatch.setattr(review, "find_spec", lambda name: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
     review.review_queue(plain=False, workspace=posted.root)
