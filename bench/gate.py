@@ -38,7 +38,7 @@ def whole(quick: bool) -> Result:
     with _gate(template) as gate:
 
         def ours() -> Callable[[], object]:
-            return lambda: gate.check("ingest", runs=0)
+            return lambda: gate.check_agent("ingest", runs=0)
 
         def bare() -> Callable[[], object]:
             def act() -> None:
@@ -70,9 +70,9 @@ def history(quick: bool) -> Result:
     with _gate(root) as gate:
         for _ in range(1 if quick else 3):
             began = opened.clock.monotonic()
-            found = gate.compare("ingest", RUNS)
+            found = gate.compare_with_approved("ingest", RUNS)
             times.append(opened.clock.monotonic() - began)
-            assert (found.runs, found.count("changed")) == (RUNS, RUNS * ROWS)
+            assert (found.runs, found.count_changes("changed")) == (RUNS, RUNS * ROWS)
     took = sorted(times)[len(times) // 2]
     return Result(f"what a change would have done in {RUNS} runs of {ROWS} rows", seconds(took), "—", None,
                   "about 2 s", took <= 2.5)  # fmt: skip

@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from cleared.app import open_workspace
-from cleared.approvals.approval_record import WORKSPACE, Record, digest_of, record_path, signed
+from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
 from cleared.approvals.keys import own_key
-from cleared.approvals.workspace_pin import pin
+from cleared.approvals.workspace_pin import pin_clone
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import initialise
 from cleared.clock import FixedClock, format_iso
@@ -73,15 +73,15 @@ def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}
     for path, data in scripts.items():
         digest = digest_of(data)
-        record = Record("script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(registry()))
-        found[record_path(path, digest)] = signed(record, key).render()
+        record = ApprovalRecord("script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(registry()))
+        found[record_path(path, digest)] = sign_record(record, key).render()
     return found
 
 
 def copy(root: Path) -> Path:
     """A copy of a workspace, as it is; on the disk, so that what is measured does not wait for that."""
     made = Path(shutil.copytree(root, place(), symlinks=True))
-    pin(made, BOOKS)
+    pin_clone(made, BOOKS)
     os.sync()
     return made
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from cleared.approvals.key_access import restore_access
-from cleared.approvals.policy_in_force import InForce, in_force, stamp
-from cleared.approvals.workspace_pin import follow
+from cleared.approvals.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
+from cleared.approvals.workspace_pin import follow_moved_clone
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.clock import Clock, SystemClock
@@ -24,12 +24,12 @@ from cleared.runs.outcome import RunResult
 from cleared.workspace.location import Layout, find, open_layout
 
 if TYPE_CHECKING:
-    from cleared.gate.check_result import StageResult
-    from cleared.gate.impact import HistoryDiff
-    from cleared.gate.regression_tests import Case
-    from cleared.proposals.approval import Outcome
+    from cleared.gate.check_result import CheckResult
+    from cleared.gate.impact import Impact
+    from cleared.gate.regression_tests import RegressionTest
+    from cleared.proposals.approval import ProposalOutcome
     from cleared.proposals.proposal import Proposal
-    from cleared.proposals.setting_changes import Approved
+    from cleared.proposals.setting_changes import SettingsOutcome
     from cleared.review.card_decisions import Done
     from cleared.review.entry_decisions import Correction
 
@@ -51,16 +51,16 @@ def open_workspace(
                 f"you could no longer read {path}: something, a job perhaps, had taken the right away; it is given back"
             )
     root = find(start)
-    moved = follow(root)
+    moved = follow_moved_clone(root)
     if moved and say is not None:
         say(f"these books were moved here from {moved}; what was approved in them goes on counting")
 
-    def read() -> tuple[Layout, InForce]:
+    def read() -> tuple[Layout, SettingsInForce]:
         layout = open_layout(root)
-        force = in_force(root, layout.config)
+        force = settings_in_force(root, layout.config)
         return replace(layout, config=force.config), force
 
-    seen = stamp(root)
+    seen = settings_stamp(root)
     layout, force = read()
     return Host(
         layout.root,
@@ -82,9 +82,9 @@ def run(host: Host, name: str, *, dry_run: bool = False, event: Event | None = N
     A dry run checks a working copy that is not approved as the gate does, before any of it is run.
     """
     if dry_run:
-        from cleared.gate.static_checks import check_tried
+        from cleared.gate.static_checks import check_working_copy
 
-        check_tried(host, name)
+        check_working_copy(host, name)
     return run_agent(host, lambda: executor(host), name, dry_run=dry_run, event=event)
 
 
@@ -207,41 +207,41 @@ class Served:
         self._close()
 
 
-def check(host: Host, names: list[str]) -> dict[str, list[StageResult]]:
+def check(host: Host, names: list[str]) -> dict[str, list[CheckResult]]:
     """Every stage of the gate over the working copies of these agents; nothing is changed."""
     from cleared.gate.examination import Gate
 
     with Gate(host, lambda: executor(host)) as gate:
-        return {name: gate.check(name) for name in names}
+        return {name: gate.check_agent(name) for name in names}
 
 
-def compare(host: Host, name: str, runs: int) -> HistoryDiff:
+def compare(host: Host, name: str, runs: int) -> Impact:
     """What the working copy of an agent would have done on the workspace's own history, against the approved one."""
     from cleared.gate.examination import Gate
 
     with Gate(host, lambda: executor(host)) as gate:
-        return gate.compare(name, runs)
+        return gate.compare_with_approved(name, runs)
 
 
 def propose(host: Host, targets: list[str], *, message: str = "", author: str | None = None) -> tuple[Proposal, bool]:
     """Propose working copies (see ``gate.propose``). ``author``: the program that wrote them, None for a person."""
     from cleared.proposals.submission import Author
-    from cleared.proposals.submission import propose as do
+    from cleared.proposals.submission import propose_changes as do
 
-    who = Author(author, human=False) if author else None
+    who = Author(author, is_human=False) if author else None
     return do(host, lambda: executor(host), targets, message=message, author=who)
 
 
-def approve(host: Host, proposal: str) -> Outcome:
+def approve(host: Host, proposal: str) -> ProposalOutcome:
     """Make a proposal live (see ``gate.approve``)."""
-    from cleared.proposals.approval import approve as do
+    from cleared.proposals.approval import approve_proposal as do
 
     return do(host, lambda: executor(host), proposal)
 
 
-def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) -> tuple[Case, str]:
+def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) -> tuple[RegressionTest, str]:
     """Make a regression case of a run (see ``gate.ratchet``)."""
-    from cleared.proposals.test_recording import add_case as do
+    from cleared.proposals.test_recording import add_test as do
 
     return do(host, lambda: executor(host), run, why=why, corrections=corrections)
 
@@ -278,14 +278,14 @@ def why(host: Host, entry: str) -> dict[str, Any]:
     return do(host, lambda: executor(host), entry)
 
 
-def set_setting(host: Host, key: str, value: str) -> Approved:
+def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     """Change a setting and, where it is policy, approve it (see ``gate.settings``)."""
     from cleared.proposals.setting_changes import set_setting as do
 
     return do(host, lambda: executor(host), key, value)
 
 
-def approve_settings(host: Host) -> Approved:
+def approve_settings(host: Host) -> SettingsOutcome:
     """Approve ``config.yaml`` as edited by hand (see ``gate.settings``)."""
     from cleared.proposals.setting_changes import approve_settings as do
 

@@ -202,7 +202,7 @@ def jobs() -> str:
 
 def rules() -> str:
     """Every rule a script is checked by."""
-    from cleared.gate.lint_rules import RULES, STAGES
+    from cleared.gate.lint_rules import CHECKS, RULES
 
     out = [
         "# Rules for scripts", "", NOTE, "",
@@ -212,8 +212,8 @@ def rules() -> str:
         "shows an example of each rule of the lint.", "",
     ]  # fmt: skip
     stages = {
-        **STAGES,
-        **{rule.stage: "what a proposal may hold" for rule in RULES.values() if rule.stage not in STAGES},
+        **CHECKS,
+        **{rule.stage: "what a proposal may hold" for rule in RULES.values() if rule.stage not in CHECKS},
     }
     for stage, what in stages.items():
         out += [f"## {stage}", "", f"{what[0].upper()}{what[1:]}.", ""]

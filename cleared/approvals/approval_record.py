@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
-from cleared.approvals.keys import Key, verify
+from cleared.approvals.keys import Key, verify_signature
 
 FOLDER: Final = "agents/approvals"
 CONFIG: Final = f"{FOLDER}/config.json"
@@ -33,7 +33,7 @@ Kind = Literal["script", "config", "cases", "quarantine"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Record:
+class ApprovalRecord:
     """One act of approval. ``digest`` is of the file's bytes; of ``policy`` and ``cases`` only one kind has each."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class Record:
     key: str = ""
     signature: str = ""
 
-    def payload(self) -> bytes:
+    def signed_bytes(self) -> bytes:
         """What is signed."""
         data = {"version": _VERSION, **{name: getattr(self, name) for name in _SIGNED}}
         return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
@@ -74,29 +74,29 @@ class Record:
         return (json.dumps({"version": _VERSION, **asdict(self)}, indent=1, ensure_ascii=True) + "\n").encode("ascii")
 
     @property
-    def genuine(self) -> bool:
+    def is_genuine(self) -> bool:
         """Whether the signature is that of the key it names."""
-        return bool(self.key) and verify(self.key, self.signature, self.payload())
+        return bool(self.key) and verify_signature(self.key, self.signature, self.signed_bytes())
 
     @property
-    def where(self) -> str:
+    def file(self) -> str:
         """The file it lies in."""
         if self.kind == "quarantine":
             return quarantine_path(self.path, self.digest)
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
 
 
-_SIGNED: Final = tuple(f.name for f in fields(Record) if f.name != "signature")
+_SIGNED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name != "signature")
 
 
-def signed(record: Record, key: Key) -> Record:
+def sign_record(record: ApprovalRecord, key: Key) -> ApprovalRecord:
     """The record, signed."""
     data = {f.name: getattr(record, f.name) for f in fields(record)} | {"key": key.public}
-    unsigned = Record(**data)
-    return Record(**data | {"signature": key.sign(unsigned.payload())})
+    unsigned = ApprovalRecord(**data)
+    return ApprovalRecord(**data | {"signature": key.sign(unsigned.signed_bytes())})
 
 
-def parse(data: bytes) -> Record:
+def parse_record(data: bytes) -> ApprovalRecord:
     """The inverse of ``render``. Raises ``ValueError`` for anything else."""
     if len(data) > _MAX_BYTES:
         raise ValueError("not a record of approval: too large")
@@ -106,7 +106,7 @@ def parse(data: bytes) -> Record:
             raise ValueError("another version")
         for name in ("grants",):
             found[name] = tuple(found[name])
-        record = Record(**found)
+        record = ApprovalRecord(**found)
         texts = ("kind", "path", "digest", "by", "at", "workspace", "previous", "proposal", "report", "effects",
                  "base", "reason", "id", "key", "signature")  # fmt: skip
         if not all(isinstance(getattr(record, name), str) for name in texts):
@@ -124,10 +124,10 @@ def parse(data: bytes) -> Record:
     return record
 
 
-def parsed(data: bytes | None) -> Record | None:
+def try_parse_record(data: bytes | None) -> ApprovalRecord | None:
     """The record, or None for anything that is none."""
     try:
-        return parse(data or b"")
+        return parse_record(data or b"")
     except ValueError:
         return None
 
@@ -149,17 +149,17 @@ def record_folder(path: str) -> str:
 
 
 def record_path(path: str, digest: str) -> str:
-    return f"{record_folder(path)}/{short(digest)}.json"
+    return f"{record_folder(path)}/{short_digest(digest)}.json"
 
 
 def text_path(path: str, digest: str) -> str:
-    return f"{record_folder(path)}/{short(digest)}.py"
+    return f"{record_folder(path)}/{short_digest(digest)}.py"
 
 
 def quarantine_path(path: str, digest: str) -> str:
-    return f"{record_folder(path)}/{short(digest)}{QUARANTINED}"
+    return f"{record_folder(path)}/{short_digest(digest)}{QUARANTINED}"
 
 
-def short(digest: str) -> str:
+def short_digest(digest: str) -> str:
     """Twelve hex digits."""
     return digest.removeprefix("sha256:")[:12]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from cleared.approvals.reviewers import mark
+from cleared.approvals.reviewers import effect_mark
 from cleared.ledger.bank_lines import VERSION, parse_outcomes
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import HUMAN_STATUSES, Entry, split_id
@@ -20,7 +20,7 @@ from cleared.schema import money
 
 REVERSES: Final = "@rev="
 RESTORES: Final = "@restores="
-_OF: Final = (CORRECTS, REVERSES, RESTORES)
+_RELATED: Final = (CORRECTS, REVERSES, RESTORES)
 Change = tuple[Entry | None, Entry]
 """An entry before (None: it is new) and after."""
 
@@ -41,7 +41,7 @@ class Effect:
         return self.entry is not None and self.entry.status in HUMAN_STATUSES
 
 
-def weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
+def entry_weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
     """The amount an entry is about: the largest of its own, its bank line's, and those of entries it corrects."""
     amounts, waiting, seen = [entry.amount], [entry], {entry.entry_id}
     while waiting:
@@ -49,7 +49,7 @@ def weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
         if each.reference.startswith(VERSION) and (found := bank.find(each.reference)) is not None:
             amounts.append(abs(found[1].amount))
         for tag in each.tags.split(";"):
-            target = next((tag.removeprefix(p) for p in _OF if tag.startswith(p)), "")
+            target = next((tag.removeprefix(p) for p in _RELATED if tag.startswith(p)), "")
             other = books.entry(target) if target and target not in seen else None
             if other is not None:
                 seen.add(target)
@@ -58,62 +58,65 @@ def weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
     return max(amounts)
 
 
-def drafted(books: Books, bank: BankBook) -> list[Effect]:
+def effects_of_draft(books: Books, bank: BankBook) -> list[Effect]:
     """What a draft would do."""
     changes: list[Change] = [(None, e) for key in books.staged for e in books.entries(*key) if _is_staged(books, e)]
     for entry_id in books.statuses:
-        old, new = _committed(books, entry_id), books.entry(entry_id)
+        old, new = _committed_entry(books, entry_id), books.entry(entry_id)
         if old is not None and new is not None and old.status != new.status:
             changes.append((old, new))
     ignored = [i for i, o in bank.new_outcomes.items() if o.outcome == "ignored"]
-    return [*_of_entries(changes, books, bank), *_of_lines(ignored, bank)]
+    return [*_entry_effects(changes, books, bank), *_ignored_line_effects(ignored, bank)]
 
 
-def between(before: Books, after: Books, bank: BankBook, months: Iterable[tuple[int, int]]) -> list[Effect]:
+def effects_between(before: Books, after: Books, bank: BankBook, months: Iterable[tuple[int, int]]) -> list[Effect]:
     """What was done from one state of the books to another. ``bank`` is of the later one."""
     changes: list[Change] = []
     for key in months:
         earlier = before.base(*key).entries
         changes += [(earlier.get(n), e) for n, e in after.base(*key).entries.items() if earlier.get(n) != e]
-    was = _ignored(before)
-    return [*_of_entries(changes, after, bank), *_of_lines([i for i in _ignored(after) if i not in was], bank)]
+    was = _ignored_lines(before)
+    return [
+        *_entry_effects(changes, after, bank),
+        *_ignored_line_effects([i for i in _ignored_lines(after) if i not in was], bank),
+    ]
 
 
-def of_rules(reviewers: Mapping[str, str], two_person: Decimal | None, previous: str) -> Effect:
+def rule_change_effect(reviewers: Mapping[str, str], two_person: Decimal | None, previous: str) -> Effect:
     """Other rules of who may decide. ``previous``: the record they replace."""
     amount = "" if two_person is None else money.text(two_person.normalize())
-    return Effect(mark("rules", sorted(reviewers.items()), amount, previous), None)
+    return Effect(effect_mark("rules", sorted(reviewers.items()), amount, previous), None)
 
 
-def _of_entries(changes: Iterable[Change], books: Books, bank: BankBook) -> list[Effect]:
+def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> list[Effect]:
     found = []
     for old, new in changes:
         legs = [[leg.account_id, money.text(leg.amount.normalize())] for leg in new.legs]
         if old is not None:
-            name = mark("status", new.entry_id, old.status, new.status, new.date.isoformat(), legs)
+            name = effect_mark("status", new.entry_id, old.status, new.status, new.date.isoformat(), legs)
         else:
-            name = mark(
+            name = effect_mark(
                 "entry", new.date.isoformat(), new.description, legs, new.status, new.counterparty, new.reference,
                 new.tags, new.notes,
             )  # fmt: skip
-        found.append(Effect(name, weight(new, books, bank), new, old is None))
+        found.append(Effect(name, entry_weight(new, books, bank), new, old is None))
     return found
 
 
-def _of_lines(ignored: Iterable[str], bank: BankBook) -> list[Effect]:
+def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect]:
     found = []
     for line_id in ignored:
         line = bank.find(line_id)
-        found.append(Effect(mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
+        found.append(Effect(effect_mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
     return found
 
 
-def _ignored(books: Books) -> set[str]:
+def _ignored_lines(books: Books) -> set[str]:
     outcomes = parse_outcomes(books.source.read(books.paths.outcomes), books.paths.outcomes)
     return {line_id for line_id, (outcome, _) in outcomes.items() if outcome == "ignored"}
 
 
-def _committed(books: Books, entry_id: str) -> Entry | None:
+def _committed_entry(books: Books, entry_id: str) -> Entry | None:
     parts = split_id(entry_id)
     return books.base(parts[0], parts[1]).entries.get(parts[2]) if parts else None
 

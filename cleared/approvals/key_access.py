@@ -11,8 +11,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from cleared.approvals.keys import home
-from cleared.approvals.trust_store import folder as trust_folder
+from cleared.approvals.keys import cleared_home
+from cleared.approvals.trust_store import trust_folder as trust_folder
 from cleared.approvals.workspace_pin import pins_folder
 
 
@@ -22,16 +22,16 @@ def restore_access() -> list[Path]:
     Rights of others are left as they are: a key that others can read is refused, with what to do about it.
     """
     given = []
-    for folder in (home(), trust_folder(), pins_folder()):
-        given += _give_back(folder, stat.S_IRWXU)
+    for folder in (cleared_home(), trust_folder(), pins_folder()):
+        given += _restore_mode(folder, stat.S_IRWXU)
         with suppress(OSError), os.scandir(folder) as found:
             for entry in found:
-                if folder != home() or "-key" in entry.name:
-                    given += _give_back(Path(entry.path), stat.S_IRUSR | stat.S_IWUSR)
+                if folder != cleared_home() or "-key" in entry.name:
+                    given += _restore_mode(Path(entry.path), stat.S_IRUSR | stat.S_IWUSR)
     return given
 
 
-def _give_back(path: Path, wanted: int) -> list[Path]:
+def _restore_mode(path: Path, wanted: int) -> list[Path]:
     with suppress(OSError):
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)

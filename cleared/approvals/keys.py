@@ -23,7 +23,7 @@ PUBLIC: Final = (f"{KEY}.pub", f"{RUN_KEY}.pub")
 """Their public halves, for a job, which must tell whose approvals count and must not be able to approve."""
 
 
-def home() -> Path:
+def cleared_home() -> Path:
     """Where this user's key and trust lie: ``$CLEARED_HOME``, else the platform's configuration folder."""
     chosen = os.environ.get("CLEARED_HOME")
     if chosen:
@@ -51,25 +51,25 @@ def own_key(root: Path, *, create: bool = False) -> Key | None:
 
     Raises ``WorkspaceError`` where the key lies inside the workspace, others can read it, or it is damaged.
     """
-    return _own(root, KEY, create)
+    return _load_key(root, KEY, create)
 
 
 def run_key(root: Path, *, create: bool = False) -> Key | None:
     """The key of this machine's runs, as ``own_key`` gives the user's. Raises ``WorkspaceError`` as that does."""
-    return _own(root, RUN_KEY, create)
+    return _load_key(root, RUN_KEY, create)
 
 
-def _own(root: Path, name: str, create: bool) -> Key | None:
+def _load_key(root: Path, name: str, create: bool) -> Key | None:
     refuse_inside(root, name)
-    path = home() / name
+    path = cleared_home() / name
     if not path.exists():
-        return _make(home(), path) if create else None
-    return _read(path)
+        return _make_key(cleared_home(), path) if create else None
+    return _read_key(path)
 
 
 def is_inside(root: Path, name: str = KEY) -> bool:
     """Whether what must lie outside the workspace would lie in it, links followed."""
-    folder, inside = home(), root.resolve()
+    folder, inside = cleared_home(), root.resolve()
     return any(place.resolve().is_relative_to(inside) for place in (folder, folder / name))
 
 
@@ -77,50 +77,50 @@ def refuse_inside(root: Path, name: str = KEY) -> None:
     """Raises ``WorkspaceError`` where keys and trust would lie inside the workspace."""
     if is_inside(root, name):
         raise WorkspaceError(
-            f"the {_called(name)} would lie inside the workspace ({home()})",
+            f"the {_key_title(name)} would lie inside the workspace ({cleared_home()})",
             remedy="Set CLEARED_HOME to a folder outside of it: whoever can write here must not be able to approve.",
         )
 
 
-def _called(name: str) -> str:
+def _key_title(name: str) -> str:
     return name.replace("-", " ")
 
 
 def own_public_key(root: Path) -> str:
     """The public half of this user's key; empty where there is none. Raises ``WorkspaceError`` as ``own_key`` does."""
-    return _public(root, KEY)
+    return _public_half(root, KEY)
 
 
 def run_public_key(root: Path) -> str:
     """The public half of the key of this machine's runs, likewise."""
-    return _public(root, RUN_KEY)
+    return _public_half(root, RUN_KEY)
 
 
-def _public(root: Path, name: str) -> str:
+def _public_half(root: Path, name: str) -> str:
     try:
-        (home() / name).open("rb").close()
+        (cleared_home() / name).open("rb").close()
     except PermissionError:
         try:
-            return (home() / f"{name}.pub").read_text(encoding="ascii").strip()
+            return (cleared_home() / f"{name}.pub").read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             return ""
     except OSError:
         pass
-    own = _own(root, name, create=False)
+    own = _load_key(root, name, create=False)
     return own.public if own else ""
 
 
-def publish(root: Path) -> None:
+def publish_keys(root: Path) -> None:
     """Put the public halves of this user's and this machine's keys beside them, as far as there are such. Raises
     ``WorkspaceError``."""
     for name in (KEY, RUN_KEY):
-        key, public = home() / name, home() / f"{name}.pub"
+        key, public = cleared_home() / name, cleared_home() / f"{name}.pub"
         with suppress(OSError):
             if key.exists() and not (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):
-                write_atomic(public, f"{_public(root, name)}\n".encode("ascii"))
+                write_atomic(public, f"{_public_half(root, name)}\n".encode("ascii"))
 
 
-def verify(public: str, signature: str, data: bytes) -> bool:
+def verify_signature(public: str, signature: str, data: bytes) -> bool:
     """Whether the signature over ``data`` is that key's. False for anything malformed, never an exception."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -133,36 +133,38 @@ def verify(public: str, signature: str, data: bytes) -> bool:
     return public.startswith(PREFIX)
 
 
-def _make(folder: Path, path: Path) -> Key:
+def _make_key(folder: Path, path: Path) -> Key:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         key = Ed25519PrivateKey.generate()
         if not write_new(path, base64.b64encode(key.private_bytes_raw()) + b"\n", mode=0o600):
-            return _read(path)  # two commands made it at once
+            return _read_key(path)  # two commands made it at once
     except OSError as e:
         raise WorkspaceError(
-            f"no {_called(path.name)} can be made in {folder}: {reason(e)}",
+            f"no {_key_title(path.name)} can be made in {folder}: {reason(e)}",
             remedy="Set CLEARED_HOME to a writable folder.",
         ) from None
     return Key(key)
 
 
-def _read(path: Path) -> Key:
+def _read_key(path: Path) -> Key:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
         mode = path.stat().st_mode
         data = path.read_bytes()
     except OSError as e:
-        raise WorkspaceError(f"the {_called(path.name)} {path} cannot be read: {reason(e)}") from None
+        raise WorkspaceError(f"the {_key_title(path.name)} {path} cannot be read: {reason(e)}") from None
     if sys.platform != "win32" and mode & 0o077:
-        raise WorkspaceError(f"others can read the {_called(path.name)} {path}", remedy=f"Close it: chmod 600 {path}")
+        raise WorkspaceError(
+            f"others can read the {_key_title(path.name)} {path}", remedy=f"Close it: chmod 600 {path}"
+        )
     try:
         return Key(Ed25519PrivateKey.from_private_bytes(base64.b64decode(data.strip(), validate=True)))
     except ValueError:
         raise WorkspaceError(
-            f"the {_called(path.name)} {path} is damaged",
+            f"the {_key_title(path.name)} {path} is damaged",
             remedy=f"Restore it, or delete it and {'approve' if path.name == KEY else 'ask'} again with a new one.",
         ) from None

@@ -12,14 +12,14 @@ JOB: Final = "CLEARED_JOB"
 """Set in the environment of every job; a child that clears its own cannot clear its ancestors'."""
 
 
-def job() -> str:
+def current_job() -> str:
     """The job that this process, or one that it descends from, is; empty where it is none."""
-    return os.environ.get(JOB) or _of_ancestors()
+    return os.environ.get(JOB) or _job_of_ancestors()
 
 
 def refuse_in_job() -> None:
     """Raises ``PolicyError`` where this process, or one that it descends from, is a job."""
-    inside = job()
+    inside = current_job()
     if inside:
         raise PolicyError(
             f"a decision is not for a job to make (this is inside job {inside[:80]})",
@@ -27,7 +27,7 @@ def refuse_in_job() -> None:
         )
 
 
-def _of_ancestors() -> str:
+def _job_of_ancestors() -> str:
     """The job among the ancestors, as their environments were when they started (Linux; elsewhere none is seen)."""
     pid, seen = os.getppid(), set[int]()
     marker = f"{JOB}=".encode()

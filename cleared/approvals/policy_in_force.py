@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cleared.approvals.approval_record import CONFIG, WORKSPACE
-from cleared.approvals.keys import KEY, home
-from cleared.approvals.trust_store import folder
+from cleared.approvals.keys import KEY, cleared_home
+from cleared.approvals.trust_store import trust_folder
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import MARK, pins_folder
 from cleared.config.model import Config
@@ -18,7 +18,7 @@ from cleared.workspace.git_directory import git_folders
 from cleared.workspace.location import CONFIG as SETTINGS
 
 
-class _Files:
+class _WorkingFiles:
     """The records in the working tree: what they say is in their signatures, wherever they lie."""
 
     def __init__(self, root: Path) -> None:
@@ -37,18 +37,26 @@ class _Files:
         return []
 
 
-def stamp(root: Path) -> object:
+def settings_stamp(root: Path) -> object:
     """Something that is another when anything that decides what is in force was written anew: the settings, their
     approval, which books these are, whom and what this user trusts. Every process that lives long asks it."""
     folders = git_folders(root)
     mark = folders[1] / MARK if folders is not None else root
     return [
-        _written(path)
-        for path in (root / SETTINGS, root / CONFIG, root / WORKSPACE, mark, folder(), pins_folder(), home() / KEY)
+        _file_stamp(path)
+        for path in (
+            root / SETTINGS,
+            root / CONFIG,
+            root / WORKSPACE,
+            mark,
+            trust_folder(),
+            pins_folder(),
+            cleared_home() / KEY,
+        )
     ]
 
 
-def _written(path: Path) -> tuple[int, int, int]:
+def _file_stamp(path: Path) -> tuple[int, int, int]:
     try:
         status = path.stat()
     except OSError:
@@ -57,26 +65,26 @@ def _written(path: Path) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class InForce:
+class SettingsInForce:
     """The configuration to work with; what in ``config.yaml`` waits for approval; why nothing may run, if so."""
 
     config: Config
-    waiting: tuple[tuple[str, Any, Any], ...] = ()
+    unapproved: tuple[tuple[str, Any, Any], ...] = ()
     """Key, value in force, value in the file."""
     problem: PolicyError | None = None
 
 
-def in_force(root: Path, config: Config) -> InForce:
+def settings_in_force(root: Path, config: Config) -> SettingsInForce:
     """The configuration with the approved policy; without a record that is the policy as shipped."""
-    files = _Files(root)
+    files = _WorkingFiles(root)
     wanted = policy_of(config)
     found = files.read(CONFIG)
     approved: dict[str, Any] = {}
     approvals = Approvals(files, root, {})
-    if approvals.books.problem is not None:
-        return InForce(with_policy(config, {}), tuple(changes({}, wanted)), approvals.books.problem)
+    if approvals.identity.problem is not None:
+        return SettingsInForce(with_policy(config, {}), tuple(changes({}, wanted)), approvals.identity.problem)
     if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
-        record = approvals.read(CONFIG)
+        record = approvals.read_record(CONFIG)
         if record is None or record.kind != "config":
             problem = PolicyError(
                 "the approval of these settings cannot be verified on this machine, so nothing is run",
@@ -84,8 +92,8 @@ def in_force(root: Path, config: Config) -> InForce:
                 remedy="Look at who approved them and say whether you trust them: cleared trust. "
                 "Or approve them yourself: cleared config approve.",
             )
-            return InForce(with_policy(config, {}), tuple(changes({}, wanted)), problem)
+            return SettingsInForce(with_policy(config, {}), tuple(changes({}, wanted)), problem)
         approved = dict(record.policy)
     if wanted == approved:
-        return InForce(config)
-    return InForce(with_policy(config, approved), tuple(changes(approved, wanted)))
+        return SettingsInForce(config)
+    return SettingsInForce(with_policy(config, approved), tuple(changes(approved, wanted)))

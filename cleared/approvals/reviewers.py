@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest, digest_of
-from cleared.approvals.keys import Key, verify
+from cleared.approvals.keys import Key, verify_signature
 
 KEY: Final = "Key"
 SIGNATURE: Final = "Signature"
@@ -24,7 +24,7 @@ _MAX_TEXT: Final = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ReviewRules:
     """``reviewers``: public key → name; nobody: everybody may decide. ``two_person``: the amount from which on it
     takes two of them."""
 
@@ -32,18 +32,18 @@ class Rules:
     two_person: Decimal | None = None
 
     @property
-    def restricted(self) -> bool:
+    def is_restricted(self) -> bool:
         return bool(self.reviewers)
 
-    def takes_two(self, weight: Decimal | None) -> bool:
+    def needs_two(self, weight: Decimal | None) -> bool:
         """Whether two must have agreed to something of this weight; None is more than any amount."""
         return self.two_person is not None and (weight is None or weight >= self.two_person)
 
 
-OPEN: Final = Rules()
+UNRESTRICTED: Final = ReviewRules()
 
 
-def rules_in(policy: Mapping[str, Any]) -> Rules:
+def review_rules(policy: Mapping[str, Any]) -> ReviewRules:
     """The rules that an approved policy sets, as its record has them; what cannot be read is as shipped."""
     listed = policy.get("reviewers", ())
     people = {
@@ -54,7 +54,7 @@ def rules_in(policy: Mapping[str, Any]) -> Rules:
         amount = Decimal(str(policy["thresholds.two_person"]))
     except (KeyError, InvalidOperation):
         amount = Decimal(0)
-    return Rules(people, amount if amount.is_finite() and amount > 0 else None)
+    return ReviewRules(people, amount if amount.is_finite() and amount > 0 else None)
 
 
 # -- a decision's commit ----------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def commit_payload(
     workspace: str, parent: str, subject: str, trailers: Mapping[str, str], files: Mapping[str, bytes | None]
 ) -> bytes:
     """What is signed of a commit. ``files``: those that differ from the parent's (None: removed)."""
-    return _canonical(
+    return _canonical_json(
         {
             "version": _VERSION, "workspace": workspace, "parent": parent, "subject": subject,
             "trailers": {k: v for k, v in trailers.items() if k != SIGNATURE},
@@ -91,30 +91,30 @@ class Agreement:
     key: str = ""
     signature: str = ""
 
-    def payload(self) -> bytes:
+    def signed_bytes(self) -> bytes:
         data = asdict(self)
         del data["signature"]
-        return _canonical({"version": _VERSION, **data})
+        return _canonical_json({"version": _VERSION, **data})
 
     @property
-    def genuine(self) -> bool:
+    def is_genuine(self) -> bool:
         """Whether the signature is that of the key it names."""
-        return bool(self.key) and verify(self.key, self.signature, self.payload())
+        return bool(self.key) and verify_signature(self.key, self.signature, self.signed_bytes())
 
-    def data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the queue keeps it, beside the card."""
         found = asdict(self)
         del found["card"]
         return found
 
 
-def agreement(key: Key, **values: Any) -> Agreement:
+def sign_agreement(key: Key, **values: Any) -> Agreement:
     """A signed agreement."""
     unsigned = Agreement(**values, key=key.public)
-    return Agreement(**values, key=key.public, signature=key.sign(unsigned.payload()))
+    return Agreement(**values, key=key.public, signature=key.sign(unsigned.signed_bytes()))
 
 
-def agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agreement]:
+def parse_agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agreement]:
     """What was agreed to about a card, oldest first; only what can be read."""
     made = []
     for data in found:
@@ -129,23 +129,23 @@ def agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agreement]
     return sorted(made, key=lambda a: a.at)
 
 
-def first_of_two(
-    found: Iterable[Agreement], covers: Iterable[str], rules: Rules, workspace: str, other_than: str
+def find_first_agreement(
+    found: Iterable[Agreement], covers: Iterable[str], rules: ReviewRules, workspace: str, other_than: str
 ) -> Agreement | None:
     """The agreement of another reviewer to exactly this, if it is what was agreed to last."""
     wanted = tuple(sorted(covers))
     for each in reversed(list(found)):
         if each.covers != wanted:
             return None
-        if each.key != other_than and each.key in rules.reviewers and each.workspace == workspace and each.genuine:
+        if each.key != other_than and each.key in rules.reviewers and each.workspace == workspace and each.is_genuine:
             return each
     return None
 
 
-def mark(*content: Any) -> str:
+def effect_mark(*content: Any) -> str:
     """A short name for one thing that a decision does; the same wherever the same is done."""
     return hashlib.sha256(canonical_digest(list(content)).encode()).hexdigest()[:32]
 
 
-def _canonical(data: Mapping[str, Any]) -> bytes:
+def _canonical_json(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str).encode("ascii")

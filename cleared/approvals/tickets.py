@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest
-from cleared.approvals.keys import Key, verify
+from cleared.approvals.keys import Key, verify_signature
 
 _VERSION: Final = 1
 _MAX_TEXT: Final = 100_000
@@ -51,24 +51,24 @@ class Ticket:
     key: str = ""
     signature: str = ""
 
-    def payload(self) -> bytes:
+    def signed_bytes(self) -> bytes:
         """What is signed."""
-        data = self.data()
+        data = self.to_dict()
         del data["signature"]
-        return _payload("ticket", data)
+        return _canonical_bytes("ticket", data)
 
     @property
-    def genuine(self) -> bool:
+    def is_genuine(self) -> bool:
         """Whether the signature is that of the key it names."""
-        return bool(self.key) and verify(self.key, self.signature, self.payload())
+        return bool(self.key) and verify_signature(self.key, self.signature, self.signed_bytes())
 
-    def data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the card keeps it."""
         return asdict(self) | {"choices": list(self.choices)}
 
-    def again(self, key: Key, card: str) -> Ticket:
+    def for_card(self, key: Key, card: str) -> Ticket:
         """The same for another card, which asks it once more."""
-        return signed(key, replace(self, card=card))
+        return sign_ticket(key, replace(self, card=card))
 
 
 _TEXTS: Final = tuple(
@@ -76,13 +76,13 @@ _TEXTS: Final = tuple(
 )
 
 
-def signed(key: Key, ticket: Ticket) -> Ticket:
+def sign_ticket(key: Key, ticket: Ticket) -> Ticket:
     """The ticket, signed."""
     unsigned = replace(ticket, key=key.public, signature="")
-    return replace(unsigned, signature=key.sign(unsigned.payload()))
+    return replace(unsigned, signature=key.sign(unsigned.signed_bytes()))
 
 
-def parse(data: Any) -> Ticket:
+def parse_ticket(data: Any) -> Ticket:
     """The inverse of ``Ticket.data``. Raises ``ValueError`` for anything else."""
     try:
         found = Ticket(**{**data, "choices": tuple(data["choices"])})
@@ -108,27 +108,27 @@ def parse(data: Any) -> Ticket:
 
 def sign_answer(key: Key, workspace: str, card: str, ticket: Any, at: str, by: str, says: str) -> dict[str, str]:
     """What a line that settles a question carries. ``ticket``: as the card keeps it, whatever it is."""
-    return {"key": key.public, "signature": key.sign(_answer(workspace, card, ticket, at, by, says, key.public))}
+    return {"key": key.public, "signature": key.sign(_answer_bytes(workspace, card, ticket, at, by, says, key.public))}
 
 
-def is_answer(line: Mapping[str, Any], workspace: str, card: str, ticket: Any) -> bool:
+def is_signed_answer(line: Mapping[str, Any], workspace: str, card: str, ticket: Any) -> bool:
     """Whether the line that settles a question is signed with the key it names, for this question."""
     texts = [line.get(name) for name in ("at", "by", "resolution", "key", "signature")]
     if not all(isinstance(text, str) for text in texts):
         return False
     at, by, says, key, signature = map(str, texts)
-    return verify(key, signature, _answer(workspace, card, ticket, at, by, says, key))
+    return verify_signature(key, signature, _answer_bytes(workspace, card, ticket, at, by, says, key))
 
 
-def _answer(workspace: str, card: str, ticket: Any, at: str, by: str, says: str, key: str) -> bytes:
-    return _payload(
+def _answer_bytes(workspace: str, card: str, ticket: Any, at: str, by: str, says: str, key: str) -> bytes:
+    return _canonical_bytes(
         "answer",
         {"workspace": workspace, "card": card, "ticket": canonical_digest(ticket), "at": at, "by": by, "says": says,
          "key": key},
     )  # fmt: skip
 
 
-def _payload(what: str, data: Mapping[str, Any]) -> bytes:
+def _canonical_bytes(what: str, data: Mapping[str, Any]) -> bytes:
     """No signature of the one is one of the other, nor of a record of approval."""
     text = json.dumps({"what": what, "version": _VERSION, **data}, sort_keys=True, separators=(",", ":"))
     return text.encode("ascii")

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cleared.approvals.keys import home
+from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
 from cleared.workspace.safe_files import write_atomic
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-def is_id(text: str) -> bool:
+def is_workspace_id(text: str) -> bool:
     """Whether a text is a workspace's id; it comes from a file that anybody may have written, and names one here."""
     return _ID.fullmatch(text) is not None
 
@@ -43,19 +43,19 @@ class Trust:
 
     def save(self) -> None:
         """Raises ``WorkspaceError`` where it cannot be written."""
-        if not is_id(self.workspace):
+        if not is_workspace_id(self.workspace):
             raise WorkspaceError("this workspace has no id yet: nothing was approved in it")
-        path = _path(self.workspace)
+        path = _trust_path(self.workspace)
         data = {"keys": self.keys, "withdrawn": sorted(self.withdrawn), "barred": self.barred,
                 "newest": self.newest, "runs": self.runs, "questions": self.questions}  # fmt: skip
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("utf-8"))
 
 
-def load(workspace: str) -> Trust:
+def load_trust(workspace: str) -> Trust:
     """What this user trusts of a workspace; nothing where nothing was said yet."""
-    if not is_id(workspace):
+    if not is_workspace_id(workspace):
         return Trust(workspace)
-    path = _path(workspace)
+    path = _trust_path(workspace)
     try:
         data = json.loads(path.read_bytes())
         texts = {
@@ -75,63 +75,63 @@ def load(workspace: str) -> Trust:
         ) from None
 
 
-def withdraw(workspace: str, records: Iterable[str], version: str, at: str) -> Trust:
+def withdraw_approvals(workspace: str, records: Iterable[str], version: str, at: str) -> Trust:
     """Never take these records, nor others of this version from before ``at``, for approvals on this machine again.
 
     Returns what was trusted before, to be saved again if nothing comes of it.
     """
-    trust, before = load(workspace), load(workspace)
+    trust, before = load_trust(workspace), load_trust(workspace)
     trust.withdrawn |= set(records)
     trust.barred[version] = at
     trust.save()
     return before
 
 
-def take_back(workspace: str, cards: Iterable[str]) -> None:
+def withdraw_questions(workspace: str, cards: Iterable[str]) -> None:
     """Never go on with these questions as they were asked, though what settled them were lost."""
-    trust = load(workspace)
+    trust = load_trust(workspace)
     trust.withdrawn |= set(cards)
     trust.save()
 
 
 def remember_questions(workspace: str, tickets: Mapping[str, Any]) -> None:
     """These are the tickets of questions from before there were any; no others get one."""
-    trust = load(workspace)
+    trust = load_trust(workspace)
     trust.questions = dict(tickets)
     trust.save()
 
 
-def allow(workspace: str, version: str, at: str) -> None:
+def allow_version(workspace: str, version: str, at: str) -> None:
     """Let what is approved at ``at`` count though the clock has gone back since the version was rolled back."""
-    trust = load(workspace)
+    trust = load_trust(workspace)
     if trust.barred.get(version, "") > at:
         trust.barred[version] = at
         trust.save()
 
 
-def remember(workspace: str, path: str, at: str) -> None:
+def remember_newest(workspace: str, path: str, at: str) -> None:
     """A record of settings was made here at this time: older ones count no more."""
-    trust = load(workspace)
+    trust = load_trust(workspace)
     trust.newest[path] = at
     trust.save()
 
 
-def name(workspace: str, people: Mapping[str, str]) -> None:
+def trust_reviewers(workspace: str, people: Mapping[str, str]) -> None:
     """Trust those (key → name) whom somebody here has named as reviewers: that says it."""
-    trust = load(workspace)
+    trust = load_trust(workspace)
     trust.keys = {**people, **trust.keys}
     trust.save()
 
 
-def version_of(path: str, digest: str) -> str:
+def version_key(path: str, digest: str) -> str:
     """A version as ``Trust.barred`` names it."""
     return f"{path}@{digest}"
 
 
-def folder() -> Path:
+def trust_folder() -> Path:
     """Where the files of all workspaces lie; it is written to whenever one of them changes."""
-    return home() / "workspaces"
+    return cleared_home() / "workspaces"
 
 
-def _path(workspace: str) -> Path:
-    return folder() / f"{workspace}.json"
+def _trust_path(workspace: str) -> Path:
+    return trust_folder() / f"{workspace}.json"

@@ -11,16 +11,16 @@ from cleared.approvals import trust_store
 from cleared.approvals.approval_record import (
     QUARANTINED,
     WORKSPACE,
-    Record,
+    ApprovalRecord,
     digest_of,
-    parsed,
     quarantine_path,
     record_folder,
     record_path,
     text_path,
+    try_parse_record,
 )  # fmt: skip
 from cleared.approvals.keys import own_public_key, run_public_key
-from cleared.approvals.workspace_pin import Books, books_of
+from cleared.approvals.workspace_pin import WorkspaceIdentity, identify_workspace
 from cleared.errors import Place, PolicyError
 from cleared.ledger.source import Source
 from cleared.workspace.starters import was_shipped
@@ -28,18 +28,18 @@ from cleared.workspace.starters import was_shipped
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 UNPINNED: Final = "this clone is not trusted on this machine yet"
 COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
-TRUST_REMOVES: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
+TRUST_DOUBTS: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
 """The doubts that ``cleared trust`` removes."""
 State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Standing:
+class Verification:
     """``record`` is the approval, or the quarantine, where there is one. ``why``: in words."""
 
     state: State
-    why: str
-    record: Record | None = None
+    reason: str
+    record: ApprovalRecord | None = None
 
     @property
     def may_run(self) -> bool:
@@ -57,71 +57,71 @@ class Approvals:
     _trust: trust_store.Trust | None = None
     _own: str | None = None
     _own_run: str | None = None
-    _books: Books | None = None
-    _judged: dict[str, Record | None] = field(default_factory=dict)
+    _books: WorkspaceIdentity | None = None
+    _judged: dict[str, ApprovalRecord | None] = field(default_factory=dict)
 
     @property
     def workspace(self) -> str:
         """The id that records are bound to; empty before the first approval."""
-        return self.books.id
+        return self.identity.id
 
     @property
-    def books(self) -> Books:
+    def identity(self) -> WorkspaceIdentity:
         """Which books these are, by what is pinned outside the repository."""
         if self._books is None:
-            self._books = books_of(self.root, self.source.read(WORKSPACE))
+            self._books = identify_workspace(self.root, self.source.read(WORKSPACE))
         return self._books
 
-    def take_for(self, books: Books) -> None:
+    def use_identity(self, books: WorkspaceIdentity) -> None:
         """Judge the records as those of these books."""
         self._books, self._trust = books, None
         self._judged.clear()
 
-    def standing(self, path: str, data: bytes) -> Standing:
+    def verify_version(self, path: str, data: bytes) -> Verification:
         """What these bytes at ``path`` are worth."""
-        if self.books.problem is not None:
-            return Standing("elsewhere", self.books.problem.message)
+        if self.identity.problem is not None:
+            return Verification("elsewhere", self.identity.problem.message)
         digest = digest_of(data)
         barred = self.source.read(quarantine_path(path, digest))
         if barred is not None:  # a signature is asked of approvals, not of what forbids
-            record = parsed(barred)
+            record = try_parse_record(barred)
             when = f" on {record.at[:10]} by {record.by}: {record.reason}" if record else ""
-            return Standing("quarantined", f"this version was rolled back{when}", record)
-        taken_back = trust_store.version_of(path, digest) in self.trust.barred
+            return Verification("quarantined", f"this version was rolled back{when}", record)
+        taken_back = trust_store.version_key(path, digest) in self.trust.barred
         if was_shipped(path, data) and not taken_back:
-            return Standing("starter", "it came with the program")
+            return Verification("starter", "it came with the program")
         where = record_path(path, digest)
         found = self.source.read(where)
         if found is None:
             again = "this version was rolled back, and nobody has approved it again"
-            return Standing("unapproved", again if taken_back else "nobody has approved this version")
-        record = parsed(found)
+            return Verification("unapproved", again if taken_back else "nobody has approved this version")
+        record = try_parse_record(found)
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
-            return Standing("unapproved", f"{where} is not its record of approval")
-        why = self.doubt(record)
-        if why and why not in TRUST_REMOVES:
-            return Standing("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
+            return Verification("unapproved", f"{where} is not its record of approval")
+        why = self.find_doubt(record)
+        if why and why not in TRUST_DOUBTS:
+            return Verification("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         if why:
-            return Standing("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
-        return Standing("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
+            return Verification("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
+        return Verification("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
 
-    def doubt(self, record: Record) -> str:
+    def find_doubt(self, record: ApprovalRecord) -> str:
         """Why a record does not count here; empty where it does."""
         if record.workspace != self.workspace or not record.workspace:
             return "for another workspace"
-        if not record.genuine:
+        if not record.is_genuine:
             return "its signature is wrong"
         known = self.trust
         if record.id in known.withdrawn or record.at < known.barred.get(
-            trust_store.version_of(record.path, record.digest), ""
+            trust_store.version_key(record.path, record.digest), ""
         ):
             return "that approval was withdrawn by a rollback"
-        if record.at < known.newest.get(record.where, ""):
+        if record.at < known.newest.get(record.file, ""):
             return "it is older than the last that was made on this machine"
-        if self.books.problem is not None:
-            return self.books.problem.message
-        if not self.books.pinned:
-            return COPIED if self.books.copy_of else UNPINNED
+        if self.identity.problem is not None:
+            return self.identity.problem.message
+        if not self.identity.pinned:
+            return COPIED if self.identity.copy_of else UNPINNED
         if record.key not in known.keys and record.key != self._own_key():
             return UNTRUSTED
         return ""
@@ -130,7 +130,7 @@ class Approvals:
         """Whether questions and answers that are signed with this key of a machine's runs count here."""
         if self._own_run is None:
             self._own_run = run_public_key(self.root)
-        if not self.books.pinned or self.books.problem is not None:
+        if not self.identity.pinned or self.identity.problem is not None:
             return False
         return bool(key) and (key == self._own_run or key in self.trust.runs)
 
@@ -142,7 +142,7 @@ class Approvals:
     def trust(self) -> trust_store.Trust:
         """What this user trusts of the workspace."""
         if self._trust is None:
-            self._trust = trust_store.load(self.workspace)
+            self._trust = trust_store.load_trust(self.workspace)
         return self._trust
 
     def _own_key(self) -> str:
@@ -150,52 +150,52 @@ class Approvals:
             self._own = own_public_key(self.root)
         return self._own
 
-    def read(self, path: str) -> Record | None:
+    def read_record(self, path: str) -> ApprovalRecord | None:
         """The record in a file, if it counts."""
         if path not in self._judged:
-            record = parsed(self.source.read(path))
-            counts = record is not None and record.where == path and not self.doubt(record)
+            record = try_parse_record(self.source.read(path))
+            counts = record is not None and record.file == path and not self.find_doubt(record)
             self._judged[path] = record if counts else None
         return self._judged[path]
 
-    def versions(self, path: str) -> list[Record]:
+    def list_versions(self, path: str) -> list[ApprovalRecord]:
         """The approvals of a script that count and are not quarantined, oldest first."""
         found = []
         for where in self.source.paths(record_folder(path)):
             if where.endswith(QUARANTINED) or not where.endswith(".json"):
                 continue
-            record = self.read(where)
-            if record is not None and record.kind == "script" and record.path == path and record.where == where:
+            record = self.read_record(where)
+            if record is not None and record.kind == "script" and record.path == path and record.file == where:
                 found.append(record)
         barred = {p for p in self.source.paths(record_folder(path)) if p.endswith(QUARANTINED)}
         return sorted(
-            (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.where)
+            (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.file)
         )
 
-    def text(self, record: Record) -> bytes | None:
+    def version_text(self, record: ApprovalRecord) -> bytes | None:
         """The version that a record approved; None where it is not kept here."""
         data = self.source.read(text_path(record.path, record.digest))
         return data if data is not None and digest_of(data) == record.digest else None
 
-    def holding(self, path: str) -> tuple[bytes | None, Record | None]:
+    def approved_version(self, path: str) -> tuple[bytes | None, ApprovalRecord | None]:
         """The approved version of a script: the committed one if it is, else the last that was; ``(None, None)``
         where there is none."""
         data = self.source.read(path)
         if data is not None:
-            standing = self.standing(path, data)
+            standing = self.verify_version(path, data)
             if standing.may_run:
                 return data, standing.record
-        for record in reversed(self.versions(path)):
-            text = self.text(record)
+        for record in reversed(self.list_versions(path)):
+            text = self.version_text(record)
             if text is not None:
                 return text, record
         starter = self.starters.get(path)
-        if starter is not None and self.standing(path, starter).may_run:
+        if starter is not None and self.verify_version(path, starter).may_run:
             return starter, None
         return None, None
 
 
-def refuse(path: str, name: str, standing: Standing) -> PolicyError:
+def refusal_of(path: str, name: str, standing: Verification) -> PolicyError:
     """The error for a script that may not run. ``name`` is what the commands take."""
     remedies = {
         "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
@@ -203,4 +203,4 @@ def refuse(path: str, name: str, standing: Standing) -> PolicyError:
         "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
     }
-    return PolicyError(f"{standing.why}; it was not run", place=Place(path), remedy=remedies[standing.state])
+    return PolicyError(f"{standing.reason}; it was not run", place=Place(path), remedy=remedies[standing.state])

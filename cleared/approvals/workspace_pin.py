@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.approvals.approval_record import WORKSPACE
-from cleared.approvals.keys import home, is_inside, refuse_inside
-from cleared.approvals.trust_store import is_id
+from cleared.approvals.keys import cleared_home, is_inside, refuse_inside
+from cleared.approvals.trust_store import is_workspace_id
 from cleared.errors import Place, PolicyError, WorkspaceError
 from cleared.workspace.git_directory import git_folders
 from cleared.workspace.safe_files import write_atomic
@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class ClonePin:
     """``git_dir``: of the clone; ``commits``: some that it had, to tell later whether others are of the same books."""
 
     mark: str
@@ -42,7 +42,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class WorkspaceIdentity:
     """``id``: what records here must be bound to, empty where there is none yet; what the tracked file says where
     nothing is pinned. ``problem``: why nothing may run here at all."""
 
@@ -65,24 +65,26 @@ class Books:
             )
 
 
-def books_of(root: Path, claim: bytes | None) -> Books:
+def identify_workspace(root: Path, claim: bytes | None) -> WorkspaceIdentity:
     """Which books ``root`` holds: the one place that says so. ``claim``: the tracked file, in whichever commit.
 
     Raises ``WorkspaceError`` where the pin cannot be read. One that lies inside the workspace is none.
     """
     claimed = (claim or b"").decode("ascii", "replace").strip()
     folders = git_folders(root)
-    found = _pin(root, folders[1]) if folders is not None else None
+    found = _pin_of_clone(root, folders[1]) if folders is not None else None
     if found is not None and not _is_at(found, folders[1] if folders else root):
-        return Books(claimed if is_id(claimed) else "", _allowed(claimed), claimed, copy_of=found.git_dir)
+        return WorkspaceIdentity(
+            claimed if is_workspace_id(claimed) else "", _is_trusted_unattended(claimed), claimed, copy_of=found.git_dir
+        )
     if found is None:
-        return Books(claimed if is_id(claimed) else "", _allowed(claimed), claimed)
+        return WorkspaceIdentity(claimed if is_workspace_id(claimed) else "", _is_trusted_unattended(claimed), claimed)
     if claim is not None and claimed != found.workspace:
-        return Books(found.workspace, True, claimed, problem=_other_books(claimed, found.workspace))
-    return Books(found.workspace, True, claimed)
+        return WorkspaceIdentity(found.workspace, True, claimed, problem=_other_books(claimed, found.workspace))
+    return WorkspaceIdentity(found.workspace, True, claimed)
 
 
-def pin(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
+def pin_clone(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
     """From now on, ``root`` holds these books on this machine. A copy of another clone becomes a clone of its own.
 
     Raises ``WorkspaceError`` where it cannot be written down.
@@ -91,62 +93,62 @@ def pin(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
     if folders is None:
         raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
     refuse_inside(root)
-    before = _pin(root, folders[1])
-    mark = _mark(folders[1])
+    before = _pin_of_clone(root, folders[1])
+    mark = _read_mark(folders[1])
     if not mark or (before is not None and not _is_at(before, folders[1])):
         mark = secrets.token_hex(16)
         write_atomic(folders[1] / MARK, f"{mark}\n".encode("ascii"))
-    _write(Pin(mark, workspace, str(folders[1]), tuple(commits)))
+    _write_pin(ClonePin(mark, workspace, str(folders[1]), tuple(commits)))
 
 
-def follow(root: Path) -> str:
+def follow_moved_clone(root: Path) -> str:
     """Where a pinned clone was moved to ``root``, write that down; where it was before, else empty.
 
     Moved: what has its mark now lies nowhere else. Where that cannot be written down, the clone counts as not pinned.
     """
     folders = git_folders(root)
-    found = _pin(root, folders[1]) if folders is not None else None
+    found = _pin_of_clone(root, folders[1]) if folders is not None else None
     if folders is None or found is None or _is_at(found, folders[1]) or _has_mark(found):
         return ""
     try:
-        _write(Pin(found.mark, found.workspace, str(folders[1]), found.commits))
+        _write_pin(ClonePin(found.mark, found.workspace, str(folders[1]), found.commits))
     except WorkspaceError:
         return ""
     return found.git_dir
 
 
-def new_id() -> str:
+def new_workspace_id() -> str:
     """An id for new books."""
     return secrets.token_hex(16)
 
 
-def pins_of(workspace: str) -> list[Pin]:
+def pins_of_workspace(workspace: str) -> list[ClonePin]:
     """Every clone on this machine that was pinned to these books."""
-    found = (_read(path) for path in sorted(pins_folder().glob("*.json")))
+    found = (_read_pin(path) for path in sorted(pins_folder().glob("*.json")))
     return [each for each in found if each.workspace == workspace]
 
 
-def unpin(root: Path) -> None:
+def unpin_clone(root: Path) -> None:
     """Forget the pin of a clone that is about to be removed."""
     folders = git_folders(root)
-    if folders is not None and (mark := _mark(folders[1])):
-        _path(mark).unlink(missing_ok=True)
+    if folders is not None and (mark := _read_mark(folders[1])):
+        _pin_path(mark).unlink(missing_ok=True)
 
 
 def pins_folder() -> Path:
     """Where the pins of all clones lie; it is written to whenever one of them changes."""
-    return home() / "clones"
+    return cleared_home() / "clones"
 
 
-def _pin(root: Path, common: Path) -> Pin | None:
-    mark = _mark(common)
+def _pin_of_clone(root: Path, common: Path) -> ClonePin | None:
+    mark = _read_mark(common)
     if not mark or is_inside(root):
         return None
-    path = _path(mark)
-    return _read(path) if path.exists() else None
+    path = _pin_path(mark)
+    return _read_pin(path) if path.exists() else None
 
 
-def _mark(common: Path) -> str:
+def _read_mark(common: Path) -> str:
     try:
         text = (common / MARK).read_bytes().decode("ascii", "replace").strip()
     except OSError:
@@ -154,7 +156,7 @@ def _mark(common: Path) -> str:
     return text if _TOKEN.fullmatch(text) else ""
 
 
-def _is_at(pin: Pin, common: Path) -> bool:
+def _is_at(pin: ClonePin, common: Path) -> bool:
     """Whether this is the clone that was pinned, by whatever path."""
     try:
         return str(common) == pin.git_dir or common.samefile(pin.git_dir)
@@ -162,7 +164,7 @@ def _is_at(pin: Pin, common: Path) -> bool:
         return False
 
 
-def _has_mark(pin: Pin) -> bool:
+def _has_mark(pin: ClonePin) -> bool:
     """Whether the clone that was pinned is still where it was; also where that cannot be seen."""
     try:
         return (Path(pin.git_dir) / MARK).read_bytes().decode("ascii", "replace").strip() == pin.mark
@@ -172,15 +174,15 @@ def _has_mark(pin: Pin) -> bool:
         return True
 
 
-def _allowed(claimed: str) -> bool:
+def _is_trusted_unattended(claimed: str) -> bool:
     listed = os.environ.get(UNATTENDED, "")
-    return is_id(claimed) and claimed in {each.strip() for each in listed.split(",")}
+    return is_workspace_id(claimed) and claimed in {each.strip() for each in listed.split(",")}
 
 
 def _other_books(claimed: str, pinned: str) -> PolicyError:
     """The error for a tracked file that names other books than the pin."""
     remedy, named = f"Bring the file back as it was: git log -p -- {WORKSPACE}.", "no books"
-    if is_id(claimed):
+    if is_workspace_id(claimed):
         named = f"the books {claimed[:12]}"
         remedy += " Only if these are the same books under another id: cleared trust --same-books."
     return PolicyError(
@@ -191,11 +193,13 @@ def _other_books(claimed: str, pinned: str) -> PolicyError:
     )
 
 
-def _read(path: Path) -> Pin:
+def _read_pin(path: Path) -> ClonePin:
     try:
         data = json.loads(path.read_bytes())
-        found = Pin(path.stem, str(data["workspace"]), str(data["git_dir"]), tuple(str(c) for c in data["commits"]))
-        if not is_id(found.workspace):
+        found = ClonePin(
+            path.stem, str(data["workspace"]), str(data["git_dir"]), tuple(str(c) for c in data["commits"])
+        )
+        if not is_workspace_id(found.workspace):
             raise ValueError("no id")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WorkspaceError(
@@ -204,13 +208,13 @@ def _read(path: Path) -> Pin:
     return found
 
 
-def _write(pin: Pin) -> None:
+def _write_pin(pin: ClonePin) -> None:
     with suppress(OSError):  # what cannot be made is told of where the file is written
-        home().mkdir(mode=0o700, parents=True, exist_ok=True)
+        cleared_home().mkdir(mode=0o700, parents=True, exist_ok=True)
     data = asdict(pin)
     del data["mark"]
-    write_atomic(_path(pin.mark), (json.dumps(data, indent=1) + "\n").encode("ascii"))
+    write_atomic(_pin_path(pin.mark), (json.dumps(data, indent=1) + "\n").encode("ascii"))
 
 
-def _path(mark: str) -> Path:
+def _pin_path(mark: str) -> Path:
     return pins_folder() / f"{mark}.json"

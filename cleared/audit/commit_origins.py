@@ -57,7 +57,7 @@ class Origins:
     """Commits from before there were attestations; None: all are."""
 
     def __post_init__(self) -> None:
-        books = Approvals(CommittedSource(self.snapshot), self.host.root, {}).books
+        books = Approvals(CommittedSource(self.snapshot), self.host.root, {}).identity
         self._keys = attestation.signers(self.host, self.snapshot)
         self._names = attestation.named_here(self.host, self.snapshot)
         self._books, self._pinned = books.id, books.pinned

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from cleared.approvals.approval_record import CONFIG, parsed
-from cleared.approvals.reviewers import rules_in
+from cleared.approvals.approval_record import CONFIG, try_parse_record
+from cleared.approvals.reviewers import review_rules
 from cleared.audit.commit_origins import Origin, Origins
 from cleared.audit.double_decisions import settled_twice
 from cleared.cards import queue_files
@@ -159,9 +159,9 @@ def _shown(rows: Iterable[bytes]) -> str:
 
 
 def _cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    record = parsed(snapshot.read(CONFIG))
+    record = try_parse_record(snapshot.read(CONFIG))
     if (
-        record is not None and rules_in(record.policy).restricted
+        record is not None and review_rules(record.policy).is_restricted
     ):  # reviewers sign: ``unauthorised`` judges that anywhere
         return []
     try:

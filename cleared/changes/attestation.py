@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cleared.approvals.keys import run_key, run_public_key, verify
+from cleared.approvals.keys import run_key, run_public_key, verify_signature
 from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
 from cleared.cards.card import Card
@@ -99,7 +99,7 @@ def parse(line: bytes) -> Attestation | None:
         says, key, signature = data["says"], data["key"], data["signature"]
         found = Attestation(key, says["workspace"], says["by"], says["at"], says["subject"], says["trailers"], says)
         texts = (found.workspace, found.by, found.at, found.subject, signature, key, *found.trailers.values())
-        if not all(isinstance(text, str) for text in texts) or not verify(key, signature, _payload(says)):
+        if not all(isinstance(text, str) for text in texts) or not verify_signature(key, signature, _payload(says)):
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -139,7 +139,7 @@ def named_here(host: Host, snapshot: Snapshot) -> frozenset[str]:
 def _books_to_name(host: Host, snapshot: Snapshot) -> str:
     """The id of the books where it is pinned. A tracked file alone could claim that of others, so that what is signed
     here would count there; without a pin it is this clone that is named."""
-    books = _approvals(host, snapshot).books
+    books = _approvals(host, snapshot).identity
     return books.id if books.pinned and books.id else f"clone {origin(snapshot.repo, make=True)}"
 
 

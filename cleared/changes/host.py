@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cleared.approvals.policy_in_force import InForce, stamp
+from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
 from cleared.bounds import MAX_ITEMS
 from cleared.changes.trace import Traces
 from cleared.clock import Clock
@@ -45,9 +45,9 @@ class Host:
     """Told of each step of a run and its seal; crash tests stop the process there."""
     on_ended: Callable[[Any, Any], None] | None = None
     """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
-    policy: InForce | None = None
+    policy: SettingsInForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
-    read_again: Callable[[], tuple[Layout, InForce]] | None = None
+    read_again: Callable[[], tuple[Layout, SettingsInForce]] | None = None
     """Reads what is in force; None where it stays as it is."""
     seen: object = None
     """The stamp of what is in force here (``approvals.policy.stamp``)."""
@@ -68,11 +68,11 @@ class Host:
     @property
     def is_superseded(self) -> bool:
         """Whether something else may be in force by now."""
-        return self.read_again is not None and stamp(self.root) != self.seen
+        return self.read_again is not None and settings_stamp(self.root) != self.seen
 
     def catch_up(self) -> None:
         """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
-        seen = stamp(self.root)
+        seen = settings_stamp(self.root)
         if self.read_again is None or seen == self.seen:
             return
         self.layout, self.policy = self.read_again()

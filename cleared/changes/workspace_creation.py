@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.approvals.approval_record import WORKSPACE
-from cleared.approvals.workspace_pin import new_id, pin, unpin
+from cleared.approvals.workspace_pin import new_workspace_id, pin_clone, unpin_clone
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import load
 from cleared.errors import WorkspaceError
@@ -53,7 +53,9 @@ def initialise(
             had_git = (root / ".git").exists()
             try:
                 with Repository.open(root, for_writing=True, unborn=True) if had_git else Repository.init(root) as repo:
-                    pin(root, files.setdefault(WORKSPACE, f"{new_id()}\n".encode()).decode("ascii").strip())
+                    pin_clone(
+                        root, files.setdefault(WORKSPACE, f"{new_workspace_id()}\n".encode()).decode("ascii").strip()
+                    )
                     commit = seal(
                         repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
                         [("Decision", "init"), ("Clock", format_iso(clock.now()))],
@@ -61,7 +63,7 @@ def initialise(
                         on_step=on_step, state_dir=root / ".cleared",
                     )  # fmt: skip
             except BaseException:
-                unpin(root)
+                unpin_clone(root)
                 _remove(root, existed, had_git)
                 raise
     except OSError as e:

@@ -170,13 +170,13 @@ def check_agent(
     for problem in cannot.values():
         print_message(f"cleared: {problem}")
     if json:
-        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.data() for r in stages]}
+        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.to_dict() for r in stages]}
                   for n, stages in reports.items()}
                  | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})  # fmt: skip
     else:
         for n, stages in reports.items():
             print_line(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            proposals.print_checks([r.data() for r in stages])
+            proposals.print_checks([r.to_dict() for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)

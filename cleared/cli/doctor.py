@@ -284,18 +284,18 @@ def _check_managed_files(host: Host) -> Row:
 
 def _check_approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
-    from cleared.approvals.keys import home, own_key
-    from cleared.proposals.clone_trust import books, signatories
+    from cleared.approvals.keys import cleared_home, own_key
+    from cleared.proposals.clone_trust import list_signatories, read_identity
     from cleared.queries import read_agents
 
     found = read_agents(host)
     barred = [a["name"] for a in found if a["state"] not in ("approved", "starter")]
-    strangers = [s for s in signatories(host) if not s.trusted]
+    strangers = [s for s in list_signatories(host) if not s.trusted]
     key = "your key is" if own_key(host.root) else "no key of yours yet"
-    detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {home()}"
+    detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {cleared_home()}"
     if host.policy is not None and host.policy.problem is not None:
         return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
-    here = books(host)
+    here = read_identity(host)
     if here.id and not here.pinned:
         return Row("approvals", "warn", f"{detail}; this clone is not trusted on this machine", "See: cleared trust.")
     if strangers:

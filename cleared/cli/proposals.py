@@ -39,19 +39,19 @@ def create_agent(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write a new agent's working copy from a template, with a commented header. Nothing is proposed yet."""
-    from cleared.proposals.agent_templates import new_agent, templates
+    from cleared.proposals.agent_templates import create_agent, load_templates
 
     host = open_host(workspace)
     if list_:
-        found = templates(host)
+        found = load_templates(host)
         if json:
-            print_json([{"name": n, "about": t.about} for n, t in found.items()])
+            print_json([{"name": n, "about": t.description} for n, t in found.items()])
         else:
-            print_table(["template", "what it does"], ((n, t.about) for n, t in found.items()), empty="")
+            print_table(["template", "what it does"], ((n, t.description) for n, t in found.items()), empty="")
         return
     if name is None:
         raise typer.BadParameter("give the NAME of the new agent, or --list")
-    path = new_agent(host, name, template)
+    path = create_agent(host, name, template)
     if json:
         print_json({"path": path, "template": template})
         return
@@ -91,25 +91,25 @@ def propose_changes(
     except GateFailed as error:
         if json:
             print_json({"error": {"type": "GateFailed", "message": error.message, "exit_code": 1},
-                      **error.report.data(), "findings": [_finding_data(f) for f in error.report.findings]})  # fmt: skip
+                      **error.report.to_dict(), "findings": [_finding_data(f) for f in error.report.findings]})  # fmt: skip
         else:
-            _print_report(error.report.data()["stages"])
+            _print_report(error.report.to_dict()["stages"])
         print_message(f"cleared: {error}")
         sys.stdout.flush()
         raise typer.Exit(1) from None
     if json:
-        print_json(proposal.shown())
+        print_json(proposal.to_dict())
         return
-    _print_card(proposal.shown())
+    _print_card(proposal.to_dict())
     print_message(f"{'Proposed' if is_new else 'Proposed before'} as {proposal.id}. "
         f"Next: cleared agent diff {proposal.id}, then cleared agent approve {proposal.id} "
         f"or reject {proposal.id} --reason …")  # fmt: skip
 
 
 def _finding_data(finding: Any) -> dict[str, Any]:
-    from cleared.gate.check_result import finding_data
+    from cleared.gate.check_result import finding_to_dict
 
-    return finding_data(finding)
+    return finding_to_dict(finding)
 
 
 def show_diff(
@@ -127,19 +127,19 @@ def show_diff(
     files of that time. Changes nothing.
     """
     from cleared.app import compare
-    from cleared.proposals.proposal_history import code_diff, one
+    from cleared.proposals.proposal_history import diff_code, read_proposal
 
     host = open_host(workspace)
     if not _PROPOSAL_ID.fullmatch(what):
         found = compare(host, what, runs)
-        data = {**found.data(), "warnings": found.warnings()}
+        data = {**found.to_dict(), "warnings": found.find_warnings()}
         if json:
             print_json(data)
         else:
             print_impact(data)
         return
-    shown = one(host, what)
-    texts = code_diff(host, what)
+    shown = read_proposal(host, what)
+    texts = diff_code(host, what)
     if json:
         print_json({"id": shown["id"], "behaviour": shown["behaviour"], "code": texts})
     elif behaviour:
@@ -153,7 +153,7 @@ def show_diff(
 
 def print_impact(found: Mapping[str, Any]) -> None:
     """Differences on past runs, at most 20 of them."""
-    from cleared.proposals.proposal_text import example
+    from cleared.proposals.proposal_text import example_line
 
     for warning in found["warnings"]:
         print_line(f"! {warning}")
@@ -166,7 +166,7 @@ def print_impact(found: Mapping[str, Any]) -> None:
     if found["not_comparable"]:
         print_line(f"{len(found['not_comparable'])} more cannot be compared: their files are not in the repository.")
     for entry in found["entries"][:20]:
-        print_line(example(entry))
+        print_line(example_line(entry))
     if len(found["entries"]) > 20:
         print_line(f"  … and {len(found['entries']) - 20} more (--json has all)")
 
@@ -222,7 +222,7 @@ def reject_proposal(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Decide against a proposal. The live scripts stay; the reason is kept, and told if the same is proposed again."""
-    from cleared.proposals.approval import reject as do
+    from cleared.proposals.approval import reject_proposal as do
 
     outcome = do(open_host(workspace), proposal, reason)
     if json:
@@ -233,9 +233,9 @@ def reject_proposal(
 
 def show_agent_history(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Everything that was proposed and decided about an agent, oldest first."""
-    from cleared.proposals.proposal_history import chronicle
+    from cleared.proposals.proposal_history import read_history
 
-    found = chronicle(open_host(workspace), name)
+    found = read_history(open_host(workspace), name)
     if json:
         print_json(found)
         return
@@ -255,24 +255,24 @@ def roll_back_agent(
 
     The entries it posted stay; they are listed, with the command that voids them.
     """
-    from cleared.proposals.rollback import rollback as do
+    from cleared.proposals.rollback import roll_back_script as do
 
     done = do(open_host(workspace), name, reason)
     if json:
-        print_json({"path": done.path, "quarantined": done.quarantined, "restored": done.to or None,
-                  "commit": done.commit, "kept": done.kept, "edited": done.edited, "entries": done.entries,
+        print_json({"path": done.path, "quarantined": done.quarantined, "restored": done.restored or None,
+                  "commit": done.commit, "kept": done.kept_text, "edited": done.edited, "entries": done.entries,
                   "void": [f"cleared journal void {e['entry_id']} --reason …" for e in done.entries]})  # fmt: skip
         return
     short = done.quarantined.removeprefix("sha256:")[:12]
-    if done.to:
-        print_line(f"{done.path} is as in {done.to.removeprefix('sha256:')[:12]} again; {short} is quarantined "
+    if done.restored:
+        print_line(f"{done.path} is as in {done.restored.removeprefix('sha256:')[:12]} again; {short} is quarantined "
             f"({done.commit[:10]})")  # fmt: skip
     else:
         print_line(
             f"{done.path} is gone: there was no version before {short}, which is quarantined ({done.commit[:10]})"
         )
-    print_message(f"Its text is kept as {done.kept}.")
-    if not done.to:
+    print_message(f"Its text is kept as {done.kept_text}.")
+    if not done.restored:
         print_message(f"To have it back: git show {done.commit[:10]}~1:{done.path} > {done.path}, then cleared agent propose and "
             "approve.")  # fmt: skip
     if done.edited:
@@ -315,9 +315,9 @@ def add_test(
 @test_app.command("list")
 def list_tests(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the regression cases, and whether each is as it was approved."""
-    from cleared.proposals.proposal_history import cases
+    from cleared.proposals.proposal_history import list_tests
 
-    found = cases(open_host(workspace))
+    found = list_tests(open_host(workspace))
     if json:
         print_json(found)
         return

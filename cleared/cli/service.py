@@ -161,12 +161,12 @@ def _choose_manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
 
 def _service_environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
-    from cleared.approvals.keys import home
+    from cleared.approvals.keys import cleared_home
     from cleared.approvals.workspace_pin import UNATTENDED
 
     found: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
-        found["CLEARED_HOME"] = str(home().absolute())
+        found["CLEARED_HOME"] = str(cleared_home().absolute())
     if UNATTENDED in os.environ:
         found[UNATTENDED] = os.environ[UNATTENDED]
     git = find_program("git")

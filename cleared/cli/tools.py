@@ -73,11 +73,11 @@ def change_setting(
     done = set_setting(open_host(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
     if json:
-        print_json({"key": key, "commit": done.commit, "file_committed": not done.apart,
+        print_json({"key": key, "commit": done.commit, "file_committed": not done.is_uncommitted,
                   "policy": [list(c) for c in done.changes]})  # fmt: skip
         return
     _print_changes(done.changes)
-    if done.apart:
+    if done.is_uncommitted:
         why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
         where = f" ({done.commit[:10]}); the file is not committed: {why}" if done.commit else f"; not committed: {why}"
     else:
@@ -97,7 +97,7 @@ def approve_edited_settings(json: JsonOption = False, workspace: WorkspaceOption
     if json:
         print_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
     else:
-        apart = " config.yaml itself is not committed: a secret stays out of git." if done.apart else ""
+        apart = " config.yaml itself is not committed: a secret stays out of git." if done.is_uncommitted else ""
         print_message(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
 
 

@@ -12,7 +12,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from cleared.approvals.workspace_pin import Books
+    from cleared.approvals.workspace_pin import WorkspaceIdentity
     from cleared.changes.host import Host
     from cleared.proposals.clone_trust import Signatory
 
@@ -38,7 +38,7 @@ def trust_clone(
     does as if the clones of these books were pinned.
     """
     from cleared.errors import PolicyError
-    from cleared.proposals.clone_trust import accept, books, signatories
+    from cleared.proposals.clone_trust import list_signatories, read_identity, trust_keys
 
     if new_books and (same_books or list_):
         raise typer.BadParameter("it goes with neither --same-books nor --list", param_hint="--new-books")
@@ -46,18 +46,18 @@ def trust_clone(
     if new_books:
         _make_new_books(host, json)
         return
-    here, found = books(host), signatories(host)
+    here, found = read_identity(host), list_signatories(host)
     waiting = [s for s in found if not s.trusted]
     open_ = bool(waiting) or (bool(here.id) and not here.pinned) or here.problem is not None
     if not list_ and open_ and not yes and sys.stdin.isatty() and sys.stdout.isatty() and not json:
         _print_signatories(here, waiting)
         yes = typer.confirm("Do these approvals count on this machine?", default=False)
     if yes and open_ and not list_:
-        accept(host, [s.key for s in waiting], same_books=same_books)
-        here, found, open_ = books(host), signatories(host), False
+        trust_keys(host, [s.key for s in waiting], same_books=same_books)
+        here, found, open_ = read_identity(host), list_signatories(host), False
     if json:
         print_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
-                   "trusted": s.trusted, "runs": s.runs} for s in found])  # fmt: skip
+                   "trusted": s.trusted, "runs": s.is_run_key} for s in found])  # fmt: skip
     else:
         _print_signatories(here, found)
     if not list_ and open_:
@@ -79,14 +79,14 @@ def _make_new_books(host: Host, json: bool) -> None:
 
     made = make_new_books(host)
     if json:
-        print_json({"workspace": made.id, "commit": made.commit, "kept": made.kept})
+        print_json({"workspace": made.id, "commit": made.commit, "kept": made.signed_again})
         return
     print_line(f"These books have an id of their own now: {made.id} ({made.commit[:10]}).")
-    for path in made.kept:
+    for path in made.signed_again:
         print_line(f"  counts as before: {path}")
 
 
-def _print_signatories(here: Books, found: list[Signatory]) -> None:
+def _print_signatories(here: WorkspaceIdentity, found: list[Signatory]) -> None:
     if here.copy_of:
         print_line(f"This is a copy of {Path(here.copy_of).parent}.")
     if here.id:

@@ -6,23 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.approvals.approval_record import CONFIG, Record, parsed
-from cleared.approvals.decision_effects import Effect, drafted, of_rules
+from cleared.approvals.approval_record import CONFIG, ApprovalRecord, try_parse_record
+from cleared.approvals.decision_effects import Effect, effects_of_draft, rule_change_effect
 from cleared.approvals.keys import Key, own_key, run_key
 from cleared.approvals.reviewers import (
     KEY,
-    OPEN,
     SIGNATURE,
-    Rules,
-    agreement,
-    agreements,
+    UNRESTRICTED,
+    ReviewRules,
     commit_payload,
-    first_of_two,
-    rules_in,
+    find_first_agreement,
+    parse_agreements,
+    review_rules,
+    sign_agreement,
 )
 from cleared.approvals.tickets import sign_answer
-from cleared.approvals.verification import TRUST_REMOVES, Approvals
-from cleared.approvals.workspace_pin import Books
+from cleared.approvals.verification import TRUST_DOUBTS, Approvals
+from cleared.approvals.workspace_pin import WorkspaceIdentity
 from cleared.cards.card import Card, card_id
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -58,8 +58,8 @@ class Authority:
     decision: str
     by: str
     person: bool
-    rules: Rules = OPEN
-    books: Books | None = None
+    rules: ReviewRules = UNRESTRICTED
+    books: WorkspaceIdentity | None = None
     problem: PolicyError | None = None
     """Why it cannot be known who may decide."""
     covered: set[str] = field(default_factory=set)
@@ -91,20 +91,20 @@ class Authority:
 
     def must_be_a_reviewers(self) -> None:
         """Raises ``PolicyError`` where a person decides who is no reviewer."""
-        if self.person and self.rules.restricted:
+        if self.person and self.rules.is_restricted:
             _ = self.key
 
     def effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """What the draft would do that somebody must have the right to."""
-        found = drafted(context.books, context.bank)
-        record = parsed((files or {}).get(CONFIG))
-        if record is not None and rules_in(record.policy) != self.rules:
+        found = effects_of_draft(context.books, context.bank)
+        record = try_parse_record((files or {}).get(CONFIG))
+        if record is not None and review_rules(record.policy) != self.rules:
             found.append(_of_rules(record, self.snapshot.read(CONFIG)))
         return found
 
     def lone(self, effects: Iterable[Effect]) -> list[Effect]:
         """Those that take two, and only one has decided."""
-        return [e for e in effects if self.rules.takes_two(e.weight) and e.mark not in self.covered]
+        return [e for e in effects if self.rules.needs_two(e.weight) and e.mark not in self.covered]
 
     def must_allow(self, context: Context, files: Mapping[str, bytes | None]) -> None:
         """Raises ``PolicyError`` where this is not for whoever decides it to decide."""
@@ -112,7 +112,7 @@ class Authority:
             self.must_be_a_reviewers()
             # Of what cannot be known it is not assumed that everybody may.
             unknown = self.problem is not None or not self.person
-            if (self.rules.restricted or self.problem) and unknown and drafted(context.books, context.bank):
+            if (self.rules.is_restricted or self.problem) and unknown and effects_of_draft(context.books, context.bank):
                 raise self.problem or PolicyError("only a person decides about entries")
         if self.person:
             self._must_include_me(files)
@@ -123,9 +123,9 @@ class Authority:
 
     def _must_include_me(self, files: Mapping[str, bytes | None]) -> None:
         """Whoever says who may decide is among them: nobody locks everybody out."""
-        record = parsed(files.get(CONFIG))
-        rules = rules_in(record.policy) if record is not None else OPEN
-        if record is not None and rules != self.rules and rules.restricted and record.key not in rules.reviewers:
+        record = try_parse_record(files.get(CONFIG))
+        rules = review_rules(record.policy) if record is not None else UNRESTRICTED
+        if record is not None and rules != self.rules and rules.is_restricted and record.key not in rules.reviewers:
             raise PolicyError(
                 "you would not be among the reviewers yourself, and could not take it back",
                 remedy=f"Name yourself as well, with your key: {record.key}.",
@@ -136,8 +136,8 @@ class Authority:
     def agreed(self, card: Card, effects: Iterable[Effect]) -> bool:
         """Whether another reviewer has agreed to exactly this about the card; then it may be done."""
         marks = [e.mark for e in effects]
-        known = agreements(card.id, card.agreed)
-        if first_of_two(known, marks, self.rules, self.workspace, self.key.public) is None:
+        known = parse_agreements(card.id, card.agreed)
+        if find_first_agreement(known, marks, self.rules, self.workspace, self.key.public) is None:
             return False
         self.covered |= set(marks)
         return True
@@ -146,12 +146,12 @@ class Authority:
         self, context: Context, card: Card, effects: Iterable[Effect], says: str, wish: Mapping[str, Any]
     ) -> None:  # fmt: skip
         """Stage that this is what the first of two has decided about the card."""
-        made = agreement(
+        made = sign_agreement(
             self.key, card=card.id, decision=self.decision, by=self.by, at=format_iso(context.now), says=says[:500],
             workspace=self.workspace, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
         )  # fmt: skip
         context.cards.add(card)
-        context.cards.agree(card.id, made.data())
+        context.cards.agree(card.id, made.to_dict())
         context.note("agree", f"{card.id} {says}"[:500], card.entry_id or "")
 
     def whole(self, context: Context, subject: Sequence[str], title: str) -> Card:
@@ -176,8 +176,8 @@ class Authority:
         ticket = card.details.get("ticket") or (approvals.trust.questions or {}).get(card.id)
         if ticket is None:
             return {}
-        approvals.books.must_be_pinned()
-        key = self.key if self.person and self.rules.restricted else run_key(self.host.root, create=True)
+        approvals.identity.must_be_pinned()
+        key = self.key if self.person and self.rules.is_restricted else run_key(self.host.root, create=True)
         assert key is not None
         return sign_answer(key, approvals.workspace, card.id, ticket, at, by, says)
 
@@ -203,20 +203,20 @@ def authority(host: Host, snapshot: Snapshot, decision: str, by: str, *, person:
     """
     found = Authority(host, snapshot, decision, by, person)
     data = snapshot.read(CONFIG)
-    record = parsed(data)
+    record = try_parse_record(data)
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    found.books = approvals.books
+    found.books = approvals.identity
     if record is not None:
-        found.rules = rules_in(record.policy)
+        found.rules = review_rules(record.policy)
     problem = host.policy.problem if host.policy is not None else None
-    if problem is not None and (record is None or approvals.doubt(record) not in TRUST_REMOVES):
+    if problem is not None and (record is None or approvals.find_doubt(record) not in TRUST_DOUBTS):
         found.problem = problem
-    if person and found.rules.restricted:
+    if person and found.rules.is_restricted:
         own = own_key(host.root)
         found.by = found.rules.reviewers.get(own.public, by) if own is not None else by
     return found
 
 
-def _of_rules(record: Record, before: bytes | None) -> Effect:
-    rules, old = rules_in(record.policy), parsed(before)
-    return of_rules(rules.reviewers, rules.two_person, old.id if old is not None else "")
+def _of_rules(record: ApprovalRecord, before: bytes | None) -> Effect:
+    rules, old = review_rules(record.policy), try_parse_record(before)
+    return rule_change_effect(rules.reviewers, rules.two_person, old.id if old is not None else "")

@@ -136,7 +136,7 @@ def _decide(
     if first is not None:
         desk, decided = first
     desk.context.note("decision", f"{decided.message} (by {desk.by})")
-    signs = right.person and right.rules.restricted and not right.is_free(desk.context, decided.files)
+    signs = right.person and right.rules.is_restricted and not right.is_free(desk.context, decided.files)
     signs = signs and decided.merges is None  # what a merge brings was signed where it was decided
     commit = draft.commit(
         host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.approvals.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, Record, parsed
-from cleared.approvals.decision_effects import Effect, between, of_rules
-from cleared.approvals.keys import verify
+from cleared.approvals.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
+from cleared.approvals.decision_effects import Effect, effects_between, rule_change_effect
+from cleared.approvals.keys import verify_signature
 from cleared.approvals.reviewers import (
     KEY,
-    OPEN,
     SIGNATURE,
-    Rules,
-    agreements,
+    UNRESTRICTED,
+    ReviewRules,
     commit_payload,
-    first_of_two,
-    rules_in,
+    find_first_agreement,
+    parse_agreements,
+    review_rules,
 )
 from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
@@ -63,7 +63,7 @@ def signer(repo: Repository, commit: CommitInfo, workspace: str) -> str:
             return ""
         files[path] = after.read(path)
     payload = commit_payload(workspace, before[0], commit.subject, commit.trailers, files)
-    return key if verify(key, signature, payload) else ""
+    return key if verify_signature(key, signature, payload) else ""
 
 
 def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
@@ -112,7 +112,7 @@ def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
         for accepted in commit.trailers.get(ACCEPTS, "").split("\n") if case.key else ():
             answers.setdefault(accepted, set()).add(case.key)
     two = min(2, len(judge.rules.reviewers))
-    books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+    books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
     if books.pinned and judge.workspace != books.id:
         said = "who decided was judged by the id of other books than this clone holds"
         cases.append((first.id, _Case("", alone=[_violation(first, said, _OTHER_BOOKS)])))
@@ -138,8 +138,8 @@ class _Judge:
     host: Host
     repo: Repository
     workspace: str
-    rules: Rules
-    known: dict[bytes, Rules] = field(default_factory=dict)
+    rules: ReviewRules
+    known: dict[bytes, ReviewRules] = field(default_factory=dict)
     """Records of the policy that were made by those who may → the rules they set; oldest first."""
 
     def look(self, commit: CommitInfo) -> _Case:
@@ -161,14 +161,14 @@ class _Judge:
         changed = self._policy(commit, before, after, rules, case)
         deeds = [e for e in effects if not is_run or e.is_decided]
         rest = () if case.key else self._beside(commit, base, after, is_run, merged=len(before) > 1)
-        if rules.restricted and not case.key:
+        if rules.is_restricted and not case.key:
             what = [*([f"decided {_count(deeds)}"] if deeds else []), *rest]
             if ACCEPTS in commit.trailers:
                 what.append("answers for another commit")
             if what:
                 said = f"it {' and '.join(what)}, without a reviewer's signature"
                 case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
-        heavy = [e for e in effects if rules.takes_two(e.weight) and (not is_run or _settles(e))]
+        heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or _settles(e))]
         heavy += changed
         if heavy:
             self._two(commit, base, rules, [*effects, *changed], heavy, case)
@@ -183,7 +183,7 @@ class _Judge:
         found: list[Effect] | None = None
         for each in before:  # a merge has done what none of its parents had
             earlier, _ = open_books(self.host, CommittedSource(each))
-            made = between(earlier, books, bank, months)
+            made = effects_between(earlier, books, bank, months)
             if found is None:
                 found = made
             else:
@@ -192,7 +192,7 @@ class _Judge:
         return found or []
 
     def _policy(
-        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: Rules, case: _Case
+        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: ReviewRules, case: _Case
     ) -> list[Effect]:  # fmt: skip
         """Judge the records of approval that the commit brings; other rules of who may decide, if it sets such."""
         changed: list[Effect] = []
@@ -205,22 +205,22 @@ class _Judge:
                     said = "it changed the approved settings, which no reviewer has approved"
                     case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before. {_ANSWER}"))
                 elif len(before) == 1:
-                    changed += _other_rules(record, rules, parsed(inherited[0]))
+                    changed += _other_rules(record, rules, try_parse_record(inherited[0]))
             elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
-                record = parsed(data)
+                record = try_parse_record(data)
                 if record is not None and self._genuine(record) and record.key not in rules.reviewers:
                     said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
                     case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
         return changed
 
     def _approved(
-        self, data: bytes | None, inherited: list[bytes | None], rules: Rules, key: str
-    ) -> Record | None:  # fmt: skip
+        self, data: bytes | None, inherited: list[bytes | None], rules: ReviewRules, key: str
+    ) -> ApprovalRecord | None:  # fmt: skip
         """The record of settings that a commit brings, if it may; its rules are known from then on.
 
         A merge takes the newest of its parents'; an older one brought back by hand is nobody's decision.
         """
-        record = parsed(data)
+        record = try_parse_record(data)
         if record is None or data is None:
             return None
         if len(inherited) > 1:
@@ -229,11 +229,11 @@ class _Judge:
             return record if data in self.known and order.index(data) >= newest else None
         if not key or not self._genuine(record) or record.key not in rules.reviewers:
             return None
-        self.known[data] = rules_in(record.policy)
+        self.known[data] = review_rules(record.policy)
         return record
 
-    def _genuine(self, record: Record) -> bool:
-        return record.genuine and record.workspace == self.workspace
+    def _genuine(self, record: ApprovalRecord) -> bool:
+        return record.is_genuine and record.workspace == self.workspace
 
     def _beside(
         self, commit: CommitInfo, base: Snapshot, after: Snapshot, is_run: bool, merged: bool
@@ -272,16 +272,19 @@ class _Judge:
                         yield event
 
     def _two(
-        self, commit: CommitInfo, base: Snapshot, rules: Rules, effects: list[Effect], heavy: list[Effect], case: _Case
+        self, commit: CommitInfo, base: Snapshot, rules: ReviewRules, effects: list[Effect], heavy: list[Effect], case: _Case
     ) -> None:  # fmt: skip
         marks, covered = {e.mark for e in effects}, set[str]()
         cards = queue_files.load(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
         for card in cards:
             if card.status != "open" or not card.agreed:
                 continue
-            found = agreements(card.id, card.agreed)
+            found = parse_agreements(card.id, card.agreed)
             covers = found[-1].covers if found else ()
-            if set(covers) <= marks and first_of_two(found, covers, rules, self.workspace, case.key) is not None:
+            if (
+                set(covers) <= marks
+                and find_first_agreement(found, covers, rules, self.workspace, case.key) is not None
+            ):
                 covered |= set(covers)
         alone = [e for e in heavy if e.mark not in covered]
         if alone:
@@ -311,16 +314,16 @@ def _count(effects: list[Effect]) -> str:
     return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} bank lines"
 
 
-def _other_rules(record: Record, rules: Rules, before: Record | None) -> list[Effect]:
-    new = rules_in(record.policy)
+def _other_rules(record: ApprovalRecord, rules: ReviewRules, before: ApprovalRecord | None) -> list[Effect]:
+    new = review_rules(record.policy)
     if new == rules or rules.two_person is None:
         return []
-    return [of_rules(new.reviewers, new.two_person, before.id if before is not None else "")]
+    return [rule_change_effect(new.reviewers, new.two_person, before.id if before is not None else "")]
 
 
-def _rules(snapshot: Snapshot) -> Rules:
-    record = parsed(snapshot.read(CONFIG))
-    return rules_in(record.policy) if record is not None else OPEN
+def _rules(snapshot: Snapshot) -> ReviewRules:
+    record = try_parse_record(snapshot.read(CONFIG))
+    return review_rules(record.policy) if record is not None else UNRESTRICTED
 
 
 def _claimed(snapshot: Snapshot) -> str:
@@ -329,4 +332,4 @@ def _claimed(snapshot: Snapshot) -> str:
 
 
 def _names_somebody(repo: Repository, commit: CommitInfo) -> bool:
-    return _rules(Snapshot(repo, commit.id)).restricted
+    return _rules(Snapshot(repo, commit.id)).is_restricted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cleared.approvals.approval_record import CASES, canonical_digest, digest_of
-from cleared.approvals.policy_in_force import in_force
+from cleared.approvals.policy_in_force import settings_in_force
 from cleared.changes.host import Host
 from cleared.config.loading import load
 from cleared.config.model import Config
@@ -47,7 +47,7 @@ class Candidate:
     """Files that become live together or not at all. ``looked_at``: agents to examine though they do not change."""
 
     changes: tuple[Change, ...]
-    looked_at: tuple[str, ...] = ()
+    agents_to_examine: tuple[str, ...] = ()
     config: Config | None = None
     """With the policy it would bring, where it changes that."""
     texts: Mapping[str, bytes | None] = field(default_factory=dict)
@@ -57,11 +57,11 @@ class Candidate:
         """Of the change itself: the same change proposed twice has the same."""
         return canonical_digest({c.path: c.digest for c in self.changes})
 
-    def of(self, kind: Kind) -> list[Change]:
+    def changes_of_kind(self, kind: Kind) -> list[Change]:
         return [c for c in self.changes if c.kind == kind]
 
 
-def candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
+def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
     """From finished changes. Raises ``ConfigError`` for a configuration that is not valid."""
     found = tuple(sorted(changes, key=lambda c: c.path))
     config = None
@@ -72,7 +72,7 @@ def candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = 
     return Candidate(found, tuple(looked_at), config, texts)
 
 
-def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
+def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
     """The working copies of ``targets`` (names of agents, or paths), with the shared scripts they run.
 
     ``unchanged``: agents that are as approved are taken along, to be looked at. Raises ``UsageError`` for a target
@@ -81,14 +81,14 @@ def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: b
     changes: dict[str, Change] = {}
     looked_at = []
     for target in targets:
-        path, kind = _target(host, target)
-        change = _change(host, scripts, path, kind)
+        path, kind = _parse_target(host, target)
+        change = _read_change(host, scripts, path, kind)
         committed = scripts.snapshot.read(path)
         if change.new is None and (change.old is None or (committed is None and kind != "case")):
-            raise _unknown(host, scripts, target, path)
+            raise _unknown_target(host, scripts, target, path)
         if kind == "agent":
             looked_at.append(change.name)
-        if change.old != change.new or _policy_waits(host, kind):
+        if change.old != change.new or _has_unapproved_settings(host, kind):
             changes[path] = change
         elif not unchanged and committed != change.new:
             raise UsageError(
@@ -100,14 +100,14 @@ def gather(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: b
                 f"{path} is as it was approved: there is nothing to propose", remedy="Edit it first, and save it."
             )
         if kind in ("agent", "script") and change.new is not None:
-            for name in _runs(host, scripts, change):
-                shared = _change(host, scripts, host.layout.script_path(name), "script")
+            for name in _used_scripts(host, scripts, change):
+                shared = _read_change(host, scripts, host.layout.script_path(name), "script")
                 if shared.new is not None and shared.old != shared.new:
                     changes[shared.path] = shared
-    return candidate(changes.values(), host, looked_at)
+    return make_candidate(changes.values(), host, looked_at)
 
 
-def kind_of(path: str) -> Kind | None:
+def file_kind(path: str) -> Kind | None:
     """What a file of this path is; None where it is nothing that can be proposed.
 
     Raises ``UsageError`` for a name that could lead elsewhere.
@@ -125,46 +125,46 @@ def kind_of(path: str) -> Kind | None:
     return None
 
 
-def _target(host: Host, text: str) -> tuple[str, Kind]:
+def _parse_target(host: Host, text: str) -> tuple[str, Kind]:
     path = text.removeprefix("./").rstrip("/")
-    kind = kind_of(path)
+    kind = file_kind(path)
     return (path, kind) if kind is not None else (host.layout.agent_path(path), "agent")
 
 
-def _change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
+def _read_change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
     full = host.root / path
     new = None
     if full.is_symlink() or full.exists():
         new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT * 8, shown=path)[0]
-    return Change(path, kind, approved(scripts, path, kind), new)
+    return Change(path, kind, approved_text(scripts, path, kind), new)
 
 
-def approved(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
+def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
     """The file as it is approved now; None where it is not."""
     if kind in ("agent", "script"):
-        return scripts.approvals.holding(path)[0]
-    return _approved_case(scripts, path) if kind == "case" else scripts.snapshot.read(path)
+        return scripts.approvals.approved_version(path)[0]
+    return _approved_test(scripts, path) if kind == "case" else scripts.snapshot.read(path)
 
 
-def _approved_case(scripts: Scripts, path: str) -> bytes | None:
+def _approved_test(scripts: Scripts, path: str) -> bytes | None:
     """A regression case as it was approved; empty where it was and that text is not the committed one any more."""
     data = scripts.snapshot.read(path)
-    record = scripts.approvals.read(CASES)
+    record = scripts.approvals.read_record(CASES)
     digest = record.cases.get(path) if record is not None and record.kind == "cases" else None
     if digest is None or (data is not None and digest_of(data) == digest):
         return data
     return b""
 
 
-def _policy_waits(host: Host, kind: Kind) -> bool:
+def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
     """Committed by hand, a configuration differs from no file; what it decides still waits."""
     if kind != "config":
         return False
-    force = host.policy or in_force(host.root, host.config)
-    return bool(force.waiting)
+    force = host.policy or settings_in_force(host.root, host.config)
+    return bool(force.unapproved)
 
 
-def _runs(host: Host, scripts: Scripts, change: Change) -> list[str]:
+def _used_scripts(host: Host, scripts: Scripts, change: Change) -> list[str]:
     from cleared.sandbox.used_primitives import find_grants
 
     working = Scripts(host, scripts.snapshot, working_copy=True)
@@ -172,7 +172,7 @@ def _runs(host: Host, scripts: Scripts, change: Change) -> list[str]:
     return sorted(find_grants(source, change.path, host.registry, working.source_of)[1])
 
 
-def _unknown(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:
+def _unknown_target(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:
     if path.startswith(f"{host.layout.agents_dir}/"):
         known = [p for p in (host.root / host.layout.agents_dir).glob("*.py") if not p.name.startswith(".")]
         names = ", ".join(sorted(p.stem for p in known)) or "none yet"

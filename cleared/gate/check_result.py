@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cleared.gate.dry_run import Rehearsal, World
-from cleared.gate.impact import HistoryDiff
+from cleared.gate.dry_run import DryRun, Setup
+from cleared.gate.impact import Impact
 from cleared.gate.lint_rules import RULES, rule_of
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, is_switchable, split_findings
@@ -24,8 +24,8 @@ class Subject:
     name: str
     file: str
     source: str
-    now: World
-    then: World
+    approved_setup: Setup
+    proposed_setup: Setup
     grants: frozenset[str]
     approved: bool = False
     """Whether it is the approved version itself, looked at because something that it depends on changes."""
@@ -34,17 +34,17 @@ class Subject:
     """The new version, once it passed the static stages."""
     old: Script | None = None
     """The version approved last."""
-    rehearsals: list[Rehearsal] = field(default_factory=list)
-    watched: list[Rehearsal] = field(default_factory=list)
-    history: HistoryDiff | None = None
-    synthetic: HistoryDiff | None = None
+    dry_runs: list[DryRun] = field(default_factory=list)
+    flagged_dry_runs: list[DryRun] = field(default_factory=list)
+    history: Impact | None = None
+    synthetic: Impact | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StageResult:
+class CheckResult:
     """How one stage ended. A blocker stops what comes after the static stages; ``warnings`` stop nothing."""
 
-    stage: str
+    check: str
     status: Status
     findings: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
@@ -52,28 +52,28 @@ class StageResult:
     reason: str = ""
     """Why it was skipped."""
 
-    def data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "stage": self.stage,
+            "stage": self.check,
             "status": self.status,
             "reason": self.reason or None,
-            "findings": [finding_data(f) for f in self.findings],
-            "warnings": [finding_data(f) for f in self.warnings],
+            "findings": [finding_to_dict(f) for f in self.findings],
+            "warnings": [finding_to_dict(f) for f in self.warnings],
             **({"details": dict(self.details)} if self.details else {}),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Check:
     """A named step. Static stages read the text only; all of them run even when an earlier one failed."""
 
     name: str
-    what: str
-    static: bool
-    run: Callable[[Subject], StageResult]
+    description: str
+    reads_text_only: bool
+    run: Callable[[Subject], CheckResult]
 
 
-def finding_data(finding: Finding) -> dict[str, Any]:
+def finding_to_dict(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule, "message": finding.message, "why": rule_of(finding.rule).why,
         "file": finding.place.file, "line": finding.place.line, "column": finding.place.column,
@@ -81,10 +81,10 @@ def finding_data(finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def result_of(
+def make_result(
     stage: str, findings: Iterable[Finding], rules: Mapping[str, str], warnings: Iterable[Finding] = (), *,
     approved: bool = False, **details: Any,
-) -> StageResult:  # fmt: skip
+) -> CheckResult:  # fmt: skip
     """Passed without findings, failed with them; ``rules`` is ``gate.rules``: which are not as shipped.
 
     ``approved``: it is an approved version, for which rules that came later are warnings.
@@ -99,4 +99,4 @@ def result_of(
             what = rules.get(finding.rule, usual) if is_switchable(finding.rule) else usual
             if what != "off":
                 (blocking if what == "block" else warned).append(finding)
-    return StageResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)
+    return CheckResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)

@@ -27,7 +27,7 @@ from cleared.vcs import Repository, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Setup:
     """A configuration and scripts that belong together: as they are now, or as they would be."""
 
     host: Host
@@ -35,7 +35,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRun:
     """What a script would have done. Ids and times are left out, so that two rehearsals can be compared."""
 
     label: str
@@ -61,7 +61,7 @@ class Rehearsal:
             "violations": [v.message for v in self.violations],
         }  # fmt: skip
 
-    def summary(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         statuses = Counter(str(e["status"]) for e in self.entries)
         return {
             "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
@@ -69,12 +69,12 @@ class Rehearsal:
         }  # fmt: skip
 
 
-def rehearse(
-    world: World, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
+def dry_run_script(
+    world: Setup, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
     inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
-) -> Rehearsal:  # fmt: skip
+) -> DryRun:  # fmt: skip
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
-    with drop_folder(inputs) as folder:
+    with make_drop_folder(inputs) as folder:
         attempt = Attempt(
             world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
             drop_folder=folder, say=lambda _: None,
@@ -94,11 +94,11 @@ def rehearse(
             violations = tuple(e.violations)
         except ClearedError as e:
             error = attempt.explain(e)
-        return _outcome(label, attempt, error, result, violations)
+        return _collect_dry_run(label, attempt, error, result, violations)
 
 
 @contextlib.contextmanager
-def drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
+def make_drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
         folder = Path(name).resolve()
         for path, data in inputs.items():
@@ -117,9 +117,9 @@ def is_input_name(name: str) -> bool:
     return all(part not in ("", ".", "..") and len(os.fsencode(part)) <= 255 for part in name.split("/"))
 
 
-def _outcome(
+def _collect_dry_run(
     label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
-) -> Rehearsal:
+) -> DryRun:
     context = attempt.context
     staged = () if error else [e for entries in context.books.staged.values() for e in entries]
     entries = []
@@ -129,7 +129,7 @@ def _outcome(
         for line in data["lines"]:
             line.pop("leg_id")
         entries.append(data)
-    return Rehearsal(
+    return DryRun(
         label, error, to_json(result), tuple(entries),
         () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
         () if error else tuple(context.events),
@@ -139,7 +139,7 @@ def _outcome(
     )  # fmt: skip
 
 
-def differences(one: Rehearsal, other: Rehearsal) -> list[str]:
+def compare_dry_runs(one: DryRun, other: DryRun) -> list[str]:
     """In words, how the effects of two rehearsals differ; empty where they are the same."""
     found = []
     a, b = one.effects, other.effects

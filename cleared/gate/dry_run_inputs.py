@@ -19,8 +19,8 @@ from cleared.cards.queue_files import SUFFIX
 from cleared.changes.emitted_events import events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.gate.past_runs import Occasion, dropped, latest_inputs, occasion_of, waiting_files
-from cleared.gate.sample_data import open_time, synthetic_files
+from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_input, find_past_run, read_waiting_files
+from cleared.gate.sample_data import find_open_time, make_sample_files
 from cleared.ledger.bank_lines import parse_imports
 from cleared.ledger.periods import parse_periods
 from cleared.primitives.ctx import BUILT_IN
@@ -28,16 +28,16 @@ from cleared.runs.attempt import Event, event_of
 from cleared.sandbox.header import Header
 from cleared.vcs import Repository, Snapshot
 
-EMPTY = "an empty import folder"
-SYNTHETIC = "a made-up month"
+EMPTY_FOLDER = "an empty import folder"
+SAMPLE_DATA = "a made-up month"
 
 
-class Unpinned(Exception):
+class NotRepeatable(Exception):
     """The rehearsal cannot be held again; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class DryRunPin:
     """``now``: the clock; ``run``: whose files, or ``files``: name → SHA-256 of what waited in ``import/``."""
 
     now: datetime
@@ -46,16 +46,16 @@ class Pin:
     event: Mapping[str, Any] | None = None
     """The event of an agent that something starts, as ``Event.data``."""
 
-    def data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"now": format_iso(self.now), "run": self.run, "files": dict(self.files), "event": self.event}
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Pin:
+    def from_dict(cls, data: Mapping[str, Any]) -> DryRunPin:
         """Raises ``ValueError`` or ``KeyError`` for what is not one."""
         return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]), data.get("event"))
 
 
-class _Unasked(Snapshot):
+class _WithoutProposalCards(Snapshot):
     """A commit without the cards of proposals: what an agent does about the queue is not to depend on whether it is
     itself being asked about."""
 
@@ -67,10 +67,10 @@ class _Unasked(Snapshot):
         data = super().read(path)
         if data is None or not path.startswith(self._queue) or not path.endswith(SUFFIX):
             return data
-        return b"".join(line for line in data.splitlines(keepends=True) if not _asks_about_a_proposal(line))
+        return b"".join(line for line in data.splitlines(keepends=True) if not _is_proposal_card(line))
 
 
-def _asks_about_a_proposal(line: bytes) -> bool:
+def _is_proposal_card(line: bytes) -> bool:
     if b'"proposal"' not in line:
         return False
     try:
@@ -80,36 +80,36 @@ def _asks_about_a_proposal(line: bytes) -> bool:
     return isinstance(card, dict) and card.get("kind") == "proposal"
 
 
-def occasions(
-    host: Host, repo: Repository, snapshot: Snapshot, agent: str, header: Header | None, pin: Pin | None
-) -> tuple[list[Occasion], Pin]:
+def collect_inputs(
+    host: Host, repo: Repository, snapshot: Snapshot, agent: str, header: Header | None, pin: DryRunPin | None
+) -> tuple[list[DryRunInput], DryRunPin]:
     """The occasions, and their pin. With a ``pin``: those again; raises ``Unpinned`` where that cannot be."""
-    event = pin.event if pin else sample(host, snapshot, header)
-    snapshot = _Unasked(repo, snapshot.commit, host.layout.queue_dir)
+    event = pin.event if pin else choose_event(host, snapshot, header)
+    snapshot = _WithoutProposalCards(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
     zone, periods = ZoneInfo(host.config.business.timezone), host.layout.periods
-    at = open_time(now, zone, parse_periods(snapshot.read(periods), periods).closed_through)
-    month = synthetic_files(host.config, at.astimezone(zone).date())
+    at = find_open_time(now, zone, parse_periods(snapshot.read(periods), periods).closed_through)
+    month = make_sample_files(host.config, at.astimezone(zone).date())
     found = [
-        Occasion(EMPTY, snapshot, {}, at, _event(host, event, at, {})),
-        Occasion(SYNTHETIC, snapshot, month, at, _event(host, event, at, month)),
+        DryRunInput(EMPTY_FOLDER, snapshot, {}, at, _event_for(host, event, at, {})),
+        DryRunInput(SAMPLE_DATA, snapshot, month, at, _event_for(host, event, at, month)),
     ]
     if pin is None:
-        real = latest_inputs(host, repo, snapshot, agent)
+        real = find_latest_input(host, repo, snapshot, agent)
         if real is None:
-            return found, Pin(now, event=event)
+            return found, DryRunPin(now, event=event)
         waiting = real.after is None
         files = {name: hashlib.sha256(data).hexdigest() for name, data in real.inputs.items()} if waiting else {}
-        pin = Pin(now, None if waiting else real.run, files, event)
+        pin = DryRunPin(now, None if waiting else real.run, files, event)
     else:
-        real = _again(host, repo, snapshot, agent, pin)
+        real = _find_input_again(host, repo, snapshot, agent, pin)
     if real is not None:
-        then = real.event or _event(host, event, now, real.inputs)
-        found.append(Occasion(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
+        then = real.event or _event_for(host, event, now, real.inputs)
+        found.append(DryRunInput(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
     return found, pin
 
 
-def sample(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
+def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
     """What may start an agent: the first of its triggers that is not a person, with the newest event of that name."""
     kind = next((t for t in header.triggers if t != "on_demand"), None) if header else None
     if header is None or kind is None:
@@ -119,12 +119,12 @@ def sample(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, A
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).data()
         name = next((n for n in BUILT_IN if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
-        return Event(kind, name, _made_up(name), f"{kind}:sample").data()
+        return Event(kind, name, _sample_payload(name), f"{kind}:sample").data()
     about = header.schedule if kind == "schedule" else " ".join(header.watch)
     return Event(kind, about or "", None, f"{kind}:sample").data()
 
 
-def _made_up(name: str) -> dict[str, Any] | None:
+def _sample_payload(name: str) -> dict[str, Any] | None:
     """The payload that an event of the program itself has, of a run that never was."""
     if name not in BUILT_IN:
         return None
@@ -146,7 +146,7 @@ def _made_up(name: str) -> dict[str, Any] | None:
     return about | more[name]
 
 
-def _event(
+def _event_for(
     host: Host, sample: Mapping[str, Any] | None, now: datetime, files: Mapping[str, bytes]
 ) -> Event | None:  # fmt: skip
     """The sample, with what goes with this occasion."""
@@ -155,30 +155,32 @@ def _event(
     event = event_of(sample)
     if event.kind == "schedule":
         return replace(event, payload={"due": format_iso(now)})
-    return replace(event, payload=dropped(host, files)) if event.kind == "file_watch" else event
+    return replace(event, payload=dropped_payload(host, files)) if event.kind == "file_watch" else event
 
 
-def _again(host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: Pin) -> Occasion | None:
+def _find_input_again(
+    host: Host, repo: Repository, snapshot: Snapshot, agent: str, pin: DryRunPin
+) -> DryRunInput | None:
     if pin.run is not None:
-        real = occasion_of(host, repo, agent, pin.run)
+        real = find_past_run(host, repo, agent, pin.run)
         if real is None:
-            raise Unpinned(f"the files of run {pin.run}, which it was rehearsed over, are not here any more")
+            raise NotRepeatable(f"the files of run {pin.run}, which it was rehearsed over, are not here any more")
         return real
     if not pin.files:
         return None
-    here = waiting_files(host)
+    here = read_waiting_files(host)
     by_digest = {hashlib.sha256(data).hexdigest(): data for data in here.values()}
     missing = [name for name, digest in pin.files.items() if digest not in by_digest]
     if missing:
-        done = _processed(host, snapshot)
+        done = _processed_files(host, snapshot)
         by_digest |= {d: data for d, data in done.items() if d in pin.files.values()}
         missing = [name for name, digest in pin.files.items() if digest not in by_digest]
     if missing:
-        raise Unpinned(f"import/{missing[0]}, which it was rehearsed over, is not here any more")
-    return Occasion("the files waiting in import/", snapshot, {n: by_digest[d] for n, d in pin.files.items()})
+        raise NotRepeatable(f"import/{missing[0]}, which it was rehearsed over, is not here any more")
+    return DryRunInput("the files waiting in import/", snapshot, {n: by_digest[d] for n, d in pin.files.items()})
 
 
-def _processed(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
+def _processed_files(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
     known = {r.file_sha256 for r in parse_imports(snapshot.read(host.layout.imports), host.layout.imports)}
     found = {}
     for path in snapshot.entries(host.layout.processed_dir):

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cleared.gate.dry_run import Rehearsal
-from cleared.gate.past_runs import Occasion
+from cleared.gate.dry_run import DryRun
+from cleared.gate.past_runs import DryRunInput
 
-SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")
+_FIELDS_SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")
 
 
 @dataclass(slots=True)
-class HistoryDiff:
+class Impact:
     """How two versions differ over past runs. ``entries`` holds every difference, oldest run first."""
 
     runs: int = 0
@@ -33,19 +33,19 @@ class HistoryDiff:
     failed: list[str] = field(default_factory=list)
     """Runs the new version fails where the old one did not, with the reason."""
 
-    def count(self, change: str) -> int:
+    def count_changes(self, change: str) -> int:
         return sum(1 for e in self.entries if e["change"] == change)
 
-    def data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "runs": self.runs, "changed": self.count("changed"), "added": self.count("added"),
-            "removed": self.count("removed"), "entries": self.entries, "not_comparable": self.not_comparable,
+            "runs": self.runs, "changed": self.count_changes("changed"), "added": self.count_changes("added"),
+            "removed": self.count_changes("removed"), "entries": self.entries, "not_comparable": self.not_comparable,
             "failed": self.failed, "before": dict(self.before), "after": dict(self.after),
             "new_primitives": sorted(set(self.calls_after) - set(self.calls_before)),
             "calls": {"before": dict(self.calls_before), "after": dict(self.calls_after)},
         }  # fmt: skip
 
-    def add(self, occasion: Occasion, ids: Mapping[str, str], old: Rehearsal, new: Rehearsal) -> None:
+    def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
         """Compare one run's two rehearsals. ``ids``: bank line → the entry that was really posted for it."""
         self.runs += 1
         for counts, rehearsal in ((self.before, old), (self.after, new)):
@@ -55,7 +55,7 @@ class HistoryDiff:
         self.calls_after.update(new.calls)
         if new.error is not None and old.error is None:
             self.failed.append(f"{occasion.label}: {new.error}")
-        olds, news = _keyed(old.entries), _keyed(new.entries)
+        olds, news = _key_entries(old.entries), _key_entries(new.entries)
         for key in [*olds, *(k for k in news if k not in olds)]:
             a, b = olds.get(key), news.get(key)
             if a == b:
@@ -66,10 +66,10 @@ class HistoryDiff:
             self.entries.append(
                 {"run": occasion.label.rsplit(" ", 1)[-1], "change": change, "entry_id": ids.get(key[0]),
                  "date": present["date"], "description": present["description"], "amount": present["amount"],
-                 "before": _brief(a, b), "after": _brief(b, a)}
+                 "before": _differing_values(a, b), "after": _differing_values(b, a)}
             )  # fmt: skip
 
-    def join(self, other: HistoryDiff, agent: str) -> None:
+    def add_agent(self, other: Impact, agent: str) -> None:
         """Add the differences of another agent."""
         self.runs += other.runs
         self.not_comparable += other.not_comparable
@@ -80,7 +80,7 @@ class HistoryDiff:
         self.calls_before.update(other.calls_before)
         self.calls_after.update(other.calls_after)
 
-    def warnings(self) -> list[str]:
+    def find_warnings(self) -> list[str]:
         """What a person should hear of first."""
         found = []
         confirmed = self.after["auto-confirmed"]
@@ -93,7 +93,7 @@ class HistoryDiff:
         return found
 
 
-def _keyed(entries: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
+def _key_entries(entries: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
     seen: Counter[str] = Counter()
     out = {}
     for entry in entries:
@@ -103,22 +103,24 @@ def _keyed(entries: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Mappin
     return out
 
 
-def _brief(entry: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _differing_values(entry: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What differs of an entry; all that is shown where there is no other."""
     if entry is None:
         return None
-    mine, theirs = _flat(entry), _flat(other) if other else {}
+    mine, theirs = _flatten_entry(entry), _flatten_entry(other) if other else {}
     return {
-        k: v for k, v in mine.items() if (k in SHOWN and theirs.get(k) != v) or (other is not None and theirs[k] != v)
+        k: v
+        for k, v in mine.items()
+        if (k in _FIELDS_SHOWN and theirs.get(k) != v) or (other is not None and theirs[k] != v)
     }
 
 
-def _signed(debit: object, credit: object) -> str:
+def _signed_amount(debit: object, credit: object) -> str:
     """What is debited as +, what is credited as -."""
     return f"-{credit}" if not str(debit).strip("0.") else f"+{debit}"
 
 
-def _flat(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     flat = {k: v for k, v in entry.items() if k != "lines"}
-    flat["accounts"] = " ".join(f"{x['account_id']}:{_signed(x['debit'], x['credit'])}" for x in entry["lines"])
+    flat["accounts"] = " ".join(f"{x['account_id']}:{_signed_amount(x['debit'], x['credit'])}" for x in entry["lines"])
     return flat

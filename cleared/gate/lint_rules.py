@@ -9,7 +9,7 @@ from cleared.gate import semantic_lint
 from cleared.sandbox import construct_lint, effective_limits, header, type_check
 from cleared.sandbox.finding import Rule, make_rules
 
-STAGES: Final = {
+CHECKS: Final = {
     "lint": "the header, and the language scripts are written in",
     "traps": "the sandbox's and the books' traps, account ids and statuses",
     "types": "the calls, against the primitives' declarations",
@@ -21,9 +21,9 @@ STAGES: Final = {
 }
 """What each stage looks at, in order. The first three read the text only."""
 
-_CASES: Final = "A case is what a person has approved; a file that changed without approval proves nothing."
+_TEST_REASON: Final = "A case is what a person has approved; a file that changed without approval proves nothing."
 
-_RUN: Final = {
+_DRY_RUN_RULES: Final = {
     **make_rules(
         "rehearsal",
         {
@@ -72,15 +72,15 @@ _RUN: Final = {
                 "What was put right once stays right.",
                 "Do as before, or propose a changed case together with the script.",
             ),
-            "regression-format": ("a regression case that cannot be read", _CASES, "Restore it from the commit."),
+            "regression-format": ("a regression case that cannot be read", _TEST_REASON, "Restore it from the commit."),
             "regression-unknown": (
                 "a list of cases that cannot be verified on this machine",
-                _CASES,
+                _TEST_REASON,
                 "Say whether you trust who approved it: cleared trust.",
             ),
             "regression-changed": (
                 "a case that was changed or removed without approval",
-                _CASES,
+                _TEST_REASON,
                 "Restore it, or propose the change.",
             ),
         },
@@ -101,7 +101,7 @@ _RUN: Final = {
         },
     ),
 }
-_RUN["behaviour"] = replace(_RUN["behaviour"], blocks=False)
+_DRY_RUN_RULES["behaviour"] = replace(_DRY_RUN_RULES["behaviour"], blocks=False)
 
 RULES: Final[dict[str, Rule]] = {
     **header.RULES,
@@ -109,7 +109,7 @@ RULES: Final[dict[str, Rule]] = {
     **construct_lint.RULES,
     **semantic_lint.RULES,
     **type_check.RULES,
-    **_RUN,
+    **_DRY_RUN_RULES,
 }
 
 

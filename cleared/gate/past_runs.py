@@ -22,7 +22,7 @@ from cleared.workspace.safe_files import read_stable
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class DryRunInput:
     """Books as they stood, the files that lay in the drop folder, and the clock of that moment."""
 
     label: str
@@ -36,18 +36,18 @@ class Occasion:
     run: str | None = None
 
 
-def latest_inputs(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> Occasion | None:
+def find_latest_input(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> DryRunInput | None:
     """What a real run would see now or saw last; None where there has been nothing yet."""
-    waiting = waiting_files(host)
+    waiting = read_waiting_files(host)
     if waiting:
-        return Occasion("the files waiting in import/", snapshot, waiting)
-    for occasion in past_runs(host, repo, agent, 50):
-        if isinstance(occasion, Occasion) and occasion.inputs:
+        return DryRunInput("the files waiting in import/", snapshot, waiting)
+    for occasion in read_past_runs(host, repo, agent, 50):
+        if isinstance(occasion, DryRunInput) and occasion.inputs:
             return occasion
     return None
 
 
-def past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[Occasion | str]:
+def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[DryRunInput | str]:
     """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
     found = 0
     for commit in history.log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
@@ -56,27 +56,27 @@ def past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[
         found += 1
         if found > limit:
             return
-        yield _occasion(host, repo, commit)
+        yield _input_of_run(host, repo, commit)
 
 
-def _occasion(host: Host, repo: Repository, commit: history.CommitInfo) -> Occasion | str:
-    run, parent = commit.trailers["Run"], parent_of(repo, commit.id)
+def _input_of_run(host: Host, repo: Repository, commit: history.CommitInfo) -> DryRunInput | str:
+    run, parent = commit.trailers["Run"], parent_commit(repo, commit.id)
     after = Snapshot(repo, commit.id)
-    taken, complete = _taken(host, after, run, commit.files or ())
+    taken, complete = _imported_files(host, after, run, commit.files or ())
     if parent is None or not complete:
         return run
     at = datetime.fromisoformat(commit.trailers.get("Clock", format_iso(commit.when)))
-    event = _event(host, after, commit.trailers, taken)
-    return Occasion(f"the files of run {run}", Snapshot(repo, parent), taken, at, event, after, run)
+    event = _event_of_run(host, after, commit.trailers, taken)
+    return DryRunInput(f"the files of run {run}", Snapshot(repo, parent), taken, at, event, after, run)
 
 
-def _event(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
+def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
     """The event of a run, as far as its commit tells."""
     kind, _, key = trailers.get("Event", "").partition(" ")
     if kind == "schedule":
         return Event(kind, "", {"due": key}, key)
     if kind == "file_watch":
-        return Event(kind, "", dropped(host, files), key)
+        return Event(kind, "", dropped_payload(host, files), key)
     if kind == "on_demand" and DATA in trailers:
         try:
             return Event(kind, "", json.loads(trailers[DATA]), key)
@@ -88,22 +88,22 @@ def _event(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapp
     return None
 
 
-def dropped(host: Host, files: Iterable[str]) -> dict[str, Any]:
+def dropped_payload(host: Host, files: Iterable[str]) -> dict[str, Any]:
     """The payload of the event of these files in the drop folder."""
     return {"files": [f"{host.layout.import_dir}/{name}" for name in files]}
 
 
-def occasion_of(host: Host, repo: Repository, agent: str, run: str) -> Occasion | None:
+def find_past_run(host: Host, repo: Repository, agent: str, run: str) -> DryRunInput | None:
     """One past run; None where it, or its input, is not in the repository."""
     for commit in history.find_by_trailer(host.root, "Run", run):
         if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
             full = history.commit_info(host.root, commit.id)
-            found = _occasion(host, repo, full)
-            return found if isinstance(found, Occasion) else None
+            found = _input_of_run(host, repo, full)
+            return found if isinstance(found, DryRunInput) else None
     return None
 
 
-def waiting_files(host: Host) -> dict[str, bytes]:
+def read_waiting_files(host: Host) -> dict[str, bytes]:
     """What lies in the drop folder: name → bytes. What cannot be read is left out."""
     root = host.root / host.layout.import_dir
     found = {}
@@ -119,7 +119,7 @@ def waiting_files(host: Host) -> dict[str, bytes]:
     return found
 
 
-def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
+def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
     """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
     records = parse_imports(after.read(host.layout.imports), host.layout.imports)
     names = {r.file_sha256: r.name for r in records if r.run == run}
@@ -133,7 +133,7 @@ def _taken(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tup
     return found, not names
 
 
-def parent_of(repo: Repository, commit: str) -> str | None:
+def parent_commit(repo: Repository, commit: str) -> str | None:
     """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
     for parent in parents_in(repo.object(commit)[1])[:1]:
         with contextlib.suppress(WorkspaceError):

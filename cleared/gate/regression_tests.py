@@ -18,9 +18,9 @@ from cleared.approvals.approval_record import CASES, digest_of
 from cleared.approvals.verification import Approvals
 from cleared.clock import format_iso
 from cleared.errors import Place
-from cleared.gate.dry_run import Rehearsal, World, is_input_name, rehearse
-from cleared.gate.impact import HistoryDiff
-from cleared.gate.past_runs import Occasion
+from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
+from cleared.gate.impact import Impact
+from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, MakeExecutor, event_of
 from cleared.sandbox.finding import Finding
@@ -31,13 +31,13 @@ _VERSION: Final = 1
 _MAX: Final = 32 << 20
 
 
-def case_path(name: str) -> str:
+def path_of_test(name: str) -> str:
     """Where a case lies."""
     return f"{CASES_DIR}/{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RegressionTest:
     """``expected`` are a rehearsal's effects; or, of a correction, only the legs of the entries it names
     (``{"legs": {bank line: [[account, debit, credit], …]}}``)."""
 
@@ -54,13 +54,13 @@ class Case:
 
     @property
     def path(self) -> str:
-        return case_path(self.name)
+        return path_of_test(self.name)
 
     def render(self) -> bytes:
         data = {
             "version": _VERSION, "agent": self.agent, "why": self.why, "run": self.run, "now": format_iso(self.now),
-            "inputs": {name: _text(data) for name, data in sorted(self.inputs.items())},
-            "books": {name: _text(data) for name, data in sorted(self.books.items())},
+            "inputs": {name: _encode_bytes(data) for name, data in sorted(self.inputs.items())},
+            "books": {name: _encode_bytes(data) for name, data in sorted(self.books.items())},
             "expected": self.expected,
         }  # fmt: skip
         if self.event is not None:
@@ -68,7 +68,7 @@ class Case:
         return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
 
 
-def parse(data: bytes, path: str) -> Case:
+def parse_test(data: bytes, path: str) -> RegressionTest:
     """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
     if len(data) > _MAX:
         raise ValueError(f"not a regression case: larger than {_MAX >> 20} MB")
@@ -76,21 +76,21 @@ def parse(data: bytes, path: str) -> Case:
         found = json.loads(data)
         if found["version"] != _VERSION:
             raise ValueError("another version")
-        case = Case(
-            path.rsplit("/", 1)[-1].removesuffix(".json"), _str(found["agent"]), _str(found["why"]),
+        case = RegressionTest(
+            path.rsplit("/", 1)[-1].removesuffix(".json"), _require_text(found["agent"]), _require_text(found["why"]),
             datetime.fromisoformat(found["now"]),
-            {str(k): _bytes(v) for k, v in found["inputs"].items()},
-            {str(k): _bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), _str(found["run"]), event_of(found["event"]) if "event" in found else None,
+            {str(k): _decode_bytes(v) for k, v in found["inputs"].items()},
+            {str(k): _decode_bytes(v) for k, v in found["books"].items()},
+            dict(found["expected"]), _require_text(found["run"]), event_of(found["event"]) if "event" in found else None,
         )  # fmt: skip
-        _check(case)
+        _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"not a regression case: {what[:200]}") from None
     return case
 
 
-def _check(case: Case) -> None:
+def _check_fields(case: RegressionTest) -> None:
     """Whoever wrote the file may have written anything. Raises ``ValueError`` or what Python says of wrong types."""
     if case.now.tzinfo is None or not 1970 < case.now.year < 9000:
         raise ValueError("its clock is not a time with a zone")
@@ -102,34 +102,38 @@ def _check(case: Case) -> None:
     expected = case.expected
     if "legs" in expected:
         for reference, legs in expected["legs"].items():
-            _str(reference)
+            _require_text(reference)
             for account, debit, credit in legs:
                 if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
                     raise ValueError("a leg is not [account, debit, credit]")
         return
     for entry in expected["entries"]:
         for key in ("date", "description", "status", "amount"):
-            _str(entry[key])
+            _require_text(entry[key])
 
 
-def _str(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{str(value)[:40]!r} is not a text")
     return value
 
 
-def _text(data: bytes) -> Any:
+def _encode_bytes(data: bytes) -> Any:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
 
 
-def _bytes(value: Any) -> bytes:
-    return base64.b64decode(value["base64"], validate=True) if isinstance(value, dict) else _str(value).encode("utf-8")
+def _decode_bytes(value: Any) -> bytes:
+    return (
+        base64.b64decode(value["base64"], validate=True)
+        if isinstance(value, dict)
+        else _require_text(value).encode("utf-8")
+    )
 
 
-class Files(Snapshot):
+class FilesSnapshot(Snapshot):
     """A few files that stand in for a commit."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
@@ -153,7 +157,7 @@ class Files(Snapshot):
         }  # fmt: skip
 
 
-class Recording(Snapshot):
+class RecordingSnapshot(Snapshot):
     """A commit that remembers which files were read of it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -174,7 +178,7 @@ class Recording(Snapshot):
         return self.inner.entries(prefix)
 
 
-def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Case], list[Finding]]:
+def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[RegressionTest], list[Finding]]:
     """The cases of a commit, with those of a proposal in their place (None: removed); and files that are none."""
     paths = {p for p in snapshot.entries(CASES_DIR) if p.endswith(".json")} | set(texts)
     cases, findings = [], []
@@ -183,7 +187,7 @@ def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Ca
         if data is None:
             continue
         try:
-            cases.append(parse(data, path))
+            cases.append(parse_test(data, path))
         except ValueError as error:
             findings.append(
                 Finding("regression-format", str(error), Place(path), "Restore it, or have its removal approved.")
@@ -191,11 +195,11 @@ def load(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[Ca
     return cases, findings
 
 
-def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
+def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
     """Cases that are not as they were approved, other than those that the proposal itself changes."""
     if snapshot.read(CASES) is None:
-        return _dropped(approvals)
-    record = approvals.read(CASES)
+        return _find_removed_list(approvals)
+    record = approvals.read_record(CASES)
     if record is None or record.kind != "cases":
         return [
             Finding(
@@ -223,7 +227,7 @@ def tampered(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) 
     return findings
 
 
-def _dropped(approvals: Approvals) -> list[Finding]:
+def _find_removed_list(approvals: Approvals) -> list[Finding]:
     """A finding where there was a list of cases that is there no more: no decision removes it."""
     if not approvals.workspace:
         return []
@@ -238,57 +242,59 @@ def _dropped(approvals: Approvals) -> list[Finding]:
     ]  # fmt: skip
 
 
-def replay(
-    case: Case, world: World, repo: Repository, script: Script, executor: MakeExecutor
-) -> tuple[Rehearsal, list[str]]:
+def replay_test(
+    case: RegressionTest, world: Setup, repo: Repository, script: Script, executor: MakeExecutor
+) -> tuple[DryRun, list[str]]:
     """Run the case; what came of it, and in words how that is not what was expected."""
-    found = rehearse(
-        world, repo, Files(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now,
+    found = dry_run_script(
+        world, repo, FilesSnapshot(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now,
         event=case.event,
     )  # fmt: skip
     legs = case.expected.get("legs")
     try:
-        return found, _legs(legs, found) if legs is not None else compare(case, found)
+        return found, _compare_legs(legs, found) if legs is not None else compare_effects(case, found)
     except (KeyError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
         return found, ["what it expects is not in the form of effects"]
 
 
-def compare(case: Case, found: Rehearsal) -> list[str]:
+def compare_effects(case: RegressionTest, found: DryRun) -> list[str]:
     """How the effects differ from the expected ones, entry by entry."""
-    expected, effects = case.expected, plain(found.effects)
+    expected, effects = case.expected, to_plain_json(found.effects)
     if found.error is not None:
         return [f"it fails: {found.error}"]
     if found.violations:
         return [f"it breaks an invariant: {found.violations[0]}"]
-    before = Rehearsal(found.label, None, None, tuple(expected.get("entries", ())), (), ())
-    after = Rehearsal(found.label, None, None, tuple(effects["entries"]), (), ())
-    diff = HistoryDiff()
-    diff.add(Occasion(found.label, Files({}), {}), {}, before, after)
+    before = DryRun(found.label, None, None, tuple(expected.get("entries", ())), (), ())
+    after = DryRun(found.label, None, None, tuple(effects["entries"]), (), ())
+    diff = Impact()
+    diff.add_run(DryRunInput(found.label, FilesSnapshot({}), {}), {}, before, after)
     said = [
-        f"{e['date']} {e['description'][:60]} {e['amount']}: {_brief(e['before'])} became {_brief(e['after'])}"
+        f"{e['date']} {e['description'][:60]} {e['amount']}: {_describe_values(e['before'])} became {_describe_values(e['after'])}"
         for e in diff.entries
     ]
     return said + [
-        f"{key}: {_short(expected[key])} became {_short(effects[key])}"
+        f"{key}: {_shorten_json(expected[key])} became {_shorten_json(effects[key])}"
         for key in ("cards", "events", "lines", "files") if key in expected and expected[key] != effects[key]
     ]  # fmt: skip
 
 
-def _legs(expected: Mapping[str, Any], found: Rehearsal) -> list[str]:
+def _compare_legs(expected: Mapping[str, Any], found: DryRun) -> list[str]:
     if found.error is not None:
         return [f"it fails: {found.error}"]
-    entries = {str(e["reference"]): e for e in plain(list(found.entries))}
+    entries = {str(e["reference"]): e for e in to_plain_json(list(found.entries))}
     said = []
     for reference, legs in expected.items():
         entry = entries.get(reference)
         got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
-        if got is None or _sums(got) != _sums(legs):
+        if got is None or _sum_by_account(got) != _sum_by_account(legs):
             shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
-            said.append(f"{shown}: to be {_accounts(legs)}, but it is {_accounts(got) if got else 'not posted'}")
+            said.append(
+                f"{shown}: to be {_describe_legs(legs)}, but it is {_describe_legs(got) if got else 'not posted'}"
+            )
     return said
 
 
-def _sums(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
+def _sum_by_account(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
     """Account → what is moved on it."""
     found: dict[int, Decimal] = {}
     for account, debit, credit in legs:
@@ -296,19 +302,19 @@ def _sums(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
     return {account: amount for account, amount in found.items() if amount}
 
 
-def _accounts(legs: Iterable[Iterable[Any]]) -> str:
+def _describe_legs(legs: Iterable[Iterable[Any]]) -> str:
     return ", ".join(f"{account} {'+' if str(d) not in ('0', '0.00', '') else '-'}" for account, d, _ in legs)
 
 
-def _brief(values: Mapping[str, Any] | None) -> str:
+def _describe_values(values: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{k} {v}" for k, v in values.items()) if values else "nothing"
 
 
-def _short(value: Any) -> str:
+def _shorten_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) < 200 else f"{text[:200]}…"
 
 
-def plain(value: Any) -> Any:
+def to_plain_json(value: Any) -> Any:
     """As it comes back from JSON, so that what was stored and what is new can be compared."""
     return json.loads(json.dumps(value, default=str))

@@ -89,7 +89,7 @@ _AGENTS_JOB: Final = re.compile(rf"{JOB_TYPE_GRANT}agent:[\w.-]+")
 _POSTING: Final = {"journal_add_double", "journal_add", "journal_add_many"}
 
 
-def traps(
+def lint_semantics(
     source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None,
     kinds: Collection[str] | None = None,
 ) -> list[Finding]:  # fmt: skip

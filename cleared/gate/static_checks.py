@@ -9,9 +9,9 @@ from typing import Literal
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
-from cleared.gate.check_result import StageResult, Subject, result_of
-from cleared.gate.dry_run import World
-from cleared.gate.semantic_lint import traps
+from cleared.gate.check_result import CheckResult, Subject, make_result
+from cleared.gate.dry_run import Setup
+from cleared.gate.semantic_lint import lint_semantics
 from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
@@ -25,39 +25,39 @@ from cleared.sandbox.used_primitives import find_grants, granted_job_types, is_g
 from cleared.vcs import Snapshot
 
 
-class Static:
+class StaticChecks:
     """The type checkers are kept warm, one for each set of grants."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
         self._checkers: dict[frozenset[str], TypeChecker] = {}
 
-    def lint(self, subject: Subject) -> StageResult:
+    def check_constructs(self, subject: Subject) -> CheckResult:
         header, findings = parse_header(subject.source, subject.file, kind=subject.kind)
         subject.header = header
-        rules = subject.then.host.config.gate.rules
+        rules = subject.proposed_setup.host.config.gate.rules
         # Where the text cannot be read, the header and the script say the same.
         findings += [
             *lint(subject.source, subject.file),
-            *beyond(header, subject.then.host.config.sandbox, subject.file),
+            *beyond(header, subject.proposed_setup.host.config.sandbox, subject.file),
         ]
-        return result_of("lint", dict.fromkeys(findings), rules, approved=subject.approved)
+        return make_result("lint", dict.fromkeys(findings), rules, approved=subject.approved)
 
-    def traps(self, subject: Subject) -> StageResult:
-        host = subject.then.host
-        books, _ = open_books(host, CommittedSource(subject.now.scripts.snapshot))
+    def check_semantics(self, subject: Subject) -> CheckResult:
+        host = subject.proposed_setup.host
+        books, _ = open_books(host, CommittedSource(subject.approved_setup.scripts.snapshot))
         grants = subject.header.grants if subject.header else None
         jobs: Collection[str] | None = None
         if subject.kind == "agent" and subject.header is not None:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
-        found = traps(subject.source, subject.file, host.registry, books.chart, grants, jobs)
-        return result_of(
+        found = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
+        return make_result(
             "traps", found, host.config.gate.rules, approved=subject.approved, primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
 
-    def types(self, subject: Subject) -> StageResult:
-        host = subject.then.host
+    def check_types(self, subject: Subject) -> CheckResult:
+        host = subject.proposed_setup.host
         grants = subject.header.grants if subject.header else None
         allowed = frozenset(n for n, p in host.registry.items() if grants is None or is_granted(n, p.grant, grants))
         checker = self._checkers.get(allowed)
@@ -67,25 +67,25 @@ class Static:
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
         found = checker.check_script(subject.source, subject.file, inputs)
-        return result_of("types", found, host.config.gate.rules, approved=subject.approved)
+        return make_result("types", found, host.config.gate.rules, approved=subject.approved)
 
 
-def check_tried(host: Host, name: str) -> None:
+def check_working_copy(host: Host, name: str) -> None:
     """The traps and types of an agent's working copy and of the shared scripts it runs, where these are not approved.
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
     """
     with host.reading() as repo, contextlib.ExitStack() as stack:
         scripts = Scripts(host, Snapshot(repo, repo.head()), working_copy=True)
-        world, static = World(host, scripts), Static(stack)
+        world, static = Setup(host, scripts), StaticChecks(stack)
         agent = scripts.agent(name)
         names = find_grants(agent.source, agent.file, host.registry, scripts.source_of)[1]
         found: list[Finding] = []
         for script in (agent, *(scripts.shared(each) for each in sorted(names) if scripts.source_of(each))):
-            if not scripts.approvals.standing(script.file, script.source.encode()).may_run:
+            if not scripts.approvals.verify_version(script.file, script.source.encode()).may_run:
                 kind: Literal["agent", "script"] = "agent" if script is agent else "script"
                 subject = Subject(kind, script.name, script.file, script.source, world, world, script.grants)
                 subject.header = script.header
-                found += [*static.traps(subject).findings, *static.types(subject).findings]
+                found += [*static.check_semantics(subject).findings, *static.check_types(subject).findings]
         if found:
             raise refused(agent.file, found)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from cleared.approvals.keys import home
+from cleared.approvals.keys import cleared_home
 from cleared.errors import ClearedError, Place, PolicyError
 from cleared.workspace.safe_names import inside
 
@@ -38,7 +38,7 @@ class ForbiddenFiles:
             found = self._forbidden_part(place)
             if found:
                 return f"{found} is forbidden to jobs"
-        if real.is_relative_to(os.path.realpath(home())):
+        if real.is_relative_to(os.path.realpath(cleared_home())):
             return "it lies where the keys are"
         if self._is_linked_to_forbidden(real):
             return "it is another name of a file that is forbidden to jobs"
@@ -118,7 +118,7 @@ class ForbiddenFiles:
         return (status.st_dev, status.st_ino) in self._hard_links
 
     def _find_hard_links(self) -> Iterator[tuple[int, int]]:
-        for top in (self.root, home()):
+        for top in (self.root, cleared_home()):
             bad = {str(top)} if top != self.root else set[str]()
             for folder, folders, names in os.walk(top):
                 folders[:] = [f for f in folders if f != ".git"]

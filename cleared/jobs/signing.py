@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.approvals.keys import home
+from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
 from cleared.workspace.safe_files import reason, write_new
 
@@ -39,7 +39,7 @@ class JobSigner:
 
 
 def _read_key() -> bytes:
-    path = home() / KEY_NAME
+    path = cleared_home() / KEY_NAME
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

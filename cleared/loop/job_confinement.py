@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import cleared
-from cleared.approvals.keys import PUBLIC, RUN_KEY, home
-from cleared.approvals.trust_store import folder as trust_folder
+from cleared.approvals.keys import PUBLIC, RUN_KEY, cleared_home
+from cleared.approvals.trust_store import trust_folder as trust_folder
 from cleared.approvals.workspace_pin import pins_folder
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
@@ -58,13 +58,13 @@ def job_restrictions(
     if path:
         rules += _python_rules(path)
     if trust:
-        known = (trust_folder(), pins_folder(), *(home() / name for name in PUBLIC))
+        known = (trust_folder(), pins_folder(), *(cleared_home() / name for name in PUBLIC))
         rules += [landlock.read_rule(p) for p in known if p.exists()]
-    if asks and (home() / RUN_KEY).exists():
-        rules.append(landlock.read_rule(home() / RUN_KEY))
+    if asks and (cleared_home() / RUN_KEY).exists():
+        rules.append(landlock.read_rule(cleared_home() / RUN_KEY))
     rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
     rules += [landlock.write_rule(top, abi) for top in writes if top.exists()]
-    return Restrictions(abi, (landlock.ruleset_attributes(abi), tuple(rules)), filter, str(home() / KEY_NAME))
+    return Restrictions(abi, (landlock.ruleset_attributes(abi), tuple(rules)), filter, str(cleared_home() / KEY_NAME))
 
 
 def start_confined(

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from cleared.approvals.keys import publish, run_key
+from cleared.approvals.keys import publish_keys, run_key
 from cleared.changes.host import Host
 from cleared.changes.host_cache import Kept
 from cleared.clock import Clock, format_iso
@@ -117,7 +117,7 @@ def run_loop(host: Host, kept: Kept, knobs: LoopSettings, *, once: bool = False,
     check_settings(host.config, knobs)
     with hold_loop_lock(knobs, LOOP_COMMAND, host.clock), _WakeupPipe(knobs) as bell:
         run_key(host.root, create=True)  # a job can make none
-        publish(host.root)
+        publish_keys(host.root)
         found = open_machine(host, knobs, host.say)
         loop = _Runner(found, bell, kept)
         try:

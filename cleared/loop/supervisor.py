@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared.approvals.keys import home
+from cleared.approvals.keys import cleared_home
 from cleared.approvals.person_only import JOB
 from cleared.approvals.workspace_pin import UNATTENDED
 from cleared.clock import Clock, format_iso
@@ -261,7 +261,7 @@ def job_environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
     }  # fmt: skip
     if own:
-        found["CLEARED_HOME"] = str(home().absolute())
+        found["CLEARED_HOME"] = str(cleared_home().absolute())
         if UNATTENDED in os.environ:
             found[UNATTENDED] = os.environ[UNATTENDED]
     return found | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}

@@ -83,7 +83,7 @@ def gate_check_all(job: JobContext) -> str:
     names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
     for name, stages in check(host, names).items():
-        bad = [stage.stage for stage in stages if stage.status == "failed"]
+        bad = [stage.check for stage in stages if stage.status == "failed"]
         print(f"{name}: {'not passed: ' + ', '.join(bad) if bad else 'passed'}")  # noqa: T201
         wrong += [name] if bad else []
     if wrong:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from cleared.approvals.decision_effects import weight
+from cleared.approvals.decision_effects import entry_weight
 from cleared.cards.card import Card, card_id
 from cleared.clock import format_iso
 from cleared.deadline import check_deadline
@@ -248,7 +248,7 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     reviewers (``thresholds.two_person``).
     """
     entry = ctx.books.existing(entry_id)
-    if two_person_rule.takes_two(ctx, weight(entry, ctx.books, ctx.bank)):
+    if two_person_rule.takes_two(ctx, entry_weight(entry, ctx.books, ctx.bank)):
         raise PrimitiveError(
             f"{entry.entry_id} is of an amount that only two reviewers void", place=Place(field="entry_id"),
             remedy="Ask them: queue_add_review(entry_id, …).",
@@ -296,7 +296,7 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     """
     _script_status(status)
     known = ctx.books.existing(entry_id)
-    if status == "auto-confirmed" and two_person_rule.takes_two(ctx, weight(known, ctx.books, ctx.bank)):
+    if status == "auto-confirmed" and two_person_rule.takes_two(ctx, entry_weight(known, ctx.books, ctx.bank)):
         if known.status == "pending-review":
             two_person_rule.ask(ctx, known)
         return _ref(known)

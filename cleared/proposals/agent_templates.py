@@ -20,34 +20,34 @@ class Template:
     """``text`` has ``{{name}}`` where the agent's name goes."""
 
     text: str
-    about: str
+    description: str
 
 
-def templates(host: Host) -> dict[str, Template]:
+def load_templates(host: Host) -> dict[str, Template]:
     """Name → template; those of the workspace's ``templates/`` replace shipped ones of the same name."""
     found: dict[str, Template] = {}
     for name, data in starters.files().items():
         if name.startswith("agents/"):
             text = data.decode("utf-8")
-            found[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _about(text, name))
+            found[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _description_in(text, name))
     for folder, suffix in ((_SHIPPED, ".py.txt"), (host.root / "templates", ".py")):
         for path in sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else ():
             if path.is_file() and not path.is_symlink() and not path.name.startswith((".", "_")):
                 text = path.read_text(encoding="utf-8", errors="replace")
-                found[path.name.removesuffix(suffix)] = Template(text, _about(text, path.name))
+                found[path.name.removesuffix(suffix)] = Template(text, _description_in(text, path.name))
     return dict(sorted(found.items()))
 
 
-def _about(text: str, file: str) -> str:
+def _description_in(text: str, file: str) -> str:
     header, _ = parse_header(text.replace(_NAME, "template"), file)
     return header.description if header else ""
 
 
-def new_agent(host: Host, name: str, template: str) -> str:
+def create_agent(host: Host, name: str, template: str) -> str:
     """Write the working copy; its path. Raises ``UsageError`` for an unknown template, or where there is such an
     agent already."""
     path = host.layout.agent_path(name)
-    known = templates(host)
+    known = load_templates(host)
     if template not in known:
         raise UsageError(f"there is no template {template!r}", remedy=f"Known: {', '.join(known)}.")
     full = host.root / path

@@ -11,17 +11,17 @@ from cleared.approvals.approval_record import (
     CASES,
     CONFIG,
     WORKSPACE,
-    Record,
+    ApprovalRecord,
     canonical_digest,
     digest_of,
     quarantine_path,
     record_path,
-    signed,
+    sign_record,
     text_path,
 )
 from cleared.approvals.keys import Key, own_key
 from cleared.approvals.person_only import refuse_in_job
-from cleared.approvals.reviewers import rules_in
+from cleared.approvals.reviewers import review_rules
 from cleared.approvals.verification import Approvals
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -29,19 +29,27 @@ from cleared.clock import format_iso
 from cleared.config.protected_settings import policy_of
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.errors import Place, PolicyError, UsageError
-from cleared.gate.candidate import Change, approved, candidate
-from cleared.gate.dry_run_inputs import Unpinned
+from cleared.gate.candidate import Change, approved_text, make_candidate
+from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
 from cleared.proposals import proposal as store
-from cleared.proposals.proposal import Proposal, find, must_be_open
-from cleared.proposals.submission import Author, remember, settle, told, was_examined_here, writable, write
+from cleared.proposals.proposal import Proposal, find_proposal, must_be_open
+from cleared.proposals.submission import (
+    Author,
+    describe_proposal,
+    mark_examined,
+    settle_proposal,
+    to_utf8_text,
+    was_examined_here,
+    write_proposal,
+)
 from cleared.runs.attempt import MakeExecutor
 from cleared.vcs import Snapshot, blob_id
 from cleared.vcs.working_files import content_id
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProposalOutcome:
     """``commit`` is None where it was decided before. ``edited``: files whose working copies are somebody's edit of
     since, and stay."""
 
@@ -50,7 +58,7 @@ class Outcome:
     edited: tuple[str, ...] = ()
 
 
-class Stale(Exception):
+class StaleProposal(Exception):
     """What was reviewed is not what would happen now."""
 
 
@@ -64,40 +72,41 @@ class Signer:
     def __init__(self, host: Host, approvals: Approvals, desk: Desk, workspace: str = "") -> None:
         key = own_key(host.root, create=True)
         assert key is not None
-        approvals.books.must_be_pinned()
+        approvals.identity.must_be_pinned()
         self.key: Key = key
         self.desk = desk
         self.files: dict[str, bytes | None] = {}
         self._newest: dict[str, str] = {}
         self._named: dict[str, str] = {}
         if not approvals.workspace:
-            workspace_pin.pin(host.root, workspace_pin.new_id())
-            approvals.take_for(workspace_pin.books_of(host.root, None))
+            workspace_pin.pin_clone(host.root, workspace_pin.new_workspace_id())
+            approvals.use_identity(workspace_pin.identify_workspace(host.root, None))
         self.workspace = workspace or approvals.workspace
         if workspace or approvals.source.read(WORKSPACE) is None:
             self.files[WORKSPACE] = f"{self.workspace}\n".encode()
 
-    def sign(self, **fields: Any) -> Record:
+    def sign(self, **fields: Any) -> ApprovalRecord:
         """A signed record; its file is among ``files`` then."""
-        record = signed(
-            Record(by=self.desk.by, at=format_iso(self.desk.context.now), workspace=self.workspace, **fields), self.key
+        record = sign_record(
+            ApprovalRecord(by=self.desk.by, at=format_iso(self.desk.context.now), workspace=self.workspace, **fields),
+            self.key,
         )
-        self.files[record.where] = record.render()
+        self.files[record.file] = record.render()
         if record.kind == "config":
-            self._newest[record.where] = record.at
-            self._named |= rules_in(record.policy).reviewers
+            self._newest[record.file] = record.at
+            self._named |= review_rules(record.policy).reviewers
         return record
 
-    def remember(self) -> None:
+    def update_trust(self) -> None:
         """After the commit: records of settings from before this one count no more on this machine, and the approvals
         of those who are named as reviewers do."""
         if self._named:
-            trust_store.name(self.workspace, self._named)
+            trust_store.trust_reviewers(self.workspace, self._named)
         for path, at in self._newest.items():
-            trust_store.remember(self.workspace, path, at)
+            trust_store.remember_newest(self.workspace, path, at)
 
 
-def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
+def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalOutcome:
     """Make a proposal live: one commit. Approved already: nothing happens, and that is told.
 
     What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
@@ -105,47 +114,47 @@ def approve(host: Host, executor: MakeExecutor, text: str) -> Outcome:
     its place), and inside a job.
     """
     refuse_in_job()
-    _stored_as_committed(host, text)
-    outcome: list[Outcome] = []
+    _must_be_as_committed(host, text)
+    outcome: list[ProposalOutcome] = []
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
 
-    def act(desk: Desk) -> Decided | None:
-        known = store.load(CommittedSource(desk.snapshot))
-        proposal = find(known, text)
+    def stage_approval(desk: Desk) -> Decided | None:
+        known = store.load_proposals(CommittedSource(desk.snapshot))
+        proposal = find_proposal(known, text)
         if proposal.status == "approved":
-            outcome.append(Outcome(proposal, None))
+            outcome.append(ProposalOutcome(proposal, None))
             return None
         must_be_open(proposal)
         _must_be_intact(proposal)
         with Gate(host, executor, desk.repo) as gate:
-            changes = _changes(gate, proposal)
+            changes = _current_changes(gate, proposal)
             try:
                 report = _examine_again(host, gate, proposal, changes, known)
-            except Stale as why:
-                decided, new = _replace(host, gate, desk, proposal, changes, known, str(why))
+            except StaleProposal as why:
+                decided, new = _replace_stale(host, gate, desk, proposal, changes, known, str(why))
                 stale.append((proposal, new, str(why)))
                 return decided
-            signers.append(_live(host, gate, desk, proposal, report))
+            signers.append(_sign_live_files(host, gate, desk, proposal, report))
             files = signers[0].files
-        files |= settle(desk, proposal, "approved", "")
-        outcome.append(Outcome(proposal, "made"))
+        files |= settle_proposal(desk, proposal, "approved", "")
+        outcome.append(ProposalOutcome(proposal, "made"))
         marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
         prefix = "config" if {f["kind"] for f in proposal.data["files"]} == {"config"} else "agent"
         said = f"{prefix}: {proposal.id} approved: {proposal.title}"
         return Decided(said, files, marks, edited=tuple(proposal.paths))
 
-    commit = decide(host, f"agent approve {text}", act, gathers=[outcome, stale, signers])
+    commit = decide(host, f"agent approve {text}", stage_approval, gathers=[outcome, stale, signers])
     if stale:
-        _tell_stale(host, *stale[0])
+        _raise_stale(host, *stale[0])
     for signer in signers:
-        signer.remember()
+        signer.update_trust()
     found = outcome[0].proposal
     edited = tuple(p for p in found.paths if is_edited(host, p, found.texts[p])) if commit is not None else ()
     return replace(outcome[0], commit=commit, edited=edited)
 
 
-def reject(host: Host, text: str, reason: str) -> Outcome:
+def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     """Decide against a proposal; the live scripts stay.
 
     Raises ``UsageError`` without a reason, ``PolicyError`` where it was decided already.
@@ -155,23 +164,25 @@ def reject(host: Host, text: str, reason: str) -> Outcome:
         raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
     found: list[Proposal] = []
 
-    def act(desk: Desk) -> Decided:
-        proposal = find(store.load(CommittedSource(desk.snapshot)), text)
+    def stage_rejection(desk: Desk) -> Decided:
+        proposal = find_proposal(store.load_proposals(CommittedSource(desk.snapshot)), text)
         must_be_open(proposal)
         found.append(proposal)
-        said = " ".join(writable(reason).split())
+        said = " ".join(to_utf8_text(reason).split())
         message = f"agent: {proposal.id} rejected: {said}"[:200]
-        return Decided(message, settle(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),))
+        return Decided(
+            message, settle_proposal(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),)
+        )
 
-    commit = decide(host, f"agent reject {text}", act, gathers=[found])
-    return Outcome(found[0], commit)
+    commit = decide(host, f"agent reject {text}", stage_rejection, gathers=[found])
+    return ProposalOutcome(found[0], commit)
 
 
-def _stored_as_committed(host: Host, text: str) -> None:
+def _must_be_as_committed(host: Host, text: str) -> None:
     """Raises ``PolicyError`` where the proposal itself was edited: worse than any other file of the queue."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
-        proposal = find(store.load(CommittedSource(snapshot)), text)
+        proposal = find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
         for path in snapshot.entries(f"{store.FOLDER}/{proposal.folder}"):
             full = host.root / path
             if not full.is_file() or full.is_symlink() or full.read_bytes() != snapshot.read(path):
@@ -183,7 +194,7 @@ def _stored_as_committed(host: Host, text: str) -> None:
 
 def _must_be_intact(proposal: Proposal) -> None:
     """Raises ``PolicyError`` where a file is not the one that was reviewed."""
-    edited = proposal.intact()
+    edited = proposal.changed_file()
     if edited:
         raise PolicyError(
             f"this is not the text that {proposal.id} was examined with", place=Place(edited),
@@ -196,10 +207,12 @@ def is_edited(host: Host, path: str, text: bytes | None) -> bool:
     return content_id(host.root / path, "sha1") != (blob_id(text, "sha1") if text is not None else None)
 
 
-def _changes(gate: Gate, proposal: Proposal) -> list[Change]:
+def _current_changes(gate: Gate, proposal: Proposal) -> list[Change]:
     """The proposal's changes against what is approved now."""
     files = proposal.data["files"]
-    return proposal.changes({str(f["path"]): approved(gate.scripts, str(f["path"]), f["kind"]) for f in files})
+    return proposal.changes_against(
+        {str(f["path"]): approved_text(gate.scripts, str(f["path"]), f["kind"]) for f in files}
+    )
 
 
 def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change], known: list[Proposal]) -> Report:
@@ -207,59 +220,61 @@ def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Cha
     before = {str(f["path"]): str(f["old"]) for f in proposal.data["files"]}
     for change in changes:
         if before[change.path] != ("" if change.old is None else digest_of(change.old)):
-            raise Stale(f"{change.path} has another approved version by now")
+            raise StaleProposal(f"{change.path} has another approved version by now")
     here = was_examined_here(host, proposal)
     try:
-        report = gate.examine(candidate(changes, host), pins=proposal.pins, runs=0 if here else None)
-    except Unpinned as error:
-        raise Stale(str(error)) from None
+        report = gate.examine(make_candidate(changes, host), pins=proposal.pins, runs=0 if here else None)
+    except NotRepeatable as error:
+        raise StaleProposal(str(error)) from None
     if not report.passed:
-        raise Stale(f"it does not pass any more: {report.findings[0].message}")
+        raise StaleProposal(f"it does not pass any more: {report.findings[0].message}")
     if report.grants != proposal.data["grants"]:
-        raise Stale("it would be granted something else")
+        raise StaleProposal("it would be granted something else")
     if report.digest != proposal.digest:
-        raise Stale("its effects are others by now")
+        raise StaleProposal("its effects are others by now")
     if not here:
-        _says_the_same(host, gate, proposal, report, known)
+        _must_describe_the_same(host, gate, proposal, report, known)
     return report
 
 
-def _says_the_same(host: Host, gate: Gate, proposal: Proposal, report: Report, known: list[Proposal]) -> None:
+def _must_describe_the_same(host: Host, gate: Gate, proposal: Proposal, report: Report, known: list[Proposal]) -> None:
     """What came from elsewhere may say anything of itself. Raises ``Stale`` where this machine would say otherwise."""
     data, message = proposal.data, str(proposal.data["message"])
-    mine = told(host, gate, report, known, _author(proposal), message, str(data["created_at"]))
+    mine = describe_proposal(host, gate, report, known, _author_of(proposal), message, str(data["created_at"]))
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
-        raise Stale("examined on this machine, its effects on past runs are others")
+        raise StaleProposal("examined on this machine, its effects on past runs are others")
     for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):
         if canonical_digest(mine[key]) != canonical_digest(data.get(key)):
-            raise Stale(f"examined on this machine, its {key.replace('_', ' ')} would be another")
+            raise StaleProposal(f"examined on this machine, its {key.replace('_', ' ')} would be another")
 
 
-def _author(proposal: Proposal) -> Author:
+def _author_of(proposal: Proposal) -> Author:
     return Author(str(proposal.data["author"]["name"]), proposal.by_human)
 
 
-def _replace(
+def _replace_stale(
     host: Host, gate: Gate, desk: Desk, proposal: Proposal, changes: list[Change], known: list[Proposal], why: str
 ) -> tuple[Decided, Proposal | None]:
     """The stale proposal is settled; another with a card of now takes its place, if it passes."""
-    report = gate.examine(candidate(changes, host))
+    report = gate.examine(make_candidate(changes, host))
     new: Proposal | None = None
     files: dict[str, bytes | None] = {}
     if report.passed and any(c.old != c.new for c in changes):
-        new, files = write(host, desk, gate, report, known, _author(proposal), str(proposal.data["message"]))
+        new, files = write_proposal(
+            host, desk, gate, report, known, _author_of(proposal), str(proposal.data["message"])
+        )
     instead = f"{why}; {new.id} takes its place" if new else why
-    files |= settle(desk, proposal, "stale", instead)
+    files |= settle_proposal(desk, proposal, "stale", instead)
     said = f"agent: {proposal.id} is stale" + (f", {new.id} takes its place" if new else "")
     return Decided(said, files, (("Proposal", (new or proposal).folder),)), new
 
 
-def _tell_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
+def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
     if new is None:
         raise PolicyError(
             f"{old.id} is stale: {why}; nothing was approved", remedy="Mend it and propose again: cleared agent check."
         )
-    remember(host, new)
+    mark_examined(host, new)
     raise PolicyError(
         f"{old.id} is stale: {why}; nothing was approved, and {new.id} has taken its place",
         remedy=f"See what it would do now (cleared agent diff {new.id} --behaviour), "
@@ -267,7 +282,7 @@ def _tell_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> No
     )
 
 
-def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> Signer:
+def _sign_live_files(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> Signer:
     """The proposal's files as they become live, and the records that say so."""
     approvals = gate.scripts.approvals
     signer = Signer(host, approvals, desk)
@@ -280,26 +295,26 @@ def _live(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report
         if change.kind not in ("agent", "script"):
             continue
         if change.new is None:
-            _bar(signer, approvals, change.path)
+            _quarantine_removed(signer, approvals, change.path)
         else:
             _sign_script(signer, approvals, change.path, change.new, report.grants[change.path], about)
     for path, names in report.grants.items():
-        held, record = approvals.holding(path)
+        held, record = approvals.approved_version(path)
         reached = path not in proposal.paths  # a shared script of it changes
         if reached and record is not None and held is not None and sorted(record.grants) != names:
             _sign_script(signer, approvals, path, held, names, about)
     if report.candidate.config is not None:
-        text = report.candidate.of("config")[0].new or b""
+        text = report.candidate.changes_of_kind("config")[0].new or b""
         policy = policy_of(report.candidate.config)
         signer.sign(kind="config", path=CONFIG, digest=digest_of(text), policy=policy, **about)
-    if report.candidate.of("case"):
-        sign_cases(signer, approvals, {c.path: c.new for c in report.candidate.of("case")}, about)
+    if report.candidate.changes_of_kind("case"):
+        sign_tests(signer, approvals, {c.path: c.new for c in report.candidate.changes_of_kind("case")}, about)
     return signer
 
 
-def _bar(signer: Signer, approvals: Approvals, path: str) -> None:
+def _quarantine_removed(signer: Signer, approvals: Approvals, path: str) -> None:
     """A removed script is approved in none of its versions any more."""
-    for record in approvals.versions(path):
+    for record in approvals.list_versions(path):
         signer.sign(kind="quarantine", path=path, digest=record.digest, reason="the script was removed")
         signer.files[record_path(path, record.digest)] = None
 
@@ -307,26 +322,26 @@ def _bar(signer: Signer, approvals: Approvals, path: str) -> None:
 def _sign_script(
     signer: Signer, approvals: Approvals, path: str, data: bytes, grants: list[str], about: Mapping[str, str]
 ) -> None:
-    versions = approvals.versions(path)
-    held, _ = approvals.holding(path)
+    versions = approvals.list_versions(path)
+    held, _ = approvals.approved_version(path)
     digest = digest_of(data)
     record = signer.sign(
         kind="script", path=path, digest=digest, grants=tuple(grants),
         previous=digest_of(held) if held is not None else "", serial=(versions[-1].serial if versions else 0) + 1,
         **about,
     )  # fmt: skip
-    trust_store.allow(signer.workspace, trust_store.version_of(path, digest), record.at)
+    trust_store.allow_version(signer.workspace, trust_store.version_key(path, digest), record.at)
     signer.files[text_path(path, digest)] = data
     if approvals.source.read(quarantine_path(path, digest)) is not None:
         signer.files[quarantine_path(path, digest)] = None
 
 
-def sign_cases(
+def sign_tests(
     signer: Signer, approvals: Approvals, changes: Mapping[str, bytes | None], about: Mapping[str, str] | None = None
 ) -> None:
     """These cases (None: removed), and the list of all."""
     signer.files |= changes
-    record = approvals.read(CASES)
+    record = approvals.read_record(CASES)
     listed = dict(record.cases) if record is not None else {}
     for path, data in changes.items():
         listed.pop(path, None)

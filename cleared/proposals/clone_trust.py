@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleared.approvals import trust_store
-from cleared.approvals.approval_record import FOLDER, QUARANTINED, Record, parsed
+from cleared.approvals.approval_record import FOLDER, QUARANTINED, ApprovalRecord, try_parse_record
 from cleared.approvals.keys import own_key
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
-from cleared.approvals.workspace_pin import Books, pin, pins_of
+from cleared.approvals.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
 from cleared.changes.attestation import attested
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -28,53 +28,57 @@ class Signatory:
 
     key: str
     trusted: bool
-    runs: bool = False
+    is_run_key: bool = False
     names: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     first: str = ""
     last: str = ""
 
-    def add(self, by: str, path: str, at: str) -> None:
+    def add_signature(self, by: str, path: str, at: str) -> None:
         """Something else that was signed with it."""
         self.names = sorted({*self.names, by})
         self.paths = sorted({*self.paths, path})
         self.first, self.last = min(self.first or at, at), max(self.last, at)
 
 
-def books(host: Host) -> Books:
+def read_identity(host: Host) -> WorkspaceIdentity:
     """Which books this clone holds, or says that it holds."""
     with host.reading() as repo:
-        return Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+        return Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
 
 
-def signatories(host: Host) -> list[Signatory]:
+def list_signatories(host: Host) -> list[Signatory]:
     """Everyone who approved something in this workspace, and the machines that ran agents and decided in it, with
     genuine signatures; people before machines, oldest first."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
-        workspace, pinned = approvals.workspace, approvals.books.pinned
-        known = trust_store.load(workspace).keys
+        workspace, pinned = approvals.workspace, approvals.identity.pinned
+        known = trust_store.load_trust(workspace).keys
         own = own_key(host.root)
         found: dict[str, Signatory] = {}
-        for record in _records(approvals.source):
-            if record.workspace != workspace or not record.genuine:
+        for record in _approval_records(approvals.source):
+            if record.workspace != workspace or not record.is_genuine:
                 continue
             mine = own is not None and record.key == own.public
             who = found.setdefault(record.key, Signatory(record.key, pinned and (mine or record.key in known)))
-            who.add(record.by, record.path, record.at)
+            who.add_signature(record.by, record.path, record.at)
         questions = Questions(host, repo, snapshot)
         machines: dict[str, Signatory] = {}
         for key, by, at in questions.signed():
             trusted = questions.approvals.trusts_run(key)
-            machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "questions of runs", at)
+            machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
+                by, "questions of runs", at
+            )
         for key, by, at in attested(host, snapshot):
             trusted = questions.approvals.trusts_run(key)
-            machines.setdefault(key, Signatory(key, trusted, runs=True)).add(by, "runs and decisions", at)
-        return sorted([*found.values(), *machines.values()], key=lambda s: (s.runs, s.first, s.key))
+            machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
+                by, "runs and decisions", at
+            )
+        return sorted([*found.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
 
 
-def accept(host: Host, keys: list[str], *, same_books: bool = False) -> None:
+def trust_keys(host: Host, keys: list[str], *, same_books: bool = False) -> None:
     """Take this clone for the books that it says it holds, and trust these keys in them, on this machine, each for what
     was signed with it: a machine's key of runs approves nothing.
 
@@ -83,29 +87,29 @@ def accept(host: Host, keys: list[str], *, same_books: bool = False) -> None:
     """
     refuse_in_job()
     with host.reading() as repo:
-        found = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).books
+        found = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
         workspace = found.claimed if found.problem is not None and same_books else found.id
-        if found.problem is not None and (not same_books or not trust_store.is_id(workspace)):
+        if found.problem is not None and (not same_books or not trust_store.is_workspace_id(workspace)):
             raise found.problem
         if not found.pinned and not same_books:
             _refuse_unrelated(repo, workspace)
         if workspace and (not found.pinned or found.problem is not None):
-            pin(host.root, workspace, marks(repo))
-    known = [s for s in signatories(host) if s.key in keys]
+            pin_clone(host.root, workspace, marks(repo))
+    known = [s for s in list_signatories(host) if s.key in keys]
     for key in keys:  # under another id, others signed; whoever did there was not shown yet
         if key not in {s.key for s in known} and found.problem is None:
             raise UsageError(f"{key} signed nothing here", remedy="cleared trust shows who did.")
     strangers = [s for s in known if not s.trusted]
     if strangers:
-        mine = trust_store.load(workspace)
-        mine.keys |= {s.key: ", ".join(s.names) for s in strangers if not s.runs}
-        mine.runs |= {s.key: ", ".join(s.names) for s in strangers if s.runs}
+        mine = trust_store.load_trust(workspace)
+        mine.keys |= {s.key: ", ".join(s.names) for s in strangers if not s.is_run_key}
+        mine.runs |= {s.key: ", ".join(s.names) for s in strangers if s.is_run_key}
         mine.save()
 
 
 def _refuse_unrelated(repo: Repository, workspace: str) -> None:
     """Raises ``PolicyError`` where this machine knows these books, and they were others."""
-    elsewhere = pins_of(workspace)
+    elsewhere = pins_of_workspace(workspace)
     if not elsewhere or any(has_commit_of(repo, Path(each.git_dir), each.commits) for each in elsewhere):
         return
     raise PolicyError(
@@ -117,6 +121,6 @@ def _refuse_unrelated(repo: Repository, workspace: str) -> None:
     )
 
 
-def _records(source: Source) -> list[Record]:
+def _approval_records(source: Source) -> list[ApprovalRecord]:
     paths = [p for p in source.paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
-    return [record for record in (parsed(source.read(path)) for path in paths) if record is not None]
+    return [record for record in (try_parse_record(source.read(path)) for path in paths) if record is not None]

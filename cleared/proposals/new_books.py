@@ -7,20 +7,20 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from cleared.approvals import trust_store
-from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, Record
+from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, ApprovalRecord
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
-from cleared.approvals.workspace_pin import new_id, pin
+from cleared.approvals.workspace_pin import new_workspace_id, pin_clone
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.errors import UsageError
 from cleared.proposals.approval import Signer
-from cleared.proposals.clone_trust import books
+from cleared.proposals.clone_trust import read_identity
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs.shared_history import marks
 
-_OF_THIS_ONE: Final = {"by", "at", "workspace", "id", "key", "signature"}
-_AGAIN: Final = tuple(f.name for f in fields(Record) if f.name not in _OF_THIS_ONE)
+_NOT_COPIED: Final = {"by", "at", "workspace", "id", "key", "signature"}
+_COPIED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name not in _NOT_COPIED)
 """What a record says again when it is signed for other books."""
 
 
@@ -30,7 +30,7 @@ class NewBooks:
 
     id: str
     commit: str
-    kept: list[str]
+    signed_again: list[str]
 
 
 def make_new_books(host: Host) -> NewBooks:
@@ -40,42 +40,42 @@ def make_new_books(host: Host) -> NewBooks:
     inside a job.
     """
     refuse_in_job()
-    old = books(host)
+    old = read_identity(host)
     if old.problem is not None:
         raise old.problem
     if not old.id:
         raise UsageError("these books have no id yet: nothing was approved in them", remedy="Go on without one.")
-    pin(host.root, old.id)  # until the commit is made they are the old ones, to whoever asks
+    pin_clone(host.root, old.id)  # until the commit is made they are the old ones, to whoever asks
     made: list[Signer] = []
 
-    def act(desk: Desk) -> Decided:
+    def stage_new_id(desk: Desk) -> Decided:
         approvals = Scripts(host, desk.snapshot).approvals
-        signer = Signer(host, approvals, desk, new_id())
+        signer = Signer(host, approvals, desk, new_workspace_id())
         made.append(signer)
-        for record in _live(desk, approvals):
-            signer.sign(**{name: getattr(record, name) for name in _AGAIN})
-        known = trust_store.load(old.id)
+        for record in _live_approvals(desk, approvals):
+            signer.sign(**{name: getattr(record, name) for name in _COPIED})
+        known = trust_store.load_trust(old.id)
         trust_store.Trust(signer.workspace, known.keys, known.withdrawn, known.barred, runs=known.runs).save()
         return Decided("agent: these books have an id of their own", signer.files)
 
-    commit = decide(host, "trust --new-books", act)
+    commit = decide(host, "trust --new-books", stage_new_id)
     assert commit is not None
     signer = made[-1]
     with host.reading() as repo:
-        pin(host.root, signer.workspace, marks(repo))
-    signer.remember()
+        pin_clone(host.root, signer.workspace, marks(repo))
+    signer.update_trust()
     return NewBooks(signer.workspace, commit, sorted({p for p in signer.files if p != WORKSPACE}))
 
 
-def _live(desk: Desk, approvals: Approvals) -> Iterator[Record]:
+def _live_approvals(desk: Desk, approvals: Approvals) -> Iterator[ApprovalRecord]:
     """The approvals that count now: of the scripts as they are, of the settings, of the cases."""
     for folder in ("agents", "scripts"):
         for path in sorted(desk.snapshot.entries(folder)):
             data = desk.snapshot.read(path) if path.endswith(".py") else None
-            standing = approvals.standing(path, data) if data is not None else None
+            standing = approvals.verify_version(path, data) if data is not None else None
             if standing is not None and standing.state == "approved" and standing.record is not None:
                 yield standing.record
     for path in (CONFIG, CASES):
-        record = approvals.read(path)
+        record = approvals.read_record(path)
         if record is not None:
             yield record

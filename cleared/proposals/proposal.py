@@ -19,8 +19,8 @@ from typing import Any, Final, Literal, get_args
 from cleared.approvals.approval_record import digest_of
 from cleared.cards.card import card_id
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
-from cleared.gate.candidate import Change, kind_of
-from cleared.gate.dry_run_inputs import Pin
+from cleared.gate.candidate import Change, file_kind
+from cleared.gate.dry_run_inputs import DryRunPin
 from cleared.ledger.source import Source
 
 FOLDER: Final = "queue/proposals"
@@ -32,7 +32,7 @@ Status = Literal["open", "approved", "rejected", "stale", "superseded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ProposalDecision:
     """What became of a proposal. ``reason``: why it was rejected, or what came instead."""
 
     status: Status
@@ -51,7 +51,7 @@ class Proposal:
 
     folder: str
     data: Mapping[str, Any]
-    decision: Decision | None = None
+    decision: ProposalDecision | None = None
     texts: Mapping[str, bytes | None] = field(default_factory=dict)
 
     @property
@@ -94,20 +94,20 @@ class Proposal:
         return bool(self.data["author"]["human"])
 
     @property
-    def pins(self) -> dict[str, Pin]:
-        return {agent: Pin.of(pin) for agent, pin in self.data["pins"].items()}
+    def pins(self) -> dict[str, DryRunPin]:
+        return {agent: DryRunPin.from_dict(pin) for agent, pin in self.data["pins"].items()}
 
     @property
     def card(self) -> str:
         """The id of its card."""
         return card_id("proposal", self.folder)
 
-    def changes(self, olds: Mapping[str, bytes | None]) -> list[Change]:
+    def changes_against(self, olds: Mapping[str, bytes | None]) -> list[Change]:
         """Its changes against what is approved now (``olds``)."""
         return [Change(str(f["path"]), f["kind"], olds[str(f["path"])], self.texts[str(f["path"])])
                 for f in self.data["files"]]  # fmt: skip
 
-    def intact(self) -> str:
+    def changed_file(self) -> str:
         """Which file is not the one that was reviewed; empty where all are."""
         for file in self.data["files"]:
             text = self.texts.get(file["path"])
@@ -115,7 +115,7 @@ class Proposal:
                 return f"{FOLDER}/{self.folder}/files/{file['path']}"
         return ""
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The proposal as ``--json`` prints it."""
         decided = self.decision
         return {
@@ -126,7 +126,7 @@ class Proposal:
         }  # fmt: skip
 
 
-def render(data: Mapping[str, Any]) -> bytes:
+def render_proposal(data: Mapping[str, Any]) -> bytes:
     def text(ascii_only: bool) -> str:
         return json.dumps({"version": _VERSION, **data}, indent=1, ensure_ascii=ascii_only, default=str) + "\n"
 
@@ -136,24 +136,24 @@ def render(data: Mapping[str, Any]) -> bytes:
         return text(True).encode("ascii")
 
 
-def load(source: Source) -> list[Proposal]:
+def load_proposals(source: Source) -> list[Proposal]:
     """All proposals, oldest first. Raises ``WorkspaceError`` for one that cannot be read."""
     found: dict[str, None] = {}
     for path in source.paths(FOLDER):
         name = path[len(FOLDER) + 1 :].split("/", 1)[0]
         if _NAME.fullmatch(name):
             found[name] = None
-    return sorted((_load(source, name) for name in found), key=lambda p: (p.number, p.folder))
+    return sorted((_load_proposal(source, name) for name in found), key=lambda p: (p.number, p.folder))
 
 
-def _load(source: Source, name: str) -> Proposal:
+def _load_proposal(source: Source, name: str) -> Proposal:
     path = f"{FOLDER}/{name}/proposal.json"
     try:
         data = json.loads(source.read(path) or b"")
         if data.pop("version") != _VERSION:
             raise ValueError("another version")
         said = source.read(f"{FOLDER}/{name}/decision.json")
-        decision = Decision(**json.loads(said)) if said is not None else None
+        decision = ProposalDecision(**json.loads(said)) if said is not None else None
         _must_be_proposal(data, decision)
         texts = {f["path"]: source.read(f"{FOLDER}/{name}/files/{f['path']}") for f in data["files"]}
         return Proposal(name, data, decision, texts)
@@ -164,7 +164,7 @@ def _load(source: Source, name: str) -> Proposal:
         ) from None  # fmt: skip
 
 
-def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> None:
+def _must_be_proposal(data: Mapping[str, Any], decision: ProposalDecision | None) -> None:
     """Whoever can commit can write such a file: it names nothing but what can be proposed, each file as what it is.
 
     Raises ``ValueError`` and its like.
@@ -173,7 +173,7 @@ def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> Non
     if not files or len({f["path"] for f in files}) != len(files):
         raise ValueError("it names no file, or one twice")
     for file in files:
-        if kind_of(file["path"]) != file["kind"]:
+        if file_kind(file["path"]) != file["kind"]:
             raise ValueError(f"{file['path'][:100]!r} cannot be proposed as {str(file['kind'])[:20]!r}")
         if file["kind"] == "config" and not file["digest"]:
             raise ValueError("it removes the settings")
@@ -190,7 +190,7 @@ def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> Non
     "".join(words).encode("utf-8")  # a lone surrogate could not be written again
     times = [datetime.fromisoformat(data["created_at"])]
     for found in data["pins"].values():
-        pin = Pin.of(found)
+        pin = DryRunPin.from_dict(found)
         times.append(pin.now)
         if not all(isinstance(t, str) for pair in pin.files.items() for t in pair):
             raise ValueError("a pinned file is not one")
@@ -209,7 +209,7 @@ def _must_be_proposal(data: Mapping[str, Any], decision: Decision | None) -> Non
         raise ValueError("a field is not a map")
 
 
-def find(proposals: Iterable[Proposal], text: str) -> Proposal:
+def find_proposal(proposals: Iterable[Proposal], text: str) -> Proposal:
     """By ``P7``, or its folder's whole name where there are two. Raises ``UsageError``."""
     known = list(proposals)
     found = [p for p in known if text.upper() == p.id.upper() or text == p.folder]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from cleared.approvals.approval_record import CASES, QUARANTINED, Record, digest_of, parsed, record_folder, short
+from cleared.approvals.approval_record import (
+    CASES,
+    QUARANTINED,
+    ApprovalRecord,
+    digest_of,
+    record_folder,
+    short_digest,
+    try_parse_record,
+)
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.errors import UsageError
@@ -15,42 +23,46 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Repository, Snapshot, history
 
 
-def chronicle(host: Host, name: str) -> list[dict[str, Any]]:
+def read_history(host: Host, name: str) -> list[dict[str, Any]]:
     """Everything about one agent, or ``scripts/NAME.py``, oldest first. Raises ``UsageError`` where none ever was."""
-    path = script_file(host, name)
+    path = script_path(host, name)
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
         source = CommittedSource(snapshot)
         found = []
-        for proposal in store.load(source):
+        for proposal in store.load_proposals(source):
             if path not in proposal.paths:
                 continue
             digest = next(str(f["digest"]) for f in proposal.data["files"] if f["path"] == path)
             author = str(proposal.data["author"]["name"])
             message = str(proposal.data["message"])
-            found.append(_event(str(proposal.data["created_at"]), "proposed", proposal.id, author, digest, message))
+            found.append(
+                _history_line(str(proposal.data["created_at"]), "proposed", proposal.id, author, digest, message)
+            )
             said = proposal.decision
             if said is not None:
-                found.append(_event(said.at, said.status, proposal.id, said.by, digest, said.reason))
-        for record in _rollbacks(host, repo, source, path):
-            found.append(_event(record.at, "rolled back", "", record.by, record.digest, record.reason))
+                found.append(_history_line(said.at, said.status, proposal.id, said.by, digest, said.reason))
+        for record in _find_rollbacks(host, repo, source, path):
+            found.append(_history_line(record.at, "rolled back", "", record.by, record.digest, record.reason))
         live = snapshot.read(path)
         if not found and live is None:
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
         if live is not None:
-            standing = Scripts(host, snapshot).approvals.standing(path, live)
+            standing = Scripts(host, snapshot).approvals.verify_version(path, live)
             digest = digest_of(live)
-            known = any(e["version"] == short(digest) for e in found)
+            known = any(e["version"] == short_digest(digest) for e in found)
             if standing.state == "starter" and not known:
-                found.insert(0, _event("", "came with the program", "", "", digest, ""))
+                found.insert(0, _history_line("", "came with the program", "", "", digest, ""))
             elif standing.state != "approved" and standing.state != "starter":
-                found.append(_event("", "committed by hand", "", "", digest, f"{standing.why}: it does not run"))
+                found.append(
+                    _history_line("", "committed by hand", "", "", digest, f"{standing.reason}: it does not run")
+                )
         order = {"proposed": 0}
         return sorted(found, key=lambda e: (e["at"] if e["event"] != "committed by hand" else "~",
-                                            _number(e["proposal"]), order.get(e["event"], 1)))  # fmt: skip
+                                            _proposal_number(e["proposal"]), order.get(e["event"], 1)))  # fmt: skip
 
 
-def script_file(host: Host, name: str) -> str:
+def script_path(host: Host, name: str) -> str:
     """The file of an agent, by its name; of a shared script, by its path. Raises ``UsageError`` for neither."""
     folder, _, stem = name.removeprefix("./").rpartition("/")
     if folder == host.layout.scripts_dir and stem.endswith(".py"):
@@ -58,62 +70,64 @@ def script_file(host: Host, name: str) -> str:
     return host.layout.agent_path(name)
 
 
-def _rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str) -> list[Record]:
+def _find_rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str) -> list[ApprovalRecord]:
     """The quarantines of a script, with those that were lifted by approving the same version again."""
-    found: dict[str, Record] = {}
+    found: dict[str, ApprovalRecord] = {}
     sources = [source]
     for commit in history.log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
         sources.append(CommittedSource(Snapshot(repo, commit.id)))
     for one in sources:
         for where in one.paths(record_folder(path)):
-            record = parsed(one.read(where)) if where.endswith(QUARANTINED) else None
+            record = try_parse_record(one.read(where)) if where.endswith(QUARANTINED) else None
             if record is not None and record.path == path:
                 found[record.id] = record
     return list(found.values())
 
 
-def _event(at: str, event: str, proposal: str, by: str, digest: str, about: str) -> dict[str, Any]:
-    return {"at": at, "event": event, "proposal": proposal, "by": by, "version": short(digest), "about": about}
+def _history_line(at: str, event: str, proposal: str, by: str, digest: str, about: str) -> dict[str, Any]:
+    return {"at": at, "event": event, "proposal": proposal, "by": by, "version": short_digest(digest), "about": about}
 
 
-def _number(proposal: str) -> int:
+def _proposal_number(proposal: str) -> int:
     return int(proposal[1:]) if proposal else 1 << 30
 
 
-def one(host: Host, text: str) -> dict[str, Any]:
+def read_proposal(host: Host, text: str) -> dict[str, Any]:
     """A proposal as ``--json`` prints it. Raises ``UsageError``."""
     with host.reading() as repo:
-        return store.find(store.load(CommittedSource(Snapshot(repo, repo.head()))), text).shown()
+        return store.find_proposal(store.load_proposals(CommittedSource(Snapshot(repo, repo.head()))), text).to_dict()
 
 
-def code_diff(host: Host, text: str) -> dict[str, str]:
+def diff_code(host: Host, text: str) -> dict[str, str]:
     """Path → unified diff of a proposal's text against what is approved now."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
-        proposal = store.find(store.load(CommittedSource(snapshot)), text)
+        proposal = store.find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
         approvals = Scripts(host, snapshot).approvals
         found = {}
         for file in proposal.data["files"]:
             path = str(file["path"])
             scripts = file["kind"] in ("agent", "script")
-            old = approvals.holding(path)[0] if scripts else snapshot.read(path)
+            old = approvals.approved_version(path)[0] if scripts else snapshot.read(path)
             new = proposal.texts[path]
-            lines = difflib.unified_diff(_lines(old), _lines(new), f"approved/{path}", f"{proposal.id}/{path}")
+            lines = difflib.unified_diff(
+                _split_lines(old), _split_lines(new), f"approved/{path}", f"{proposal.id}/{path}"
+            )
             found[path] = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         return found
 
 
-def _lines(data: bytes | None) -> list[str]:
+def _split_lines(data: bytes | None) -> list[str]:
     return (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def cases(host: Host) -> list[dict[str, Any]]:
+def list_tests(host: Host) -> list[dict[str, Any]]:
     """The regression cases: name, agent, why, and whether each is as it was approved."""
     with host.reading() as repo:
         snapshot = Snapshot(repo, repo.head())
-        record = Scripts(host, snapshot).approvals.read(CASES)
+        record = Scripts(host, snapshot).approvals.read_record(CASES)
         listed = dict(record.cases) if record is not None else {}
-        known, _ = case_store.load(snapshot, {})
+        known, _ = case_store.load_tests(snapshot, {})
         found = []
         for case in known:
             data = snapshot.read(case.path) or b""

@@ -38,16 +38,16 @@ MAY: Final = {
     "loop.enqueue": "have the loop run jobs",
 }
 """Grant → what it allows, after "may"."""
-EXAMPLES: Final = 3
+_MOST_EXAMPLES: Final = 3
 
 
-def title(report: Report, host: Host) -> str:
+def write_title(report: Report, host: Host) -> str:
     """One line for lists."""
-    parts = [_what(change) for change in report.candidate.changes]
+    parts = [_change_title(change) for change in report.candidate.changes]
     return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
-def card(
+def write_card(
     report: Report,
     host: Host,
     old_grants: Mapping[str, Iterable[str]],
@@ -62,20 +62,20 @@ def card(
     lines = []
     for file, subject in report.subjects.items():
         if subject.kind == "agent" and (subject.old is not None or file in old_grants):
-            lines += _granted(subject, set(old_grants.get(file, ())), host.registry)
+            lines += _grant_lines(subject, set(old_grants.get(file, ())), host.registry)
         elif subject.kind == "agent":
-            lines.append(_new(subject, host.registry))
+            lines.append(_new_agent_line(subject, host.registry))
     lines += before
     for change in report.candidate.changes:
-        lines += _change(change, report, host)
-    lines += _checks(report)
-    lines += _impact(report)
+        lines += _change_lines(change, report, host)
+    lines += _check_lines(report)
+    lines += _impact_lines(report)
     if message:
         lines.append(f"In the words of {author}, who proposed it: “{' '.join(message.split())[:1_000]}”")
     return lines
 
 
-def _what(change: Change) -> str:
+def _change_title(change: Change) -> str:
     verb = "new" if change.old is None else "remove" if change.new is None else "change"
     noun = {"agent": "agent", "script": "shared script", "case": "regression case", "config": "settings"}[change.kind]
     if change.kind == "config":
@@ -85,37 +85,40 @@ def _what(change: Change) -> str:
     return f"{verb} {name}" if changed else f"{verb} {noun} {name}"
 
 
-def _granted(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
+def _grant_lines(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
     new = set(subject.grants)
     said = []
     for names, verb in ((new - old, "may now also"), (old - new, "may no longer")):
         if names:
-            said.append(f"{subject.name} {verb} {_may(names, registry)} ({', '.join(sorted(names))}).")
+            said.append(f"{subject.name} {verb} {_grants_text(names, registry)} ({', '.join(sorted(names))}).")
     return said
 
 
-def _new(subject: Subject, registry: Mapping[str, Primitive]) -> str:
+def _new_agent_line(subject: Subject, registry: Mapping[str, Primitive]) -> str:
     names = sorted(subject.grants)
-    may = f"{_may(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
+    may = f"{_grants_text(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
     return f"{subject.name} is new. It may {may}."
 
 
-def _may(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
+def _grants_text(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
     grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
     jobs = [kind.removeprefix(JOB_TYPE_GRANT) for kind in sorted(granted_job_types(names))]
     if jobs:
         grants.pop("loop.enqueue", None)
     said = [MAY.get(g, g) for g in grants]
-    return _list(said + ([f"have the loop run {_list(jobs)}"] if jobs else [])) or "call primitives that are gone"
+    return (
+        _join_words(said + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
+        or "call primitives that are gone"
+    )
 
 
-def _list(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
-def _change(change: Change, report: Report, host: Host) -> list[str]:
+def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
     if change.kind == "config":
-        return _settings(report, host)
+        return _setting_lines(report, host)
     if change.kind == "case":
         what = {True: "is removed: what it guards is guarded no more", False: "is changed"}[change.new is None]
         name = change.name.removesuffix(".json")
@@ -126,14 +129,14 @@ def _change(change: Change, report: Report, host: Host) -> list[str]:
     if change.kind == "script":
         used = [s.name for s in report.subjects.values() if s.kind == "agent"]
         told = [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
-                f"{'used by ' + _list(used) if used else 'no agent uses it'}."]  # fmt: skip
+                f"{'used by ' + _join_words(used) if used else 'no agent uses it'}."]  # fmt: skip
         old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
         if (old.args if old else ()) != (new.args if new else ()):
-            told.append(f"It takes {_list([*new.args]) if new and new.args else 'no arguments'}.")
+            told.append(f"It takes {_join_words([*new.args]) if new and new.args else 'no arguments'}.")
         return told
     header = subject.header if subject else None
     if change.old is None:
-        lines = [f"{change.name} would run {_when(header)}{_terms(header, host)}."]
+        lines = [f"{change.name} would run {_trigger_text(header)}{_header_terms(header, host)}."]
         if header and header.description:
             lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
         return lines
@@ -145,11 +148,11 @@ def header_lines(change: Change, header: Header | None, host: Host) -> list[str]
     """What a changed agent's header changes; what it grants stands elsewhere, with all that the script may."""
     old = _header_of(change.old, change.path, "agent")
     said = []
-    if _when(old) != _when(header):
-        said.append(f"{change.name} ran {_when(old)}; it would run {_when(header)}.")
+    if _trigger_text(old) != _trigger_text(header):
+        said.append(f"{change.name} ran {_trigger_text(old)}; it would run {_trigger_text(header)}.")
     if old is None or header is None:
         return said
-    before, after = _terms(old, host), _terms(header, host)
+    before, after = _header_terms(old, host), _header_terms(header, host)
     if before != after:
         said.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
     if old.name != header.name:
@@ -163,7 +166,7 @@ def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) 
     return parse_header(data.decode("utf-8", "replace"), path, kind=kind)[0] if data is not None else None
 
 
-def _when(header: Header | None) -> str:
+def _trigger_text(header: Header | None) -> str:
     if header is None:
         return "when you start it"
     said = []
@@ -172,25 +175,25 @@ def _when(header: Header | None) -> str:
             zone = f" in {header.timezone}" if header.timezone else ""
             said.append(f"on the schedule {header.schedule}{zone}")
         elif trigger == "file_watch":
-            said.append(f"when a file is dropped into {_list(list(header.watch))}")
+            said.append(f"when a file is dropped into {_join_words(list(header.watch))}")
         elif trigger == "event":
-            said.append(f"on the event {_list(list(header.event))}")
+            said.append(f"on the event {_join_words(list(header.event))}")
         else:
             said.append("when you start it")
-    return _list(said)
+    return _join_words(said)
 
 
-def _terms(header: Header | None, host: Host) -> str:
+def _header_terms(header: Header | None, host: Host) -> str:
     """All that the header says of how it runs and what it may use, where that is not as usual."""
     if header is None:
         return ""
-    said = _limits(header, host.config.sandbox)
+    said = _limit_terms(header, host.config.sandbox)
     if header.max_entries is not None:
         said.append(f"at most {header.max_entries} entries a run")
     if header.max_total is not None:
         said.append(f"at most {header.max_total} in all a run")
     if header.accounts is not None:
-        said.append(f"only the accounts {_list([str(a) for a in header.accounts])}")
+        said.append(f"only the accounts {_join_words([str(a) for a in header.accounts])}")
     usual = host.config.triggers
     if header.catch_up is not None and header.catch_up != usual.catch_up:
         said.append(_CATCH_UP[header.catch_up])
@@ -199,7 +202,7 @@ def _terms(header: Header | None, host: Host) -> str:
     if header.retries is not None and header.retries != usual.retries:
         said.append(f"tried again up to {header.retries} times after a failure instead of {usual.retries}")
     if header.jitter:
-        said.append(f"started up to {_span(header.jitter)} late")
+        said.append(f"started up to {_duration_text(header.jitter)} late")
     return f" ({'; '.join(said)})" if said else ""
 
 
@@ -212,11 +215,11 @@ _OVERLAP: Final = {
 }  # fmt: skip
 
 
-def _limits(header: Header, usual: Sandbox) -> list[str]:
+def _limit_terms(header: Header, usual: Sandbox) -> list[str]:
     """What the header raises or lowers."""
     said = []
     if header.timeout is not None and header.timeout != usual.timeout:
-        said.append(f"up to {_span(header.timeout)} a run instead of {_span(usual.timeout)}")
+        said.append(f"up to {_duration_text(header.timeout)} a run instead of {_duration_text(usual.timeout)}")
     if header.memory_mb is not None and header.memory_mb != usual.memory_mb:
         said.append(f"up to {header.memory_mb} MB of memory instead of {usual.memory_mb} MB")
     if header.max_calls is not None and header.max_calls != usual.max_calls:
@@ -224,7 +227,7 @@ def _limits(header: Header, usual: Sandbox) -> list[str]:
     return said
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     for unit, name in ((3600, "hour"), (60, "minute")):
         if seconds >= unit and seconds % unit == 0:
             count = int(seconds // unit)
@@ -232,42 +235,43 @@ def _span(seconds: float) -> str:
     return f"{seconds:.15g} seconds"
 
 
-def _settings(report: Report, host: Host) -> list[str]:
+def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
     found = policy_changes(policy_of(host.config), policy_of(config))
-    return [f"The setting {key} becomes {_or_shipped(new)} (it is {_or_shipped(old)})." for key, old, new in found] or [
-        "Settings change that are no policy."
-    ]
+    return [
+        f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
+        for key, old, new in found
+    ] or ["Settings change that are no policy."]
 
 
-def _checks(report: Report) -> list[str]:
-    passed = [r.stage for stages in report.stages.values() for r in stages if r.status == "passed"]
+def _check_lines(report: Report) -> list[str]:
+    passed = [r.check for stages in report.results.values() for r in stages if r.status == "passed"]
     names = list(dict.fromkeys(passed))
     said = [f"Checked and passed: {', '.join(names)}."] if names else []
     return said + [f"Attention: {w.message}." for w in report.warnings]
 
 
-def _impact(report: Report) -> list[str]:
-    diff = report.behaviour()
+def _impact_lines(report: Report) -> list[str]:
+    diff = report.total_impact()
     lines = []
     new = [s for s in report.subjects.values() if s.kind == "agent" and s.old is None]
     if diff.runs:
-        counts = [f"{diff.count(c)} {c}" for c in ("changed", "added", "removed") if diff.count(c)]
+        counts = [f"{diff.count_changes(c)} {c}" for c in ("changed", "added", "removed") if diff.count_changes(c)]
         over = f"Over the last {diff.runs} run{'s' if diff.runs != 1 else ''}"
         if counts:
-            count = sum(diff.count(c) for c in ("changed", "added", "removed"))
+            count = sum(diff.count_changes(c) for c in ("changed", "added", "removed"))
             lines.append(f"{over}, {count} {'entry' if count == 1 else 'entries'} would differ: {', '.join(counts)}.")
-            lines += [example(e) for e in diff.entries[:EXAMPLES]]
+            lines += [example_line(e) for e in diff.entries[:_MOST_EXAMPLES]]
         else:
             lines.append(f"{over}, it would have done the same.")
-        lines += _shares(diff.before, diff.after)
+        lines += _count_lines(diff.before, diff.after)
     elif not new and report.subjects:
         lines.append("There are no past runs to compare it with.")
     if diff.not_comparable:
         lines.append(f"{len(diff.not_comparable)} more runs cannot be compared: their files are not in the repository.")
     for subject in new:
-        for rehearsal in subject.rehearsals[1:]:
+        for rehearsal in subject.dry_runs[1:]:
             lines.append(
                 f"Over {rehearsal.label} {subject.name} would post {len(rehearsal.entries)} entries and ask "
                 f"{len(rehearsal.cards)} times."
@@ -275,7 +279,7 @@ def _impact(report: Report) -> list[str]:
     return lines
 
 
-def _shares(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     old, new = before.get("auto-confirmed", 0), after.get("auto-confirmed", 0)
     asked, asks = before.get("cards", 0), after.get("cards", 0)
     lines = []
@@ -286,18 +290,18 @@ def _shares(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def example(entry: Mapping[str, Any]) -> str:
+def example_line(entry: Mapping[str, Any]) -> str:
     """One difference, as a line."""
     what = entry["entry_id"] or entry["change"]
     return (
         f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
-        f"{values(entry['before'])} → {values(entry['after'])}"
+        f"{values_text(entry['before'])} → {values_text(entry['after'])}"
     )
 
 
-def values(found: Mapping[str, Any] | None) -> str:
+def values_text(found: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in found.items()) if found else "nothing"
 
 
-def _or_shipped(value: object) -> object:
+def _value_or_shipped(value: object) -> object:
     return "as shipped" if value is None else value

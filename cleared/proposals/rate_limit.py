@@ -12,7 +12,7 @@ from cleared.errors import Place, PolicyError
 from cleared.proposals.proposal import Proposal
 
 
-def charge(
+def check_rate_limit(
     host: Host, proposals: Iterable[Proposal], approvals: Approvals, paths: Iterable[str], now: datetime
 ) -> None:
     """Raises ``PolicyError`` where a proposal not made by a human would be one too many, or comes too soon.
@@ -38,7 +38,7 @@ def charge(
                 f"{len(mine)} changes of it were proposed today by programs; that is the most", place=Place(path),
                 remedy="Wait for tomorrow (self_improvement.max_changes_per_agent).",
             )  # fmt: skip
-        versions = approvals.versions(path)
+        versions = approvals.list_versions(path)
         if versions:
             rested = datetime.fromisoformat(versions[-1].at) + timedelta(hours=limits.cooldown_hours)
             if now < rested:

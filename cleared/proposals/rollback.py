@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleared.approvals import trust_store
-from cleared.approvals.approval_record import digest_of, parse, record_path, short, text_path
+from cleared.approvals.approval_record import digest_of, parse_record, record_path, short_digest, text_path
 from cleared.approvals.person_only import refuse_in_job
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -15,9 +15,9 @@ from cleared.changes.session import open_books
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.errors import ClearedError, UsageError
-from cleared.gate.past_runs import parent_of
+from cleared.gate.past_runs import parent_commit
 from cleared.proposals.approval import Signer, is_edited
-from cleared.proposals.proposal_history import script_file
+from cleared.proposals.proposal_history import script_path
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Snapshot, Unfinished, blob_id, history
 from cleared.workspace.starters import was_shipped
@@ -30,14 +30,14 @@ class RolledBack:
 
     path: str
     quarantined: str
-    to: str
+    restored: str
     commit: str
-    kept: str
+    kept_text: str
     entries: list[dict[str, Any]]
     edited: bool
 
 
-def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
+def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     """Bring back the approved version before the committed one, which may not run until it is approved again.
 
     ``name``: an agent's, or ``scripts/NAME.py`` (whose entries are not told: runs keep the agent's version only).
@@ -45,18 +45,18 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     ``PolicyError`` inside a job.
     """
     refuse_in_job()
-    path, reason = script_file(host, name), host.redactor.text(reason)
+    path, reason = script_path(host, name), host.redactor.text(reason)
     done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust_store.Trust] = []
 
-    def act(desk: Desk) -> Decided:
+    def stage_rollback(desk: Desk) -> Decided:
         scripts = Scripts(host, desk.snapshot)
         approvals = scripts.approvals
         live = desk.snapshot.read(path)
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
         digest = digest_of(live)
-        target = _before(scripts, path, live)
+        target = _version_before(scripts, path, live)
         signer = Signer(host, approvals, desk)
         said = " ".join(reason.split()) or "rolled back"
         signer.sign(
@@ -68,23 +68,27 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
         if record is not None:
             signer.files[record_path(path, digest)] = None
             with contextlib.suppress(ValueError):
-                theirs = parse(record)
+                theirs = parse_record(record)
                 # Whoever signed it: trusting them later must not bring it back. But a forged one names any other.
-                if (theirs.path, theirs.digest) == (path, digest) and theirs.genuine:
+                if (theirs.path, theirs.digest) == (path, digest) and theirs.is_genuine:
                     withdrawn.append(theirs.id)
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
         done.append((digest, target, live))
-        to = f"to {short(digest_of(target))}" if target is not None else "to nothing: there was no version before"
+        to = (
+            f"to {short_digest(digest_of(target))}" if target is not None else "to nothing: there was no version before"
+        )
         marks = (("Quarantined", digest), ("Approved-by", desk.by))
         # Bringing the old commit back with plain git must not bring its approval back on this machine. Said before
         # the commit: killed in between, the version is refused, and not forgotten.
-        version = trust_store.version_of(path, digest)
-        before.append(trust_store.withdraw(signer.workspace, withdrawn, version, format_iso(desk.context.now)))
+        version = trust_store.version_key(path, digest)
+        before.append(
+            trust_store.withdraw_approvals(signer.workspace, withdrawn, version, format_iso(desk.context.now))
+        )
         return Decided(f"agent: {name} rolled back {to}", signer.files, marks, edited=(path,))
 
     try:
-        commit = decide(host, f"agent rollback {name}", act)
+        commit = decide(host, f"agent rollback {name}", stage_rollback)
     except ClearedError as error:
         if before and not isinstance(error, Unfinished):  # there the commit is made
             before[0].save()
@@ -93,33 +97,33 @@ def rollback(host: Host, name: str, reason: str = "") -> RolledBack:
     digest, target, live = done[0]
     return RolledBack(
         path, digest, digest_of(target) if target is not None else "", commit, text_path(path, digest),
-        posted_by(host, path, live), is_edited(host, path, target),
+        entries_posted_by(host, path, live), is_edited(host, path, target),
     )  # fmt: skip
 
 
-def _before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
+def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
     """The approved version before this one; the last that was, where this one never was."""
     approvals, digest = scripts.approvals, digest_of(live)
-    versions = approvals.versions(path)
+    versions = approvals.list_versions(path)
     own = next((r for r in reversed(versions) if r.digest == digest), None)
     for record in reversed(versions):
         if record.digest != digest and (own is None or record.serial < own.serial):
-            text = approvals.text(record)
+            text = approvals.version_text(record)
             if text is not None:
                 return text
     starter = scripts.earlier_starter(path, but=live)
     if starter is None and not was_shipped(path, live):  # a clone without its history
         starter = approvals.starters.get(path)
-    return starter if starter is not None and approvals.standing(path, starter).may_run else None
+    return starter if starter is not None and approvals.verify_version(path, starter).may_run else None
 
 
-def posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
+def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
     """The entries that runs of this version posted and that still stand, oldest first."""
     with host.reading() as repo:
         now, _ = open_books(host, CommittedSource(Snapshot(repo, repo.head())))
         ids: set[str] = set()
         for commit in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
-            parent = parent_of(repo, commit.id)
+            parent = parent_commit(repo, commit.id)
             if "Event" not in commit.trailers or parent is None:
                 continue
             before, _ = open_books(host, CommittedSource(Snapshot(repo, parent)))

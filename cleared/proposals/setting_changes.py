@@ -17,7 +17,7 @@ from cleared.config.model import Config
 from cleared.config.protected_settings import changes, is_policy, policy_of, with_policy
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.errors import CheckFailed, PolicyError, WorkspaceError
-from cleared.gate.candidate import Change, candidate
+from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.proposals.approval import Signer
@@ -27,7 +27,7 @@ from cleared.workspace.safe_files import read_stable, write_atomic
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
+class SettingsOutcome:
     """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved).
 
     ``apart``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.
@@ -35,10 +35,10 @@ class Approved:
 
     changes: tuple[tuple[str, Any, Any], ...]
     commit: str | None
-    apart: bool = False
+    is_uncommitted: bool = False
 
 
-def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Approved:
+def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> SettingsOutcome:
     """Change one setting: in ``config.yaml``, in one commit, approved where it is policy. Comments stay.
 
     A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
@@ -55,21 +55,23 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> App
     text = set_value(before.decode("utf-8"), key, value).encode("utf-8")
     if is_secret(key):
         write_atomic(path, text)
-        return Approved((), None, apart=True)
+        return SettingsOutcome((), None, is_uncommitted=True)
     policy = policy_of(host.config)
     if is_policy(key):
-        policy = {k: v for k, v in policy.items() if not _within(k, key)}
-        policy |= {k: v for k, v in policy_of(load(text.decode("utf-8"))).items() if _within(k, key)}
+        policy = {k: v for k, v in policy.items() if not _is_within(k, key)}
+        policy |= {k: v for k, v in policy_of(load(text.decode("utf-8"))).items() if _is_within(k, key)}
 
-    def edited(committed: bytes | None) -> bytes | None:
+    def edit_committed(committed: bytes | None) -> bytes | None:
         if committed is None or committed == before:
             return text
         return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
 
-    return _commit(host, executor, (before, text), edited, policy, f"config: {key} = {' '.join(value.split())}"[:200])
+    return _commit_settings(
+        host, executor, (before, text), edit_committed, policy, f"config: {key} = {' '.join(value.split())}"[:200]
+    )
 
 
-def approve_settings(host: Host, executor: MakeExecutor) -> Approved:
+def approve_settings(host: Host, executor: MakeExecutor) -> SettingsOutcome:
     """Approve ``config.yaml`` as it was edited by hand. Raises as ``set_setting`` does.
 
     The file is committed along, unless it holds a secret that is not committed yet.
@@ -82,10 +84,10 @@ def approve_settings(host: Host, executor: MakeExecutor) -> Approved:
     if rules:
         raise _needs_proposal(rules[0])
 
-    def edited(committed: bytes | None) -> bytes | None:
+    def edit_committed(committed: bytes | None) -> bytes | None:
         return None if host.redactor.found(text.decode()) else text
 
-    return _commit(host, executor, (text, text), edited, policy, "config: approved as edited")
+    return _commit_settings(host, executor, (text, text), edit_committed, policy, "config: approved as edited")
 
 
 def _needs_proposal(key: str) -> PolicyError:
@@ -95,14 +97,14 @@ def _needs_proposal(key: str) -> PolicyError:
     )
 
 
-def _within(key: str, target: str) -> bool:
+def _is_within(key: str, target: str) -> bool:
     return key == target or key.startswith(f"{target}.")
 
 
-def _commit(
+def _commit_settings(
     host: Host, executor: MakeExecutor, texts: tuple[bytes, bytes], edited: Callable[[bytes | None], bytes | None],
     policy: Mapping[str, Any], message: str,
-) -> Approved:  # fmt: skip
+) -> SettingsOutcome:  # fmt: skip
     """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
     before, text = texts
     config = with_policy(load(text.decode("utf-8-sig")), policy)
@@ -112,9 +114,9 @@ def _commit(
     signers: list[Signer] = []
     apart: list[bool] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def stage_settings(desk: Desk) -> Decided | None:
         approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
-        record = approvals.read(CONFIG)
+        record = approvals.read_record(CONFIG)
         unsigned = record is None and (desk.snapshot.read(CONFIG) is not None or approvals.is_missing(CONFIG))
         committed = desk.snapshot.read(path)
         new = edited(committed)
@@ -126,7 +128,7 @@ def _commit(
         if new is not None and new != committed:
             files[path] = new
         if not stands:
-            _check(host, executor, desk, config, text)
+            _check_tests(host, executor, desk, config, text)
             signer = Signer(host, approvals, desk)
             signers.append(signer)
             signer.sign(kind="config", path=CONFIG, digest=digest_of(new or text), policy=dict(policy))
@@ -139,23 +141,23 @@ def _commit(
         return Decided(message, files) if files else None
 
     try:
-        commit = decide(host, "config", act)
+        commit = decide(host, "config", stage_settings)
     except BaseException as error:  # Ctrl-C too
         if written and not isinstance(error, Unfinished):
             write_atomic(full, before)
         raise
     for signer in signers:
-        signer.remember()
-    return Approved(told, commit, bool(apart))
+        signer.update_trust()
+    return SettingsOutcome(told, commit, bool(apart))
 
 
-def _check(host: Host, executor: MakeExecutor, desk: Desk, config: Config, text: bytes) -> None:
+def _check_tests(host: Host, executor: MakeExecutor, desk: Desk, config: Config, text: bytes) -> None:
     """The regression cases under the new policy, where there are any."""
     if not any(p.endswith(".json") for p in desk.snapshot.entries(CASES_DIR)):
         return
     change = Change(host.layout.config_file, "config", desk.snapshot.read(host.layout.config_file), text)
     with Gate(host, executor, desk.repo) as gate:
-        report = gate.examine(replace(candidate([change], host), config=config), runs=0)
+        report = gate.examine(replace(make_candidate([change], host), config=config), runs=0)
     broken = [f for f in report.findings if f.rule.startswith("regression")]
     if broken:
         raise CheckFailed(

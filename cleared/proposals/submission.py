@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.approvals.approval_record import digest_of
-from cleared.approvals.person_only import job
+from cleared.approvals.person_only import current_job
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, actor
@@ -17,7 +17,7 @@ from cleared.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.proposals import proposal_text, rate_limit
-from cleared.proposals.proposal import FOLDER, Decision, Proposal, load, next_number, render
+from cleared.proposals.proposal import FOLDER, Proposal, ProposalDecision, load_proposals, next_number, render_proposal
 from cleared.runs.attempt import MakeExecutor
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.safe_files import write_atomic
@@ -30,7 +30,7 @@ class Author:
     """Who wrote the change; ``human`` is false for programs and models, to which budgets apply."""
 
     name: str
-    human: bool = True
+    is_human: bool = True
 
 
 class GateFailed(CheckFailed):
@@ -43,7 +43,7 @@ class GateFailed(CheckFailed):
         super().__init__("it does not pass the gate; nothing was proposed:\n" + "\n".join(shown) + more)
 
 
-def propose(
+def propose_changes(
     host: Host, executor: MakeExecutor, targets: list[str], *, message: str = "", author: Author | None = None
 ) -> tuple[Proposal, bool]:
     """Propose the working copies of ``targets``; the proposal, and whether it is new (an open one of the same change
@@ -52,21 +52,21 @@ def propose(
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
     """
-    inside = job()
-    author = author or (Author(f"job {inside}", human=False) if inside else Author(actor()))
+    inside = current_job()
+    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(actor()))
     # It stands in a trailer and on the card: one line that can be seen.
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
-    author = Author(writable(name), author.human)
-    message = host.redactor.text(writable(message))[:_MAX_MESSAGE]
+    author = Author(to_utf8_text(name), author.is_human)
+    message = host.redactor.text(to_utf8_text(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def stage_proposal(desk: Desk) -> Decided | None:
         with Gate(host, executor, desk.repo) as gate:
-            candidate = gate.gather(targets)
-            _no_secret(host, candidate)
-            known = load(CommittedSource(desk.snapshot))
+            candidate = gate.gather_candidate(targets)
+            _refuse_secrets(host, candidate)
+            known = load_proposals(CommittedSource(desk.snapshot))
             same = [
                 p for p in known
                 if p.fingerprint == candidate.fingerprint and p.status == "open"
@@ -75,33 +75,33 @@ def propose(
             if same:
                 made.append((same[-1], False))
                 return None
-            if not author.human:
+            if not author.is_human:
                 paths = [c.path for c in candidate.changes]
-                rate_limit.charge(host, known, gate.scripts.approvals, paths, desk.context.now)
+                rate_limit.check_rate_limit(host, known, gate.scripts.approvals, paths, desk.context.now)
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
-            new, files = write(host, desk, gate, report, known, author, message)
+            new, files = write_proposal(host, desk, gate, report, known, author, message)
         made.append((new, True))
         for old in known:
             # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
-            replaces = set(old.paths) <= set(new.paths) and (author.human or not old.by_human)
+            replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
             if old.status == "open" and replaces:
-                files |= settle(desk, old, "superseded", f"{new.id} took its place")
+                files |= settle_proposal(desk, old, "superseded", f"{new.id} took its place")
         return Decided(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
 
-    commit = decide(host, "agent propose", act, by=author.name, mark="Proposed")
+    commit = decide(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
     if commit is not None:
-        remember(host, made[0][0])
+        mark_examined(host, made[0][0])
     return made[0]
 
 
-def writable(text: str) -> str:
+def to_utf8_text(text: str) -> str:
     """Without what is no text: bytes of an argument that are not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _no_secret(host: Host, found: Candidate) -> None:
+def _refuse_secrets(host: Host, found: Candidate) -> None:
     """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
     for change in found.changes:
         text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
@@ -112,15 +112,15 @@ def _no_secret(host: Host, found: Candidate) -> None:
             )  # fmt: skip
 
 
-def write(
+def write_proposal(
     host: Host, desk: Desk, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
 ) -> tuple[Proposal, dict[str, bytes | None]]:
     """A proposal from a passed report, its files, and its card (staged)."""
-    data = told(host, gate, report, known, author, message, format_iso(desk.context.now))
+    data = describe_proposal(host, gate, report, known, author, message, format_iso(desk.context.now))
     name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
     texts = {c.path: c.new for c in report.candidate.changes}
     proposal = Proposal(name, data, None, texts)
-    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render(data)}
+    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render_proposal(data)}
     files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
     desk.context.cards.add(
         Card(
@@ -131,14 +131,14 @@ def write(
     return proposal, files
 
 
-def told(
+def describe_proposal(
     host: Host, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str, at: str
 ) -> dict[str, Any]:
     """All that a proposal says of itself: who, what, the card, the checks, the effects."""
     approvals = gate.scripts.approvals
     old_grants: dict[str, list[str]] = {}
     for path in report.subjects:
-        held, record = approvals.holding(path)
+        held, record = approvals.approved_version(path)
         if held is not None:
             source = held.decode("utf-8", "replace")
             old_grants[path] = sorted(record.grants if record else gate.scripts.grants(source, path))
@@ -150,12 +150,12 @@ def told(
     again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
     for change in report.candidate.changes:
         if change.kind in ("agent", "script") and change.new is not None:
-            standing = approvals.standing(change.path, change.new)
+            standing = approvals.verify_version(change.path, change.new)
             if standing.state == "quarantined":
-                again.append(f"{change.name}: {standing.why}")
-    history, synthetic = report.behaviour(), report.behaviour("synthetic")
+                again.append(f"{change.name}: {standing.reason}")
+    history, synthetic = report.total_impact(), report.total_impact("synthetic")
     return {
-        "title": proposal_text.title(report, host), "author": {"name": author.name, "human": author.human},
+        "title": proposal_text.write_title(report, host), "author": {"name": author.name, "human": author.is_human},
         "message": message,
         "created_at": at, "base": report.base,
         "files": [
@@ -164,35 +164,35 @@ def told(
         ],
         "fingerprint": report.candidate.fingerprint, "digest": report.digest, "effects": report.effects,
         "grants": report.grants, "old_grants": old_grants,
-        "pins": {agent: pin.data() for agent, pin in report.pins.items()},
-        "card": proposal_text.card(report, host, old_grants, message, author.name, again),
-        "rejected_before": before, "checks": report.data(),
+        "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
+        "card": proposal_text.write_card(report, host, old_grants, message, author.name, again),
+        "rejected_before": before, "checks": report.to_dict(),
         "behaviour": {
-            "history": history.data(), "synthetic": synthetic.data(),
+            "history": history.to_dict(), "synthetic": synthetic.to_dict(),
             "warnings": [w.message for w in report.warnings],
         },
     }  # fmt: skip
 
 
-def settle(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
+def settle_proposal(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
     """The files that say what became of a proposal; its card is resolved (staged)."""
     at, reason = format_iso(desk.context.now), desk.context.env.redactor.text(reason)
     desk.context.cards.resolve(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
-    return {f"{FOLDER}/{proposal.folder}/decision.json": Decision(status, desk.by, at, reason).render()}
+    return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, desk.by, at, reason).render()}
 
 
-def remember(host: Host, proposal: Proposal) -> None:
+def mark_examined(host: Host, proposal: Proposal) -> None:
     """Note that this machine itself examined the proposal: what came from elsewhere is examined again, whole."""
     ensure_state_dir(host.layout.state_dir)
-    write_atomic(_mark(host, proposal), digest_of(render(proposal.data)).encode("ascii"), fsync=False)
+    write_atomic(_mark_path(host, proposal), digest_of(render_proposal(proposal.data)).encode("ascii"), fsync=False)
 
 
 def was_examined_here(host: Host, proposal: Proposal) -> bool:
     try:
-        return _mark(host, proposal).read_bytes() == digest_of(render(proposal.data)).encode("ascii")
+        return _mark_path(host, proposal).read_bytes() == digest_of(render_proposal(proposal.data)).encode("ascii")
     except OSError:
         return False
 
 
-def _mark(host: Host, proposal: Proposal) -> Path:
+def _mark_path(host: Host, proposal: Proposal) -> Path:
     return host.layout.state_dir / "examined" / proposal.folder

@@ -14,20 +14,20 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.decisions.decision_context import Decided, Desk, decide
 from cleared.errors import Place, PolicyError, UsageError
-from cleared.gate.dry_run import Rehearsal, World, rehearse
+from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
-from cleared.gate.past_runs import Occasion, occasion_of
-from cleared.gate.regression_tests import Case, Recording, parse, plain
+from cleared.gate.past_runs import DryRunInput, find_past_run
+from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, parse_test, to_plain_json
 from cleared.primitives.journal import show_json
-from cleared.proposals.approval import Signer, sign_cases
+from cleared.proposals.approval import Signer, sign_tests
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import MakeExecutor
 from cleared.vcs import Snapshot, history
 
 
-def add_case(
+def add_test(
     host: Host, executor: MakeExecutor, run: str, *, why: str = "", corrections: Mapping[str, int] | None = None
-) -> tuple[Case, str]:
+) -> tuple[RegressionTest, str]:
     """Make a case of a committed run; the case and the commit.
 
     ``corrections``: entry id → the account it should have had; then only these entries are held to anything.
@@ -35,9 +35,9 @@ def add_case(
     running it again does not do the same.
     """
     refuse_in_job()
-    made: list[Case] = []
+    made: list[RegressionTest] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def stage_test(desk: Desk) -> Decided | None:
         found = history.find_by_trailer(host.root, "Run", run) or [
             c for c in history.log(host.root, 5_000, grep="Run: ")
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
@@ -48,7 +48,7 @@ def add_case(
         if len(commits) != 1:
             what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
             raise UsageError(what, remedy="cleared run list shows them.")
-        verified = Scripts(host, desk.snapshot).approvals.read(CASES)
+        verified = Scripts(host, desk.snapshot).approvals.read_record(CASES)
         if verified is None and desk.snapshot.read(CASES) is not None:  # else the list would begin anew
             raise PolicyError(
                 "the list of regression cases cannot be verified on this machine", place=Place(CASES),
@@ -56,18 +56,18 @@ def add_case(
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
         with Gate(host, executor, desk.repo) as gate:
-            case, occasion = record(host, gate, agent, run_id, why)
+            case, occasion = record_test(host, gate, agent, run_id, why)
             if corrections:
-                case = corrected(case, _corrected(host, occasion, corrections))
+                case = corrected_test(case, _corrected_legs(host, occasion, corrections))
             made.append(case)
-            if _new_name(desk.snapshot, made):
+            if _is_known_or_renamed(desk.snapshot, made):
                 return None
             case = made[-1]
             signer = Signer(host, gate.scripts.approvals, desk)
-            sign_cases(signer, gate.scripts.approvals, {case.path: case.render()})
+            sign_tests(signer, gate.scripts.approvals, {case.path: case.render()})
         return Decided(f"test: {case.name} is a regression case", signer.files)
 
-    commit = decide(host, f"test add {run}", act, gathers=[made])
+    commit = decide(host, f"test add {run}", stage_test, gathers=[made])
     if commit is None:
         raise PolicyError(
             f"{made[-1].name} is a regression case already",
@@ -77,23 +77,23 @@ def add_case(
     return made[-1], commit
 
 
-def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[Case, Occasion]:
+def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[RegressionTest, DryRunInput]:
     """The case of what a run did, by running it again. Raises as ``add_case`` does."""
-    occasion = occasion_of(host, gate.repo, agent, run_id)
+    occasion = find_past_run(host, gate.repo, agent, run_id)
     if occasion is None or occasion.now is None or occasion.after is None:
         raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
     path = host.layout.agent_path(agent)
     scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read(path) or b""})
-    books = Recording(occasion.snapshot)
-    rehearsal = rehearse(
-        World(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
+    books = RecordingSnapshot(occasion.snapshot)
+    rehearsal = dry_run_script(
+        Setup(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
         inputs=occasion.inputs, now=occasion.now, event=occasion.event,
     )  # fmt: skip
-    _same_as_then(host, occasion.snapshot, occasion.after, rehearsal, run_id)
-    expected = plain(rehearsal.effects)
+    _must_repeat_run(host, occasion.snapshot, occasion.after, rehearsal, run_id)
+    expected = to_plain_json(rehearsal.effects)
     del expected["error"], expected["violations"]
-    return Case(
-        _name(agent, run_id),
+    return RegressionTest(
+        _test_name(agent, run_id),
         agent,
         why,
         occasion.now,
@@ -105,21 +105,21 @@ def record(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[C
     ), occasion
 
 
-def corrected(case: Case, legs: Mapping[str, Any]) -> Case:
+def corrected_test(case: RegressionTest, legs: Mapping[str, Any]) -> RegressionTest:
     """The case of what the run should have done: only these lines' entries (line → legs) are held to anything."""
-    return replace(case, name=corrected_name(case.agent, case.run), expected={"legs": dict(legs)})
+    return replace(case, name=corrected_test_name(case.agent, case.run), expected={"legs": dict(legs)})
 
 
-def corrected_name(agent: str, run: str) -> str:
+def corrected_test_name(agent: str, run: str) -> str:
     """What the case of a run's corrections is called first."""
-    return f"{_name(agent, run)}-corrected"
+    return f"{_test_name(agent, run)}-corrected"
 
 
-def _name(agent: str, run: str) -> str:
+def _test_name(agent: str, run: str) -> str:
     return f"{agent}-{run.rsplit('-', 1)[-1]}"
 
 
-def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:
+def _is_known_or_renamed(snapshot: Snapshot, made: list[RegressionTest]) -> bool:
     """Whether the same is a case already; else a name that is free is given to it (appended): adding changes none.
 
     A run has one case of what it did; of what it should have done there may be several.
@@ -130,13 +130,15 @@ def _new_name(snapshot: Snapshot, made: list[Case]) -> bool:
         if data is None:
             return False
         with contextlib.suppress(ValueError):
-            if "legs" not in first.expected or parse(data, made[-1].path).expected == plain(first.expected):
+            if "legs" not in first.expected or parse_test(data, made[-1].path).expected == to_plain_json(
+                first.expected
+            ):
                 return True
         made.append(replace(first, name=f"{first.name}-{number}"))
     return True
 
 
-def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehearsal, run: str) -> None:
+def _must_repeat_run(host: Host, before: Snapshot, after: Snapshot, rehearsal: DryRun, run: str) -> None:
     """Raises ``PolicyError`` where a replay does not post what the run posted."""
     if rehearsal.error is not None or rehearsal.violations:
         why = rehearsal.error or rehearsal.violations[0]
@@ -144,8 +146,8 @@ def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehe
     old, _ = open_books(host, CommittedSource(before))
     new, _ = open_books(host, CommittedSource(after))
     known = {e.entry_id for e in old.entries()}
-    posted = [_bare(show_json(e)) for e in new.entries() if e.entry_id not in known]
-    replayed = [_bare(e) for e in plain(list(rehearsal.entries))]
+    posted = [_comparable_entry(show_json(e)) for e in new.entries() if e.entry_id not in known]
+    replayed = [_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries))]
     if sorted(posted) != sorted(replayed):
         raise PolicyError(
             f"run {run} does not do the same when it is replayed",
@@ -153,13 +155,13 @@ def _same_as_then(host: Host, before: Snapshot, after: Snapshot, rehearsal: Rehe
         )
 
 
-def _bare(entry: Mapping[str, Any]) -> str:
+def _comparable_entry(entry: Mapping[str, Any]) -> str:
     """An entry without its ids, as a text that can be compared."""
     lines = [{k: v for k, v in line.items() if k != "leg_id"} for line in entry["lines"]]
     return canonical_digest({k: v for k, v in entry.items() if k != "entry_id"} | {"lines": lines})
 
 
-def _corrected(host: Host, occasion: Occasion, corrections: Mapping[str, int]) -> dict[str, Any]:
+def _corrected_legs(host: Host, occasion: DryRunInput, corrections: Mapping[str, int]) -> dict[str, Any]:
     """Bank line → the legs its entry should have had: the account given, in place of the only one not of a bank."""
     assert occasion.after is not None
     books, _ = open_books(host, CommittedSource(occasion.after))

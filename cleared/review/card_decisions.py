@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from cleared.approvals.decision_effects import weight
+from cleared.approvals.decision_effects import entry_weight
 from cleared.approvals.person_only import refuse_in_job
-from cleared.approvals.reviewers import agreements
+from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
 from cleared.changes.host import Host, actor
 from cleared.clock import format_iso
@@ -118,9 +118,9 @@ def agree(host: Host, ids: Sequence[str], remember: Remember | None = None) -> D
     """Decide the same as another reviewer has, where it takes two. Raises ``UsageError`` where nobody has."""
 
     def same(desk: Desk, matter: Matter) -> Wish:
-        found = agreements(matter.card.id, matter.card.agreed) if matter.card is not None else []
+        found = parse_agreements(matter.card.id, matter.card.agreed) if matter.card is not None else []
         first = found[-1] if found else None
-        if first is None or first.wish.get("verb") not in _VERBS or not first.genuine:
+        if first is None or first.wish.get("verb") not in _VERBS or not first.is_genuine:
             raise UsageError(
                 f"nobody has decided about {matter.name} as the first of two", remedy="Decide it: cleared queue show."
             )
@@ -357,7 +357,7 @@ def _by_two(
 ) -> str | None:  # fmt: skip
     """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
     right = desk.authority
-    if right.rules.takes_two(_at_most(desk, matter, wish)):
+    if right.rules.needs_two(_at_most(desk, matter, wish)):
         trial = desk.trial()
         name = one(trial, matter, wish, Done())
         effects = right.effects(trial.context)
@@ -379,7 +379,7 @@ def _at_most(desk: Desk, matter: Matter, wish: Wish) -> Decimal:
     if matter.entry is not None:
         corrected = matter.entry.status == "user-corrected"
         known = [matter.entry, *(corrections_of(context.books, matter.entry) if corrected else ())]
-        return money.total([*(weight(each, context.books, context.bank) for each in known), *written])
+        return money.total([*(entry_weight(each, context.books, context.bank) for each in known), *written])
     line = context.bank.find(str(matter.card.details.get("line", ""))) if matter.card is not None else None
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 

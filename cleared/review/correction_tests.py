@@ -10,10 +10,10 @@ from cleared.changes.host import Host
 from cleared.decisions.decision_context import Desk
 from cleared.errors import ClearedError
 from cleared.gate.examination import Gate
-from cleared.gate.regression_tests import Case, case_path, parse
+from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
 from cleared.ledger.entry import Leg
-from cleared.proposals.approval import Signer, sign_cases
-from cleared.proposals.test_recording import corrected, corrected_name, record
+from cleared.proposals.approval import Signer, sign_tests
+from cleared.proposals.test_recording import corrected_test, corrected_test_name, record_test
 from cleared.review.card_decisions import Done, Remember
 from cleared.review.explanation import made_by
 from cleared.runs.attempt import MakeExecutor
@@ -44,7 +44,7 @@ def _files(
     host: Host, gate: Gate, desk: Desk, by_run: dict[tuple[str, str], dict[str, Any]], done: Done
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
-    if approvals.read(CASES) is None and desk.snapshot.read(CASES) is not None:
+    if approvals.read_record(CASES) is None and desk.snapshot.read(CASES) is not None:
         done.said.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
@@ -59,23 +59,23 @@ def _files(
     if not texts:
         return {}
     signer = Signer(host, approvals, desk)
-    sign_cases(signer, approvals, texts)
+    sign_tests(signer, approvals, texts)
     return signer.files
 
 
-def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> Case:
+def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> RegressionTest:
     """The run's case of corrections, with these among them."""
-    path = case_path(corrected_name(agent, run))
+    path = path_of_test(corrected_test_name(agent, run))
     known = desk.snapshot.read(path)
     if known is not None:
         try:
-            old = parse(known, path)
+            old = parse_test(known, path)
         except ValueError:
             old = None
         if old is not None and "legs" in old.expected:
             return replace(old, expected={"legs": {**old.expected["legs"], **legs}})
-    case, _ = record(host, gate, agent, run, "corrected by a person")
-    return corrected(case, legs)
+    case, _ = record_test(host, gate, agent, run, "corrected by a person")
+    return corrected_test(case, legs)
 
 
 def _shown(leg: Leg) -> list[Any]:

@@ -21,8 +21,8 @@ from cleared.clock import format_iso
 from cleared.decisions.decision_context import UNDOABLE
 from cleared.decisions.signatures import signed_by
 from cleared.errors import ClearedError, UsageError
-from cleared.gate.dry_run import drop_folder
-from cleared.gate.past_runs import Occasion, occasion_of, parent_of
+from cleared.gate.dry_run import make_drop_folder
+from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
 from cleared.primitives.journal import show_json
 from cleared.registry.json_values import to_json
@@ -72,7 +72,7 @@ def made_by(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | 
         return mark in (Snapshot(repo, commit).read(path) or b"")
 
     def posts(commit: history.CommitInfo) -> bool:
-        parent = parent_of(repo, commit.id)
+        parent = parent_commit(repo, commit.id)
         return has(commit.id) and (parent is None or not has(parent))
 
     commits = history.log(host.root, None, [path])
@@ -97,13 +97,13 @@ def _origin(
     data = snapshot.read(path)
     approval: dict[str, Any] | None = None
     if data is not None:
-        standing = Approvals(CommittedSource(snapshot), host.root, {}).standing(path, data)
+        standing = Approvals(CommittedSource(snapshot), host.root, {}).verify_version(path, data)
         record = standing.record
         approval = {
             "state": standing.state, "by": record.by if record else None, "at": record.at if record else None,
-            "proposal": record.proposal if record else None, "why": standing.why,
+            "proposal": record.proposal if record else None, "why": standing.reason,
         }  # fmt: skip
-    occasion = occasion_of(host, repo, trailers.get("Agent", ""), trailers["Run"])
+    occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
     call = _replayed(host, repo, executor, occasion, trailers, entry) if occasion is not None else None
     return {
         "run": trailers["Run"], "agent": trailers.get("Agent"), "event": trailers.get("Event"),
@@ -113,7 +113,7 @@ def _origin(
 
 
 def _replayed(
-    host: Host, repo: Repository, executor: MakeExecutor, occasion: Occasion, trailers: dict[str, str], entry: Entry
+    host: Host, repo: Repository, executor: MakeExecutor, occasion: DryRunInput, trailers: dict[str, str], entry: Entry
 ) -> dict[str, Any] | None:
     """The call that posted the entry, by running the script of that commit again over that commit's files."""
     after = occasion.after
@@ -122,7 +122,7 @@ def _replayed(
     texts = {p: after.read(p) for folder in (host.layout.agents_dir, host.layout.scripts_dir)
              for p in after.entries(folder) if p.endswith(".py") and p.count("/") == 1}  # fmt: skip
     scripts = Scripts(host, after, texts=texts)
-    with contextlib.suppress(ClearedError), drop_folder(occasion.inputs) as folder:
+    with contextlib.suppress(ClearedError), make_drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
             host, repo, occasion.snapshot, scripts.agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
             scripts=scripts, now=occasion.now, drop_folder=folder, say=lambda _: None,

@@ -22,5 +22,5 @@ def people(host: Host) -> dict[str, Any]:
     return {
         "reviewers": [{"name": name, "key": key, "you": key == mine} for key, name in rules.reviewers.items()],
         "two_person": None if rules.two_person is None else str(rules.two_person), "key": mine,
-        "may_decide": not rules.restricted or mine in rules.reviewers,
+        "may_decide": not rules.is_restricted or mine in rules.reviewers,
     }  # fmt: skip

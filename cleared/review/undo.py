@@ -16,14 +16,14 @@ from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES, SecondNeeded
 from cleared.decisions.decision_context import UNDOABLE, Decided, Desk, decide
 from cleared.errors import PolicyError
-from cleared.gate.past_runs import parent_of
+from cleared.gate.past_runs import parent_commit
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
 from cleared.ledger.staged_journal import Books
 from cleared.primitives.journal import hold
-from cleared.proposals.approval import Signer, sign_cases
+from cleared.proposals.approval import Signer, sign_tests
 from cleared.review.answers import questions_on
 from cleared.review.card_decisions import Done
 from cleared.review.entry_decisions import withdraw
@@ -50,7 +50,7 @@ def undo(host: Host, *, dry_run: bool = False) -> Done:
         commit = _last(host, desk)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
         done.said[:] = [f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"]
-        parent = parent_of(desk.repo, commit.id)
+        parent = parent_commit(desk.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
         earlier = Snapshot(desk.repo, parent)
@@ -96,10 +96,10 @@ def _forget(
     if not texts:
         return {}
     approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
-    if approvals.read(CASES) is None:
+    if approvals.read_record(CASES) is None:
         return {}
     signer = Signer(host, approvals, desk)
-    sign_cases(signer, approvals, texts)
+    sign_tests(signer, approvals, texts)
     return signer.files
 
 

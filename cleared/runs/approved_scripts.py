@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cleared.approvals.verification import Approvals, Standing, refuse
+from cleared.approvals.verification import Approvals, Verification, refusal_of
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
@@ -89,11 +89,11 @@ class Scripts:
         standing = self.must_run(file, file, data)
         return self._approved(name, file, data, "script", standing)
 
-    def must_run(self, file: str, name: str, data: bytes) -> Standing:
+    def must_run(self, file: str, name: str, data: bytes) -> Verification:
         """What lets these bytes run. Raises ``PolicyError`` where nothing does; ``name`` is what the commands take."""
-        standing = self.approvals.standing(file, data)
+        standing = self.approvals.verify_version(file, data)
         if not standing.may_run:
-            raise refuse(file, name, standing)
+            raise refusal_of(file, name, standing)
         return standing
 
     def _text(self, file: str) -> bytes | None:
@@ -112,7 +112,7 @@ class Scripts:
         script = self._checked(name, file, data, kind)
         return replace(script, grants=self.grants(script.source, file))
 
-    def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Standing) -> Script:
+    def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Verification) -> Script:
         script = self._checked(name, file, data, kind)
         self._given.append(file)
         record = standing.record
@@ -156,7 +156,7 @@ class Scripts:
         present = _working(self.host, file)
         if present is None:
             return self._unknown(name)
-        if self.approvals.standing(file, present).may_run:
+        if self.approvals.verify_version(file, present).may_run:
             return PolicyError(
                 "the script is as it was approved, but not committed; it was not run",
                 place=Place(file),

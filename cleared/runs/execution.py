@@ -53,8 +53,10 @@ def run_agent(
     host.layout.agent_path(name)
     if not dry_run:
         host.must_be_allowed()
-    if host.policy is not None and host.policy.waiting:
-        keys = ", ".join(key for key, _, _ in host.policy.waiting[:5]) + (" …" if len(host.policy.waiting) > 5 else "")
+    if host.policy is not None and host.policy.unapproved:
+        keys = ", ".join(key for key, _, _ in host.policy.unapproved[:5]) + (
+            " …" if len(host.policy.unapproved) > 5 else ""
+        )
         host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     if not dry_run and not host.lasting:  # a service looks by itself
         bring_back(host)

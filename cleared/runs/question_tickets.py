@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from cleared.approvals import trust_store
-from cleared.approvals.approval_record import CONFIG, canonical_digest, digest_of, parsed
-from cleared.approvals.reviewers import OPEN, Rules, rules_in
-from cleared.approvals.tickets import Ticket, is_answer, parse
+from cleared.approvals.approval_record import CONFIG, canonical_digest, digest_of, try_parse_record
+from cleared.approvals.reviewers import UNRESTRICTED, ReviewRules, review_rules
+from cleared.approvals.tickets import Ticket, is_signed_answer, parse_ticket
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
@@ -45,13 +45,13 @@ class Questions:
         self.scripts = Scripts(host, snapshot)
         self.approvals = self.scripts.approvals
         self.cards = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
-        self._rules: Rules | None = None
+        self._rules: ReviewRules | None = None
         self._old = self._asked_before()
 
     def _asked_before(self) -> Mapping[str, Any]:
         """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
         known = self.approvals.trust
-        if known.questions is None and self.approvals.books.pinned:
+        if known.questions is None and self.approvals.identity.pinned:
             from cleared.runs.ticket_migration import tickets_of_trace
 
             with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
@@ -74,7 +74,7 @@ class Questions:
         if data is None:
             raise self._held(card, "nothing proves that a run asked it on a machine that is trusted here")
         try:
-            found = parse(data)
+            found = parse_ticket(data)
         except ValueError:
             raise self._held(card, "its ticket is damaged") from None
         for doubt in DOUBTS.values():
@@ -106,7 +106,7 @@ class Questions:
         found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == "question"]
         try:
             if found and self.approvals.workspace:
-                trust_store.take_back(self.approvals.workspace, found)
+                trust_store.withdraw_questions(self.approvals.workspace, found)
         except WorkspaceError as error:  # it is decided, and stands in the commit
             self.host.say(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
 
@@ -155,11 +155,11 @@ class Questions:
             if card.kind != "question" or card.gone_on is not None or (data := self._data(card)) is None:
                 continue
             with suppress(ValueError):
-                ticket = parse(data)
-                if ticket.genuine and ticket.workspace == workspace and workspace:
+                ticket = parse_ticket(data)
+                if ticket.is_genuine and ticket.workspace == workspace and workspace:
                     yield ticket.key, ticket.by, card.created_at
             for line in card.settlings:
-                if is_answer(line, workspace, card.id, data) and line["key"] not in self.rules.reviewers:
+                if is_signed_answer(line, workspace, card.id, data) and line["key"] not in self.rules.reviewers:
                     yield line["key"], line["by"], line["at"]
 
     # -- what was answered ----------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Questions:
         """What somebody who may has said to it; else None. A choice, or that it is settled otherwise."""
         data = self._data(card)
         for line in card.settlings:
-            if is_answer(line, self.approvals.workspace, card.id, data) and self._may_settle(line, ticket):
+            if is_signed_answer(line, self.approvals.workspace, card.id, data) and self._may_settle(line, ticket):
                 return str(line["resolution"])
         return None
 
@@ -182,16 +182,16 @@ class Questions:
             default = ticket.on_timeout == "default" and said == ticket.default
             return late and (default or ticket.on_timeout == "reject") and self.approvals.trusts_run(key)
         rules = self.rules
-        return key in rules.reviewers if rules.restricted else self.approvals.trusts_run(key)
+        return key in rules.reviewers if rules.is_restricted else self.approvals.trusts_run(key)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> ReviewRules:
         """Who may answer. Rules that nobody trusted has approved let nobody."""
         if self._rules is None:
-            record = parsed(self.snapshot.read(CONFIG))
-            self._rules = rules_in(record.policy) if record is not None else OPEN
-            if self._rules.restricted and self.approvals.read(CONFIG) is None:
-                self._rules = Rules({"": ""})
+            record = try_parse_record(self.snapshot.read(CONFIG))
+            self._rules = review_rules(record.policy) if record is not None else UNRESTRICTED
+            if self._rules.is_restricted and self.approvals.read_record(CONFIG) is None:
+                self._rules = ReviewRules({"": ""})
         return self._rules
 
     def is_over(self, card: Card, ticket: Ticket) -> bool:
@@ -236,7 +236,7 @@ Doubt = Callable[[Questions, Card, Ticket], tuple[str, ...]]
 
 
 def _wrong_signature(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
-    return () if ticket.genuine else ("its ticket was altered: the signature is wrong",)
+    return () if ticket.is_genuine else ("its ticket was altered: the signature is wrong",)
 
 
 def _other_workspace(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
-from cleared.approvals.tickets import Ticket, signed
+from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card, card_id
 from cleared.changes import draft
 from cleared.changes.consumed_events import AlreadyRun, consumed
@@ -67,7 +67,7 @@ def record(
                 clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
                 attempt.run_id, None, attempt.script.name, clean.data(plain(details)))  # fmt: skip
     try:
-        card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).data()})
+        card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
         host.say(f"the question is held: its run cannot be signed for: {error}")
     fresh.cards.add(card)
@@ -88,13 +88,13 @@ def _identity(known: Mapping[str, Card], attempt: Attempt, question: Question) -
 def _ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
     """Raises ``WorkspaceError`` or ``PolicyError`` where it cannot be signed here."""
     workspace = questions.approvals.workspace
-    questions.approvals.books.must_be_pinned()
+    questions.approvals.identity.must_be_pinned()
     if not workspace:
         raise WorkspaceError("this workspace has no id yet", remedy="Approve something: cleared agent propose.")
     key = run_key(questions.host.root, create=True)
     assert key is not None
     asked = card.details
-    return signed(key, Ticket(
+    return sign_ticket(key, Ticket(
         workspace, card.id, attempt.run_id, attempt.script.file,
         digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
         asked["key"], asked["question"], tuple(asked["choices"]),
@@ -240,4 +240,7 @@ def ask_once_more(questions: Questions, card: Card, identity: str) -> Mapping[st
         return details
     assert key is not None
     again = replace(ticket, card=identity, by=actor(), origin=origin(questions.repo, make=True) or "")
-    return {**details, "ticket": signed(key, replace(again, shown=shown(replace(card, details=details)))).data()}
+    return {
+        **details,
+        "ticket": sign_ticket(key, replace(again, shown=shown(replace(card, details=details)))).to_dict(),
+    }

@@ -10,7 +10,7 @@ from typing import Any
 
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
-from cleared.approvals.tickets import Ticket, signed
+from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card
 from cleared.changes.trace import Traces
 from cleared.clock import format_iso
@@ -36,7 +36,7 @@ def tickets_of_trace(questions: Questions) -> dict[str, Any]:
             if ticket is not None:
                 key = run_key(questions.host.root, create=True)
                 assert key is not None
-                found[card.id] = signed(key, ticket).data()
+                found[card.id] = sign_ticket(key, ticket).to_dict()
     return found
 
 

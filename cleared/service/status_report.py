@@ -110,8 +110,8 @@ def _known(host: Host) -> list[_Known]:
         for name, listener in roster.listeners.items():
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
-            standing = approvals.standing(file, data)
-            found.append(_Known(name, listener, standing.state, standing.why))
+            standing = approvals.verify_version(file, data)
+            found.append(_Known(name, listener, standing.state, standing.reason))
     return sorted(found, key=lambda known: known.name)
 
 

@@ -120,7 +120,7 @@ class Acts:
         return Said(_how(found, "ran"), True, wish.cards)
 
     def _proposal(self, host: Host, wish: Wish) -> Said:
-        from cleared.proposals.approval import reject
+        from cleared.proposals.approval import reject_proposal
 
         card = view.look(host).cards.get(wish.cards[0])
         if card is None:
@@ -132,7 +132,7 @@ class Acts:
             if outcome.edited:
                 said += f"; your edits of {', '.join(outcome.edited)} are left as they are"
         else:
-            outcome = reject(host, name, wish.reason)
+            outcome = reject_proposal(host, name, wish.reason)
             said = f"{outcome.proposal.id} is rejected; the live scripts stay"
         self._later.append(f"the decision about {outcome.proposal.id}")
         return Said(said, True, wish.cards)
@@ -155,11 +155,11 @@ def code(host: Host, picture: view.Picture, identity: str) -> Sequence[view.Text
 
     Raises ``ClearedError``.
     """
-    from cleared.proposals.proposal_history import code_diff
+    from cleared.proposals.proposal_history import diff_code
 
     card = picture.cards.get(identity)
     if card is not None and card.kind == "proposal":
-        found = code_diff(host, view.proposal_of(card))
+        found = diff_code(host, view.proposal_of(card))
         return [view.Text(path, tuple(text.splitlines())) for path, text in found.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")

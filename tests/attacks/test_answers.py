@@ -16,7 +16,7 @@ from reviewers import People
 from cleared.approvals import tickets
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import Key
-from cleared.approvals.reviewers import OPEN
+from cleared.approvals.reviewers import UNRESTRICTED
 from cleared.runs import question_tickets
 from cleared.runs.question_tickets import Questions
 
@@ -180,17 +180,19 @@ def test_another_clone_answers_once_it_is_trusted(
 def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key is for runs: a record that is signed with it lets no script run."""
     from cleared.approvals import trust_store
-    from cleared.approvals.approval_record import Record, record_path
-    from cleared.approvals.approval_record import signed as signed_record
+    from cleared.approvals.approval_record import ApprovalRecord, record_path
+    from cleared.approvals.approval_record import sign_record as signed_record
 
     asks(ws)
     workspace, key = ws.read("agents/approvals/workspace").strip(), mallory()
-    known = trust_store.load(workspace)
+    known = trust_store.load_trust(workspace)
     known.runs[key.public] = "mallory"
     known.save()
     ws.put("agents/evil.py", ws.read("agents/asker.py"))
     digest = digest_of(ws.read("agents/evil.py").encode())
-    record = signed_record(Record("script", "agents/evil.py", digest, "m", "2025-02-10T06:00:00Z", workspace), key)
+    record = signed_record(
+        ApprovalRecord("script", "agents/evil.py", digest, "m", "2025-02-10T06:00:00Z", workspace), key
+    )
     ws.put(record_path("agents/evil.py", digest), record.render())
     ws.commit("agents", message="agent: evil")
     with unchanged(ws):
@@ -260,20 +262,20 @@ def test_a_trusted_machine_answers_for_no_reviewer(
         assert key is not None
         forge_answer(posted, card, key, by="cleo")
         if not walled:
-            monkeypatch.setattr(Questions, "rules", property(lambda self: OPEN))
+            monkeypatch.setattr(Questions, "rules", property(lambda self: UNRESTRICTED))
         found = posted.json("queue", "expire")
     assert bool(found["runs"]) is not walled, found
 
 
 def test_a_key_that_others_can_read_is_named(ws: Workspace) -> None:
     """Nothing is signed or believed with it, and the way out is said."""
-    from cleared.approvals.keys import home
+    from cleared.approvals.keys import cleared_home
 
     card = asks(ws)["id"]
-    (home() / "run-key").chmod(0o644)
+    (cleared_home() / "run-key").chmod(0o644)
     assert "others can read the run key" in ws.json("queue", "show", card)["held"]
     with unchanged(ws):
         refused(ws("queue", "answer", card, "yes"), 4, "others can read the run key", "chmod 600")
         assert "chmod 600" in ws.json("queue", "expire")["said"][0]
-    (home() / "run-key").chmod(0o600)
+    (cleared_home() / "run-key").chmod(0o600)
     assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"

@@ -38,9 +38,9 @@ def carry(source: Workspace, to: Workspace) -> None:
 def believe(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall switched off: the id is what the tracked file says, as it was before there were pins."""
 
-    def claimed(root: Path, claim: bytes | None) -> workspace_pin.Books:
+    def claimed(root: Path, claim: bytes | None) -> workspace_pin.WorkspaceIdentity:
         found = (claim or b"").decode().strip()
-        return workspace_pin.Books(found, True, found)
+        return workspace_pin.WorkspaceIdentity(found, True, found)
 
     for module in (workspace_pin, verification):
         monkeypatch.setattr(module, "books_of", claimed)

@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 from cleared import app
 from cleared.changes.host import Host
 from cleared.errors import ClearedError
-from cleared.gate.semantic_lint import traps
+from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
 from cleared.sandbox.construct_lint import lint
@@ -136,7 +136,7 @@ class Fuzzer:
 
     def trapped(self, source: str) -> None:
         for grants in (None, ("journal.read", "ctx_log")):
-            well_formed(traps(source, FILE, self.primitives, self.chart, grants), source, FILE)
+            well_formed(lint_semantics(source, FILE, self.primitives, self.chart, grants), source, FILE)
         mentioned, scripts = find_used(source, FILE, self.primitives)
         assert mentioned <= set(self.primitives) and all(isinstance(s, str) for s in scripts)
 

@@ -94,15 +94,15 @@ def test_a17_the_host_refuses_what_was_not_granted(ws: Workspace) -> None:
     live(ws, "accounts_list()\n1")
     record = next((ws.root / "agents/approvals/agents/probe").glob("*.json"))
     assert '"accounts_list"' in record.read_text() and "journal" not in record.read_text()
-    from cleared.approvals.approval_record import parse, signed
+    from cleared.approvals.approval_record import parse_record, sign_record
     from cleared.approvals.keys import own_key
 
     key = own_key(ws.root)
     assert key is not None
-    granted = parse(record.read_bytes())
+    granted = parse_record(record.read_bytes())
     from dataclasses import replace
 
-    record.write_bytes(signed(replace(granted, grants=("ctx_log",)), key).render())
+    record.write_bytes(sign_record(replace(granted, grants=("ctx_log",)), key).render())
     ws.commit(record.relative_to(ws.root).as_posix())
     done = ws("agent", "run", "probe")
     assert done.code == 1 and "accounts_list" in done.err, done

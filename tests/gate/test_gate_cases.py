@@ -322,21 +322,21 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_that_is_no_case_is_said_to_be_none(name: str) -> None:
     with pytest.raises(ValueError):
-        store.parse(HOSTILE[name], "tests/cases/x.json")
-    store.parse(case_with(), "tests/cases/x.json")
+        store.parse_test(HOSTILE[name], "tests/cases/x.json")
+    store.parse_test(case_with(), "tests/cases/x.json")
 
 
 @pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "", ".", "a\0b", "a" * 300])
 def test_a_rehearsal_writes_only_into_its_own_folder(name: str) -> None:
     """Whoever names the files: what reads them is checked, and so is what writes them."""
     assert not is_input_name(name)
-    with pytest.raises(PolicyError), dry_run.drop_folder({name: b"x"}):
+    with pytest.raises(PolicyError), dry_run.make_drop_folder({name: b"x"}):
         pass
 
 
 def test_no_case_is_larger_than_a_proposal_may_be() -> None:
     with pytest.raises(ValueError, match="larger"):
-        store.parse(case_with(why="x" * (33 << 20)), "tests/cases/x.json")
+        store.parse_test(case_with(why="x" * (33 << 20)), "tests/cases/x.json")
 
 
 def test_hostile_cases_are_findings_and_write_nothing_anywhere(

@@ -100,15 +100,15 @@ def test_whatever_decides_it_is_noticed(posts: Workspace, what: str) -> None:
     elif what == "trust":
         from cleared.approvals import trust_store
 
-        trust_store.name(posts.read(WORKSPACE).strip(), {"ed25519:x": "somebody"})
+        trust_store.trust_reviewers(posts.read(WORKSPACE).strip(), {"ed25519:x": "somebody"})
     elif what == "record":
         (posts.root / "agents/approvals/config.json").write_text("{}")
     elif what == "settings":
         posts.put("config.yaml", posts.read("config.yaml") + "\n")
     else:
-        from cleared.approvals.keys import KEY, home
+        from cleared.approvals.keys import KEY, cleared_home
 
-        (home() / KEY).unlink()
+        (cleared_home() / KEY).unlink()
     after = kept()
     assert after is not before
     problem = after.policy.problem if after.policy is not None else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cleared.gate.lint_rules import RULES, STAGES, rule_of
+from cleared.gate.lint_rules import CHECKS, RULES, rule_of
 from cleared.sandbox import header_values
 from scripts import BODIES, HOSTILE, WHOLE, unmarked
 
@@ -65,7 +65,7 @@ def test_a_rule_says_why_and_what_to_do(rule: object) -> None:
     assert isinstance(rule, Rule) and RULES[rule.id] is rule
     assert rule.finds and not rule.finds.endswith(".")
     assert rule.why.endswith(".") and rule.remedy.endswith((".", '"'))
-    assert rule.stage in STAGES or rule.stage == "policy"
+    assert rule.stage in CHECKS or rule.stage == "policy"
 
 
 def test_a_rule_that_nobody_lists_is_no_rule() -> None:

@@ -13,7 +13,7 @@ from harness import Workspace, no_traceback
 from cleared.config.model import Sandbox
 from cleared.errors import WorkspaceError
 from cleared.gate.lint_rules import rule_of
-from cleared.gate.semantic_lint import traps
+from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
 from cleared.registry import projections
@@ -52,7 +52,7 @@ def check(starting_point: Path) -> Iterator[Check]:
             header, found = parse_header(source, FILE)
             found = [*found, *lint(source, FILE), *beyond(header, Sandbox(), FILE)]
             grants = header.grants if header else None
-            found += traps(source, FILE, primitives, chart, grants)
+            found += lint_semantics(source, FILE, primitives, chart, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})
             if allowed not in checkers:
                 stubs = projections.stubs(Registry(primitives[n] for n in primitives if n in allowed))

@@ -15,7 +15,7 @@ import pytest
 from harness import IDENTITY, Done, Workspace, no_traceback, refused, unchanged
 
 from cleared.approvals import approval_record as records
-from cleared.approvals.approval_record import Record, digest_of, record_path, signed
+from cleared.approvals.approval_record import ApprovalRecord, digest_of, record_path, sign_record
 from cleared.approvals.keys import own_key
 
 HEADER = '"""\nname: Probe\ntrigger: on_demand\n"""\n'
@@ -122,34 +122,34 @@ def test_a_damaged_trust_file_is_named(copied: Workspace, tmp_path: Path) -> Non
 # -- forged records ---------------------------------------------------------------------------------------------------
 
 
-def edited(**fields: Any) -> Callable[[Record], bytes]:
+def edited(**fields: Any) -> Callable[[ApprovalRecord], bytes]:
     """A record of somebody who has no key that counts: fields changed, the signature left."""
 
-    def make(record: Record) -> bytes:
+    def make(record: ApprovalRecord) -> bytes:
         return dataclasses.replace(record, **fields).render()
 
     return make
 
 
-def resigned(**fields: Any) -> Callable[[Record], bytes]:
+def resigned(**fields: Any) -> Callable[[ApprovalRecord], bytes]:
     """Signed anew with the user's own key: what a signature does not cure."""
 
-    def make(record: Record) -> bytes:
+    def make(record: ApprovalRecord) -> bytes:
         key = own_key(Path("/nowhere"))
         assert key is not None
-        return signed(dataclasses.replace(record, **fields), key).render()
+        return sign_record(dataclasses.replace(record, **fields), key).render()
 
     return make
 
 
-def with_fields(**fields: Any) -> Callable[[Record], bytes]:
-    def make(record: Record) -> bytes:
+def with_fields(**fields: Any) -> Callable[[ApprovalRecord], bytes]:
+    def make(record: ApprovalRecord) -> bytes:
         return json.dumps({**json.loads(record.render()), **fields}).encode()
 
     return make
 
 
-FORGED: dict[str, Callable[[Record], bytes]] = {
+FORGED: dict[str, Callable[[ApprovalRecord], bytes]] = {
     "grants widened": edited(grants=("accounts_list", "journal_void")),
     "another signature": edited(signature="AAAA"),
     "no signature": edited(signature=""),
@@ -185,7 +185,7 @@ def test_forged_records_are_worth_nothing(ws: Workspace) -> None:
     """Each in place of the genuine record, committed by hand: the run is refused, and proposing again mends it."""
     text = go_live(ws, "1")
     where = record_path(PROBE, digest_of(text.encode()))
-    genuine = records.parse((ws.root / where).read_bytes())
+    genuine = records.parse_record((ws.root / where).read_bytes())
     for name, make in FORGED.items():
         ws.put(where, make(genuine))
         ws.commit(where)

@@ -16,7 +16,14 @@ from harness import Done, Workspace, copy_books, no_traceback
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cleared.approvals.approval_record import WORKSPACE, digest_of, quarantine_path, record_folder, record_path, short
+from cleared.approvals.approval_record import (
+    WORKSPACE,
+    digest_of,
+    quarantine_path,
+    record_folder,
+    record_path,
+    short_digest,
+)
 from cleared.vcs import STEPS
 
 BEGAN = datetime(2025, 2, 10, 6, tzinfo=UTC)
@@ -166,7 +173,7 @@ class GateMachine(RuleBasedStateMachine):
         decision = self.working(f"{FOLDER}/{folder}/decision.json")
         assert decision is not None and json.loads(decision)["status"] == "approved"
         self.decisions[folder] = decision
-        self.happened[path]["approved", short(digest)] += 1
+        self.happened[path]["approved", short_digest(digest)] += 1
         self.live[path] = [d for d in self.live[path] if d != digest] + [digest]
         assert self.verdict(path) is True
 
@@ -178,7 +185,7 @@ class GateMachine(RuleBasedStateMachine):
         if record:
             self.withdrawn.add(record)
         self.barred[path, digest] = True
-        self.happened[path]["rolled back", short(digest)] += 1
+        self.happened[path]["rolled back", short_digest(digest)] += 1
         self.live[path] = [d for d in self.live[path] if d != digest]
         if not self.by_hand:
             assert (digest_of(now) if now else None) == (self.live[path][-1] if self.live[path] else None)
@@ -248,7 +255,7 @@ class GateMachine(RuleBasedStateMachine):
         if done.code == 0:
             path, digest = self.proposals[folder]
             self.decisions[folder] = self.working(f"{FOLDER}/{folder}/decision.json") or b""
-            self.happened[path]["rejected", short(digest)] += 1
+            self.happened[path]["rejected", short_digest(digest)] += 1
 
     @rule(name=names)
     def rollback(self, name: str) -> None:
@@ -473,7 +480,7 @@ class GateMachine(RuleBasedStateMachine):
             elif status == "rejected":
                 self.decisions[folder] = found
                 path, digest = self.proposals[folder]
-                self.happened[path]["rejected", short(digest)] += 1
+                self.happened[path]["rejected", short_digest(digest)] += 1
 
     # -- what always holds ----------------------------------------------------------------------------------------
 

@@ -173,7 +173,7 @@ class TwoPeopleMachine(RuleBasedStateMachine):
 def signatories(ws: Workspace) -> tuple[str, ...]:
     """The keys with a valid signature on the last commit, and on what was agreed to before it on a card it settles."""
     from cleared.app import open_workspace
-    from cleared.approvals.reviewers import agreements
+    from cleared.approvals.reviewers import parse_agreements
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
     from cleared.decisions.signatures import signer
@@ -189,7 +189,7 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
         before = queue_files.load(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
         for card in cards:
             if card.status == "resolved" and card.id in before and before[card.id].status == "open":
-                found += [a.key for a in agreements(card.id, card.agreed)[-2:] if a.genuine and a.key != key]
+                found += [a.key for a in parse_agreements(card.id, card.agreed)[-2:] if a.is_genuine and a.key != key]
     return (key, *found[-1:])
 
 

@@ -94,15 +94,15 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     """What the command line does for these words, with a say in its steps."""
     from cleared.app import approve, open_workspace, propose, set_setting
     from cleared.clock import clock_from
-    from cleared.proposals.approval import reject
-    from cleared.proposals.rollback import rollback
+    from cleared.proposals.approval import reject_proposal
+    from cleared.proposals.rollback import roll_back_script
 
     host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)
     do: dict[str, Callable[..., Any]] = {
         "propose": lambda name: propose(host, [name]),
         "approve": lambda proposal: approve(host, proposal),
-        "reject": lambda proposal, reason: reject(host, proposal, reason),
-        "rollback": lambda name: rollback(host, name),
+        "reject": lambda proposal, reason: reject_proposal(host, proposal, reason),
+        "rollback": lambda name: roll_back_script(host, name),
         "set": lambda key, value: set_setting(host, key, value),
     }
     do[words[0]](*words[1:])

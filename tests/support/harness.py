@@ -103,10 +103,10 @@ def copy_books(books: Path, to: Path) -> Path:
 def trust_books(root: Path) -> None:
     """Pin a clone, a copy, or another's workspace to the books that it says it holds, on this test's machine."""
     from cleared.approvals.approval_record import WORKSPACE
-    from cleared.approvals.workspace_pin import books_of, pin
+    from cleared.approvals.workspace_pin import identify_workspace, pin_clone
 
     claim = root / WORKSPACE
-    pin(root, books_of(root, claim.read_bytes()).claimed)
+    pin_clone(root, identify_workspace(root, claim.read_bytes()).claimed)
 
 
 class Workspace:
@@ -192,7 +192,7 @@ class Workspace:
 
         What a test is about may be a script that no gate would let pass.
         """
-        from cleared.approvals.approval_record import WORKSPACE, Record, digest_of, record_path, signed
+        from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
         from cleared.approvals.keys import own_key
         from cleared.primitives import registry
 
@@ -204,9 +204,9 @@ class Workspace:
         for path in paths:
             data = (self.root / path).read_bytes()
             digest, kinds = digest_of(data), granted.findall(data.decode("utf-8", "replace"))
-            record = Record("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
+            record = ApprovalRecord("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
                             grants=(*registry(), *kinds), proposal="P0")  # fmt: skip
-            self.put(record_path(path, digest), signed(record, key).render())
+            self.put(record_path(path, digest), sign_record(record, key).render())
             made.append(record_path(path, digest))
         return made
 

@@ -622,7 +622,7 @@ def test_the_password_needs_no_approval_and_stays_beside_a_policy_that_waits(ws:
     ws.config(f"notifications.smtp_password={PASSWORD}")
     ws.put("config.yaml", ws.read("config.yaml").replace("auto_confirm: 0.95", "auto_confirm: 0.1"))
     host = open_workspace(ws.root)
-    assert host.policy is not None and [key for key, *_ in host.policy.waiting] == ["thresholds.auto_confirm"]
+    assert host.policy is not None and [key for key, *_ in host.policy.unapproved] == ["thresholds.auto_confirm"]
     assert host.config.notifications.smtp_password == PASSWORD and host.config.thresholds.auto_confirm == 0.95
     assert host.redactor.text(f"a {PASSWORD} b") == "a [redacted] b"
 
