@@ -24,7 +24,7 @@ from cleared.jobs.runtime_directory import own_runtime
 JOBS = 50
 PAST = 10_000
 IDLE_SECONDS = 30.0
-PLUGIN = "from cleared.jobs.job_types import Kind\nNOOP = Kind('noop', 'Nothing.', command=('true',), reads=())\n"
+PLUGIN = "from cleared.jobs.job_types import JobType\nNOOP = JobType('noop', 'Nothing.', command=('true',), reads=())\n"
 
 
 def overhead(quick: bool) -> Result:

@@ -74,7 +74,7 @@ _STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted",
 
 
 def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
-    from cleared.sandbox.construct_lint import lint
+    from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
 
     head = snapshot.read(path)
@@ -89,7 +89,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
         state = _STATE_NAMES.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
     header, findings = parse_header(source, path, kind="agent")
-    findings = [*findings, *lint(source, path)] if source else []
+    findings = [*findings, *lint_script(source, path)] if source else []
     return {
         "name": path.rsplit("/", 1)[1].removesuffix(".py"),
         "title": header.name if header else None,

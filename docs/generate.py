@@ -281,7 +281,7 @@ def errors() -> str:
     """Exit codes, error classes, checks of the books, rules for scripts, kinds of cards."""
     from cleared.cards.card import KINDS
     from cleared.ledger.violations import CHECKS
-    from cleared.sandbox.construct_lint import lint
+    from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
 
     out = [
@@ -304,7 +304,7 @@ def errors() -> str:
         "breaks it:", "", "| rule | such as | what is said | remedy |", "|---|---|---|---|",
     ]  # fmt: skip
     for rule, sample in SAMPLES.items():
-        finding = next(f for f in lint(sample, "agents/a.py") if f.rule == rule)
+        finding = next(f for f in lint_script(sample, "agents/a.py") if f.rule == rule)
         out.append(f"| `{rule}` | {_sample(sample)} | {_cell(finding.message)} | {_cell(finding.remedy)} |")
     out += ["", "## Rules for headers", "", "| rule | such as | what is said | remedy |", "|---|---|---|---|"]
     for rule, header in HEADER_SAMPLES.items():

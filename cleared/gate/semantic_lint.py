@@ -126,9 +126,8 @@ def _header(
             near = get_close_matches(grant, sorted(known), 1, 0.6)
             remedy = f"Did you mean {near[0]}?" if near else RULES["unknown-grant"].remedy
             place = Place(file, header.line_of("grants"), 1, "grants")
-            what = f"there is no kind of job {grant.removeprefix(JOB_TYPE_GRANT)!r}" if grant.startswith(JOB_TYPE_GRANT) else (
-                f"no primitive has the grant {grant!r}"
-            )  # fmt: skip
+            name = grant.removeprefix(JOB_TYPE_GRANT)
+            what = f"there is no kind of job {name!r}" if grant != name else f"no primitive has the grant {grant!r}"
             yield Finding("unknown-grant", what, place, remedy)
     for account_id in header.accounts or ():
         if chart.get(account_id) is None:

@@ -16,8 +16,8 @@ from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
 from cleared.runs.approved_scripts import Scripts, refused
-from cleared.sandbox.construct_lint import lint
-from cleared.sandbox.effective_limits import beyond
+from cleared.sandbox.construct_lint import lint_script
+from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
@@ -38,8 +38,8 @@ class StaticChecks:
         rules = subject.proposed_setup.host.config.gate.rules
         # Where the text cannot be read, the header and the script say the same.
         findings += [
-            *lint(subject.source, subject.file),
-            *beyond(header, subject.proposed_setup.host.config.sandbox, subject.file),
+            *lint_script(subject.source, subject.file),
+            *check_caps(header, subject.proposed_setup.host.config.sandbox, subject.file),
         ]
         return make_result("lint", dict.fromkeys(findings), rules, approved=subject.approved)
 

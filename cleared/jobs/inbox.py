@@ -14,14 +14,14 @@ from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.errors import BusyError, PolicyError, WorkspaceError
 from cleared.jobs import file_schemas
-from cleared.jobs.job_types import Kind, resolve_request
+from cleared.jobs.job_types import JobType, resolve_request
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import InboxMessage, JobManifest, JobRequest, QueuedJob, SafetyStop, request_of
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import JobSigner
 from cleared.workspace.safe_files import reason, write_new
 
-MOST_WAITING: Final = 1_000
+MAX_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
 
 
@@ -38,14 +38,14 @@ def enqueue_job(runtime: RuntimeDirectory, config: Config, kind: str, target: st
         raise
     state = peek_state(runtime)
     waiting = sum(1 for _ in runtime.inbox_folder.glob("*.json")) + len(state["queue"] if state else ())
-    if waiting >= MOST_WAITING:
+    if waiting >= MAX_WAITING:
         raise BusyError(f"{waiting} jobs wait already; that is the most", remedy="Let some be run: cleared loop run.")
     item = reserve_job(runtime, found, aim, by, clock)
     put_message(runtime, clock, "job", job=sign_job(item, JobSigner(runtime.folder)), name=item["job_id"])
     return item["job_id"]
 
 
-def reserve_job(runtime: RuntimeDirectory, kind: Kind, target: str, by: str, clock: Clock) -> JobRequest:
+def reserve_job(runtime: RuntimeDirectory, kind: JobType, target: str, by: str, clock: Clock) -> JobRequest:
     """A new job, its id unique: the manifest that is made for it cannot be made twice. Raises ``WorkspaceError``."""
     now = clock.now()
     stem = f"job_{now:%Y%m%dT%H%M%SZ}_{kind.name}"
@@ -66,7 +66,7 @@ def reserve_job(runtime: RuntimeDirectory, kind: Kind, target: str, by: str, clo
             raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
 
 
-def build_manifest(runtime: RuntimeDirectory, kind: Kind, item: JobRequest) -> JobManifest:
+def build_manifest(runtime: RuntimeDirectory, kind: JobType, item: JobRequest) -> JobManifest:
     """What the job is and may do, before it has started."""
     data: JobManifest = {
         **request_of(item), "schema_version": "single_agent_job_manifest_v1", "status": "queued",
@@ -96,8 +96,8 @@ def make_safety_stop(kind: str, target: str, by: str, why: str, clock: Clock) ->
 
 
 def put_message(
-    runtime: RuntimeDirectory, clock: Clock, what: Literal["job", "refused", "pause", "resume"], *, job: QueuedJob | None = None,
-    refused: SafetyStop | None = None, name: str = "",
+    runtime: RuntimeDirectory, clock: Clock, what: Literal["job", "refused", "pause", "resume"], *,
+    job: QueuedJob | None = None, refused: SafetyStop | None = None, name: str = "",
 ) -> None:  # fmt: skip
     """Leave a message, and wake the loop. Raises ``WorkspaceError``."""
     message: InboxMessage = {

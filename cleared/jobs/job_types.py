@@ -25,7 +25,7 @@ AGENT_PREFIX: Final = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobType:
     """A kind of job. Either ``command`` or ``function`` says what it runs."""
 
     name: str
@@ -55,13 +55,13 @@ class Kind:
     """Whether it is done by the loop's own code, with no process of its own. Not for plug-ins."""
 
 
-def load_job_types(config: Config) -> Mapping[str, Kind]:
+def load_job_types(config: Config) -> Mapping[str, JobType]:
     """All kinds by name. Raises ``WorkspaceError`` for a plug-in that is missing or wrong."""
     return _add_plugins(config.loop.plugins) if config.loop.plugins else BUILT_IN
 
 
 @cache
-def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, Kind]:
+def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, JobType]:
     """To look a plug-in up reads the metadata of every installed package: once is enough."""
     found = dict(BUILT_IN)
     for name in dict.fromkeys(plugins):
@@ -83,7 +83,7 @@ def read_rotation(config: Config) -> tuple[str, ...]:
     return config.loop.rotation
 
 
-def resolve_request(config: Config, root: Path, kind: str, target: str | None) -> tuple[Kind, str]:
+def resolve_request(config: Config, root: Path, kind: str, target: str | None) -> tuple[JobType, str]:
     """The kind and the target that were asked for in the workspace at ``root``, checked.
 
     Raises ``PolicyError`` where no such job may be run.
@@ -104,7 +104,7 @@ def resolve_request(config: Config, root: Path, kind: str, target: str | None) -
     return found, _check_target(found, target, ForbiddenFiles(root, config.loop.forbidden_paths))
 
 
-def _check_target(kind: Kind, target: str | None, forbidden: ForbiddenFiles) -> str:
+def _check_target(kind: JobType, target: str | None, forbidden: ForbiddenFiles) -> str:
     if target is None or target == kind.default_target:
         if kind.target == "agent":
             raise PolicyError(f"{kind.name} needs the name of an agent", remedy="Give it with --target NAME.")
@@ -123,7 +123,7 @@ def _check_target(kind: Kind, target: str | None, forbidden: ForbiddenFiles) -> 
     return target
 
 
-def _load_plugin(name: str) -> Kind:
+def _load_plugin(name: str) -> JobType:
     from importlib.metadata import entry_points
 
     points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
@@ -133,14 +133,14 @@ def _load_plugin(name: str) -> Kind:
         kind = points[0].load()
     except Exception as error:  # somebody else's code
         raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(kind, Kind) or kind.name != name or not _NAME.fullmatch(name):
+    if not isinstance(kind, JobType) or kind.name != name or not _NAME.fullmatch(name):
         raise _plugin_error(name, f"{points[0].value} is no kind of that name")
     for problem in _find_problems(kind):
         raise _plugin_error(name, problem)
     return kind
 
 
-def _find_problems(kind: Kind) -> Iterator[str]:
+def _find_problems(kind: JobType) -> Iterator[str]:
     if bool(kind.command) == bool(kind.function) or kind.in_loop:
         yield "a plug-in's kind has either a command or a function"
     if kind.timeout <= 0 or kind.max_output < 0:
@@ -163,53 +163,53 @@ def _plugin_error(name: str, what: str) -> WorkspaceError:
 
 _OPERATIONAL = (".cleared",)
 
-BUILT_IN: Final[Mapping[str, Kind]] = MappingProxyType(
+BUILT_IN: Final[Mapping[str, JobType]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind(
+            JobType(
                 "continuity_scan", "Which documents there are, how large, and when each was last changed.",
                 function="cleared.loop.report_jobs:continuity_scan",
                 target="path", default_target="continuity documents",
                 reads=(),
                 reads_setting="continuity",
             ),
-            Kind(
+            JobType(
                 "akela_meta_summary", "What the report named in loop.akela_report says.",
                 function="cleared.loop.report_jobs:akela_meta_summary", target="path",
                 default_target="Akela meta report", reads=(),
                 reads_setting="akela_report",
             ),
-            Kind(
+            JobType(
                 "git_status_summary", "Which files differ from the last commit (git status --short).",
                 function="cleared.loop.report_jobs:git_status_summary", default_target="git status",
             ),
-            Kind(
+            JobType(
                 "ai_single_turn_bridge", "One turn of an AI: disabled, or a dry run that asks nobody.",
                 function="cleared.loop.ai_bridge:turn", default_target="one AI turn", rotates=False, in_loop=True,
                 reads=(),
             ),
-            Kind(
+            JobType(
                 "queue_summary", "What waits in the review queue.",
                 function="cleared.loop.workspace_jobs:queue_summary",
                 default_target="review queue", writes=_OPERATIONAL,
             ),
-            Kind(
+            JobType(
                 "books_check", "Check every invariant of the books.",
                 function="cleared.loop.workspace_jobs:books_check",
                 default_target="books", writes=_OPERATIONAL, timeout=600.0,
             ),
-            Kind(
+            JobType(
                 "runs_report", "How the last runs of the agents went.",
                 function="cleared.loop.workspace_jobs:runs_report",
                 default_target="last runs", writes=_OPERATIONAL,
             ),
-            Kind(
+            JobType(
                 "agent_run", "Run an agent, as cleared agent run does (short: agent:NAME).",
                 function=AGENT_RUN, target="agent", writes=(".",),
                 timeout=3600.0, rotates=False,
             ),
-            Kind(
+            JobType(
                 "gate_check_all", "Every check of the gate over all agents.",
                 function="cleared.loop.workspace_jobs:gate_check_all", default_target="all agents",
                 writes=_OPERATIONAL, timeout=1800.0,

@@ -100,10 +100,11 @@ def read_job(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
     found = read_result(runtime, text)
     identity = found["job_id"]
     path = runtime.manifest_path(identity)
+    manifest = file_schemas.read_record("manifest", path, shown=runtime.display_path(path)) if path.exists() else None
     output = runtime.output_path(identity)
     return {
         "result": found,
-        "manifest": file_schemas.read_record("manifest", path, shown=runtime.display_path(path)) if path.exists() else None,
+        "manifest": manifest,
         "output": output.read_text("utf-8", "replace") if output.is_file() and not output.is_symlink() else None,
     }  # fmt: skip
 

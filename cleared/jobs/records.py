@@ -149,7 +149,7 @@ class LoopState(TypedDict):
     """Oldest first."""
     counts: StatusCounts
     failures: dict[str, int]
-    """Kind → how often in a row it has failed."""
+    """Job type → how often in a row it has failed."""
     rotation: RotationState
     knowledge: list[Knowledge]
     safety_stops: list[SafetyStop]

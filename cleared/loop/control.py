@@ -100,8 +100,8 @@ def _start_in_tmux(host: Host, knobs: LoopSettings, session: str) -> Holder | No
     passed.append(_session_mark(knobs))
     command = own_command("-C", str(host.root), *_build_command(knobs))
     done = subprocess.run(
-        [_find_tmux(), "new-session", "-d", "-s", session, "-c", str(host.root), *(x for p in passed for x in ("-e", p)),
-         "sh", "-c", _TEE_SCRIPT, str(said), *command],
+        [_find_tmux(), "new-session", "-d", "-s", session, "-c", str(host.root),
+         *(x for p in passed for x in ("-e", p)), "sh", "-c", _TEE_SCRIPT, str(said), *command],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:

@@ -92,7 +92,8 @@ class Endings(Memory):
             "schema_version": "single_agent_job_result_v1", "job_id": running["job_id"], "kind": running["kind"],
             "target": running["target"], "status": "failed_or_no_result", "started_at": running["started_at"],
             "ended_at": format_iso(now), "duration_sec": max(0.0, round((now - began).total_seconds(), 3)),
-            "exit_code": None, "manifest_path": self.runtime.display_path(self.runtime.manifest_path(running["job_id"])),
+            "exit_code": None,
+            "manifest_path": self.runtime.display_path(self.runtime.manifest_path(running["job_id"])),
             "output_path": self.runtime.display_path(self.runtime.output_path(running["job_id"])),
             "summary": "its process is gone, and left no result", "wakeup_written": False,
         }  # fmt: skip

@@ -21,7 +21,7 @@ from cleared.approvals.trust_store import trust_folder as trust_folder
 from cleared.approvals.workspace_pin import pins_folder
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.jobs.job_types import AGENT_RUN, Kind
+from cleared.jobs.job_types import AGENT_RUN, JobType
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
 from cleared.sandbox import landlock, seccomp
@@ -123,7 +123,7 @@ def _read_rules(forbidden: ForbiddenFiles, top: Path) -> list[tuple[Path, int]]:
     ]
 
 
-def writable_paths(forbidden: ForbiddenFiles, kind: Kind, runtime: RuntimeDirectory) -> list[Path]:
+def writable_paths(forbidden: ForbiddenFiles, kind: JobType, runtime: RuntimeDirectory) -> list[Path]:
     """Where a job of this kind may write. Raises ``PolicyError`` where a plug-in's would write the loop or history."""
     found = resolve_paths(forbidden, kind.writes)
     if not is_own(kind):
@@ -133,12 +133,12 @@ def writable_paths(forbidden: ForbiddenFiles, kind: Kind, runtime: RuntimeDirect
     return found
 
 
-def runs_agents(kind: Kind) -> bool:
+def runs_agents(kind: JobType) -> bool:
     """Whether it is the one of our own that runs agents; no other signs anything."""
     return is_own(kind) and kind.function == AGENT_RUN
 
 
-def is_own(kind: Kind) -> bool:
+def is_own(kind: JobType) -> bool:
     """Whether what it runs is of this package."""
     return kind.function.startswith("cleared.")
 

@@ -14,7 +14,7 @@ from typing import Final
 from cleared.clock import format_iso
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs import file_schemas, inbox, loop_state
-from cleared.jobs.job_types import Kind, read_rotation
+from cleared.jobs.job_types import JobType, read_rotation
 from cleared.jobs.records import InboxMessage, JobRequest, QueuedJob, RunningJob, request_of
 from cleared.loop import retention
 from cleared.loop.ending import ROTATION, Endings
@@ -65,7 +65,7 @@ class LoopMachine(Endings):
                 self._take_message(message, known)
             done.append((path, not isinstance(message, WorkspaceError)))
         asked, cursor = self.requests.requests_since(self.state["cursor"])
-        room = max(0, inbox.MOST_WAITING - len(self.state["queue"]))
+        room = max(0, inbox.MAX_WAITING - len(self.state["queue"]))
         if len(asked) > room:  # the rest another time
             asked, cursor = asked[:room], self.state["cursor"]
         for job in asked:
@@ -182,7 +182,7 @@ class LoopMachine(Endings):
         if standby is not None:
             standby.close()
 
-    def _record_start(self, kind: Kind, item: JobRequest, standby: WatcherProcess) -> RunningJob:
+    def _record_start(self, kind: JobType, item: JobRequest, standby: WatcherProcess) -> RunningJob:
         now = format_iso(self.clock.now())
         pid, since = standby.pid, standby.since
         running: RunningJob = {**item, "started_at": now, "pid": pid, "pid_started": since, "seal": ""}
@@ -196,7 +196,7 @@ class LoopMachine(Endings):
         file_schemas.write_record("manifest", self.runtime.manifest_path(item["job_id"]), manifest)
         return running
 
-    def _check_queued(self, job: QueuedJob) -> Kind | None:
+    def _check_queued(self, job: QueuedJob) -> JobType | None:
         """The kind of a queued job; None where it must not be run, for which the loop stops."""
         if not self.signer.is_valid(job):
             why = "the queued job is not as it was enqueued: its seal is wrong"

@@ -9,7 +9,7 @@ from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
 from cleared.jobs import inbox, loop_state, status_tree
-from cleared.jobs.job_types import Kind, resolve_request
+from cleared.jobs.job_types import JobType, resolve_request
 from cleared.jobs.records import LoopState, StopCode
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import JobSigner
@@ -52,7 +52,7 @@ class Memory:
     def export_tree(self) -> None:
         status_tree.export_tree(self.runtime, self.state, self.clock)
 
-    def resolve_request(self, kind: str, target: str | None) -> tuple[Kind, str]:
+    def resolve_request(self, kind: str, target: str | None) -> tuple[JobType, str]:
         return resolve_request(self.config, self.runtime.root, kind, target)
 
     def request_stop(self, code: StopCode, reason: str) -> None:

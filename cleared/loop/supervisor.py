@@ -26,7 +26,7 @@ from cleared.config.secrets import Redactor
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.jobs import file_schemas
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.jobs.job_types import Kind
+from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest, JobResult
 from cleared.loop import job_process, job_processes
 from cleared.loop.job_confinement import is_own, job_restrictions, resolve_paths, runs_agents, writable_paths
@@ -50,7 +50,7 @@ class JobAssignment:
     """A job, and all that is to be known to do it."""
 
     item: JobRequest
-    kind: Kind
+    kind: JobType
     settings: LoopSettings
     config: Config
     clock: Clock
@@ -104,7 +104,8 @@ class _JobRun:
             "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",
             "started_at": format_iso(began), "ended_at": format_iso(work.clock.now()),
             "duration_sec": round(max(0.0, work.clock.monotonic() - at), 3), "exit_code": ended.exit_code,
-            "manifest_path": runtime.display_path(runtime.manifest_path(job)), "output_path": runtime.display_path(runtime.output_path(job)),
+            "manifest_path": runtime.display_path(runtime.manifest_path(job)),
+            "output_path": runtime.display_path(runtime.output_path(job)),
             "summary": summary, "wakeup_written": False,
         }  # fmt: skip
         for attempt in range(_ATTEMPTS):  # a full disk may have room again; else the loop finds no result

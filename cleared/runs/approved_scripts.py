@@ -12,7 +12,7 @@ from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.sandbox import effective_limits
 from cleared.sandbox.construct_lint import RULES as LINT_RULES
-from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding, blocking_findings, split_findings
 from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
@@ -222,7 +222,7 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[
         ) from None
     header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
-    findings += [*lint(source, file), *effective_limits.beyond(header, host.config.sandbox, file)]
+    findings += [*lint_script(source, file), *effective_limits.check_caps(header, host.config.sandbox, file)]
     findings, later = split_findings(dict.fromkeys(findings), _RULES, switched)
     findings = blocking_findings(findings, switched)
     if findings:

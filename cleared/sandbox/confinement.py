@@ -65,7 +65,7 @@ class Restrictions:
 
 
 @lru_cache(maxsize=8)
-def restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Restrictions:
+def worker_restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Restrictions:
     """What this kernel offers for a worker that runs ``binary``."""
     if sys.platform != "linux":
         return Restrictions(0, None, None)
@@ -166,7 +166,7 @@ def limit_data(pid: int, limit: int) -> None:
             pass
 
 
-def observed(pid: int, wanted: Restrictions) -> ConfinementLevel:
+def observe_level(pid: int, wanted: Restrictions) -> ConfinementLevel:
     """What holds for the worker ``pid``, read from the kernel. Sets its resource limits."""
     rlimits = limit_resources(pid)
     try:

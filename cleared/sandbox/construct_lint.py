@@ -149,15 +149,19 @@ _DUNDER = re.compile(r"__\w+__")
 _IGNORE = re.compile(r"#\s*(?:type|ty)\s*:\s*ignore", re.IGNORECASE)
 
 
-def lint(source: str, file: str) -> list[Finding]:
+def lint_script(source: str, file: str) -> list[Finding]:
     """Every forbidden construct of a script, in the order of the text. Never raises for any text."""
     source = normalise_text(source)
     tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return [tree]
     found: dict[tuple[int, int, str], Finding] = {}
-    every = (_find_constructs(tree, source, file), _find_type_ignores(source, file), unicode_lint.unseen(source, file),
-             unicode_lint.strange_names(source, file))  # fmt: skip
+    every = (
+        _find_constructs(tree, source, file),
+        _find_type_ignores(source, file),
+        unicode_lint.find_invisible(source, file),
+        unicode_lint.find_strange_names(source, file),
+    )
     for finding in chain.from_iterable(every):
         key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
         found.setdefault(key, finding)
@@ -196,7 +200,7 @@ def _find_constructs(tree: ast.Module, source: str, file: str) -> Iterator[Findi
             yield Finding("nesting", message, Place(file, *_node_position(node, lines)), remedy)
         if template is not None:
             for word in _names_in(node):
-                if unicode_lint.is_strange(word, template, lines):
+                if unicode_lint.is_strange_name(word, template, lines):
                     yield unicode_lint.strange_name_finding(
                         word, Place(file, *_find_position(node, template, word, lines))
                     )

@@ -33,7 +33,7 @@ def cap_of(key: str, sandbox: Sandbox) -> float:
     return cap
 
 
-def beyond(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[Finding]:
+def check_caps(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[Finding]:
     """What a header asks for above the caps."""
     for key in CAPPED_KEYS:
         asked, cap = getattr(header, key, None), cap_of(key, sandbox)

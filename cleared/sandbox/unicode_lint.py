@@ -45,7 +45,7 @@ _REST: Final = re.compile(r"\w*")
 _PREFIX: Final = re.compile(r"^\w*")
 
 
-def unseen(source: str, file: str) -> Iterator[Finding]:
+def find_invisible(source: str, file: str) -> Iterator[Finding]:
     """Characters that show nothing, wherever they stand in a normalised source."""
     for match in islice(_INVISIBLE.finditer(source), _MOST):
         char = match[0][0]
@@ -56,9 +56,9 @@ def unseen(source: str, file: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def strange_names(source: str, file: str) -> Iterator[Finding]:
+def find_strange_names(source: str, file: str) -> Iterator[Finding]:
     """Names that are not ASCII in the code of a normalised source that can be parsed; those inside f-strings are found
-    on the syntax tree (``is_strange``)."""
+    on the syntax tree (``is_strange_name``)."""
     code, end = blank_strings(source), 0
     for match in islice(_NOT_ASCII.finditer(code), _MOST):
         if match.start() < end:
@@ -78,7 +78,7 @@ def strange_name_finding(name: str, place: Place) -> Finding:
     return Finding("ascii-name", f"the name {name[:60]!r} {what}", place, RULES["ascii-name"].remedy)
 
 
-def is_strange(name: str, template: ast.AST, lines: list[str]) -> bool:
+def is_strange_name(name: str, template: ast.AST, lines: list[str]) -> bool:
     """Whether a name inside an f-string is not ASCII, or is only so as the parser reads it (full-width letters)."""
     if not name.isascii():
         return True

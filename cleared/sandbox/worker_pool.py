@@ -25,9 +25,9 @@ from cleared.sandbox.confinement import (
     ConfinementUnavailable,
     Restrictions,
     limit_data,
-    observed,
-    restrictions,
+    observe_level,
     run_restricted,
+    worker_restrictions,
 )
 from cleared.sandbox.parent_death import ParentDeathSignal
 
@@ -124,17 +124,17 @@ class WorkerPool:
 def start_worker(confine: Confine, request_timeout: float) -> Worker:
     """A new worker, as confined as asked for. Raises ``WorkspaceError`` where ``require`` cannot be met."""
     prepare_client()
-    binary = _binary()
+    binary = _find_binary()
     attempts: list[Restrictions] = []
     if confine != "off" and sys.platform == "linux":
-        attempts += [restrictions(binary), restrictions(binary, wide=True)]
+        attempts += [worker_restrictions(binary), worker_restrictions(binary, wide=True)]
     if confine == "best":
-        attempts += [restrictions(binary, files=False)]
+        attempts += [worker_restrictions(binary, files=False)]
     if confine != "require":
         attempts += [_UNCONFINED]
     reason = "this system has no confinement for processes"
     for wanted in attempts:
-        if wanted in _failed:
+        if wanted in _refused_restrictions:
             continue
         try:
             worker = _start_confined(binary, wanted, request_timeout)
@@ -142,7 +142,7 @@ def start_worker(confine: Confine, request_timeout: float) -> Worker:
             if wanted is _UNCONFINED:
                 message = f"the sandbox cannot start: {error}"
                 raise WorkspaceError(message, remedy="Reinstall pydantic-monty, then `cleared doctor`.") from error
-            _failed.add(wanted)
+            _refused_restrictions.add(wanted)
             reason = str(error)
             continue
         if confine == "require" and not worker.level.is_full:
@@ -165,7 +165,7 @@ def confinement_level(confine: Confine = "best") -> ConfinementLevel:
 
 
 # What this kernel refused once it refuses always; not tried again for every worker.
-_failed: set[Restrictions] = set()
+_refused_restrictions: set[Restrictions] = set()
 
 
 @contextlib.contextmanager
@@ -204,7 +204,7 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
         if pid is None:
             raise ConfinementUnavailable("the worker has no process id")
         leash.bind_worker(pid)
-        level = observed(pid, wanted)
+        level = observe_level(pid, wanted)
         if wanted.filter is not None and not level.seccomp:
             raise ConfinementUnavailable("the worker did not inherit its confinement")
         pidfd = os.pidfd_open(pid) if sys.platform == "linux" else None
@@ -233,12 +233,12 @@ def _prepare_once() -> None:
     from pydantic_monty import Monty
 
     # An empty pool starts the client's own threads here, and not on a thread that is restricted.
-    with Monty(binary_path=_binary(), min_processes=0):
+    with Monty(binary_path=_find_binary(), min_processes=0):
         pass
 
 
 @lru_cache(maxsize=1)
-def _binary() -> Path:
+def _find_binary() -> Path:
     from pydantic_monty._binary import find_monty_binary
 
     try:

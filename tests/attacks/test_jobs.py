@@ -30,9 +30,9 @@ from cleared.sandbox.confinement import landlock_abi
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 KINDS = '''
 import ctypes, json, os, signal, sys, time
-from cleared.jobs.job_types import Kind
+from cleared.jobs.job_types import JobType
 
-attack = Kind("attack", "An attack.", function="attack_kinds:do_attack", target="path", default_target="attack.py",
+attack = JobType("attack", "An attack.", function="attack_kinds:do_attack", target="path", default_target="attack.py",
               writes=("made",), timeout=30)
 
 

@@ -10,7 +10,7 @@ from harness import Workspace, unchanged
 from world import World
 
 from cleared.sandbox import unicode_lint
-from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.construct_lint import lint_script
 
 ATTACKS = {
     "a primitive's name with a Cyrillic letter": (
@@ -38,16 +38,16 @@ HEADER = '"""\nname: Probe\ntrigger: on_demand\ndescription: harm\u200bless\n"""
 
 def switch_off(patch: pytest.MonkeyPatch) -> None:
     """The program as it was before it had these rules."""
-    patch.setattr(unicode_lint, "unseen", lambda *_: iter(()))
-    patch.setattr(unicode_lint, "strange_names", lambda *_: iter(()))
-    patch.setattr(unicode_lint, "is_strange", lambda *_: False)
+    patch.setattr(unicode_lint, "find_invisible", lambda *_: iter(()))
+    patch.setattr(unicode_lint, "find_strange_names", lambda *_: iter(()))
+    patch.setattr(unicode_lint, "is_strange_name", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a3_letters_that_deceive_are_found_at_their_place(name: str) -> None:
     """A3: rule, line, column, what it is; the escape that may stand for it."""
     body, rule, place, said = ATTACKS[name]
-    found = [f for f in lint(text(body), "agents/probe.py") if f.rule == rule]
+    found = [f for f in lint_script(text(body), "agents/probe.py") if f.rule == rule]
     assert found and str(found[0].place).startswith(f"agents/probe.py:{place}"), found
     assert said in f"{found[0].message} {found[0].remedy} {found[0].rule}"
 
@@ -55,7 +55,7 @@ def test_a3_letters_that_deceive_are_found_at_their_place(name: str) -> None:
 def test_a3_what_is_written_as_an_escape_or_can_be_seen_passes() -> None:
     """A3: letters of all alphabets in strings and comments; a byte order mark before all."""
     body = 'x = "Zo\u00eb \u5bff \\u200d \\U000e0041"  # f\u00fcr Z\u00fcrich\nctx_log(f"{x} m\u00b2 {x:\u00b7>9}")'
-    assert lint("\ufeff" + text(body), "agents/probe.py") == []
+    assert lint_script("\ufeff" + text(body), "agents/probe.py") == []
 
 
 def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(

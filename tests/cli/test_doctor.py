@@ -86,7 +86,7 @@ def test_a_confinement_the_kernel_refuses_is_said(
     from cleared.sandbox import worker_pool
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(worker_pool, "restrictions", lambda *_, **__: worker_pool._UNCONFINED)
+    monkeypatch.setattr(worker_pool, "worker_restrictions", lambda *_, **__: worker_pool._UNCONFINED)
     code, rows = doctor()
     assert code == 0
     assert rows["confinement"]["status"] == "warn"

@@ -144,7 +144,7 @@ def test_a5_isolation_with_the_lint_off(ws: Workspace, body: str, monkeypatch: p
     """A5: the sandbox itself has no files, environment, network, processes."""
     from cleared.runs import approved_scripts
 
-    monkeypatch.setattr(approved_scripts, "lint", lambda *a, **k: [])
+    monkeypatch.setattr(approved_scripts, "lint_script", lambda *a, **k: [])
     found = fails(ws, POST + "\n" + body)
     assert "root:" not in json.dumps(found)
 

@@ -26,7 +26,7 @@ from cleared.clock import format_iso
 from cleared.errors import ClearedError
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.header import Header
 from cleared.sandbox.monty import Sandbox
 from cleared.vcs import Repository, Snapshot, blob_id
@@ -187,7 +187,7 @@ def test_there_are_enough_of_them() -> None:
 def test_with_lint(world: World, case: Case) -> None:
     """Refused by name of the rule; or legal language, and the real command comes to nothing worse than a failed run."""
     source = world.text(case)
-    rules = [f.rule for f in lint(source, "agents/escape.py")]
+    rules = [f.rule for f in lint_script(source, "agents/escape.py")]
     if case.lint is None:
         assert not rules
     else:

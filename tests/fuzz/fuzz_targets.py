@@ -26,7 +26,7 @@ from cleared.errors import ClearedError
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
-from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.script_source import normalise_text
@@ -125,7 +125,7 @@ class Fuzzer:
         ]
 
     def static(self, source: str) -> None:
-        well_formed(lint(source, FILE), source, FILE)
+        well_formed(lint_script(source, FILE), source, FILE)
         self.header(source)
 
     def header(self, source: str) -> None:

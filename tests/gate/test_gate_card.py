@@ -265,8 +265,8 @@ def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
 def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace) -> None:
     """D17, fault 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effective_limits, "beyond", lambda *_: iter(()))
-        patch.setattr("cleared.gate.static_checks.beyond", lambda *_: iter(()))
+        patch.setattr(effective_limits, "check_caps", lambda *_: iter(()))
+        patch.setattr("cleared.gate.static_checks.check_caps", lambda *_: iter(()))
         live(ws, "for i in range(100):\n    ctx_today()", header="timeout: 2h\nmax_calls: 20000000\n")
     found = ws.run("probe")
     assert [w.split(" [")[1].split("]")[0] for w in found["warnings"]] == ["header-limit", "header-limit"]

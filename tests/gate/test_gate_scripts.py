@@ -18,8 +18,8 @@ from cleared.ledger.chart import parse_chart
 from cleared.primitives import registry
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
-from cleared.sandbox.construct_lint import lint
-from cleared.sandbox.effective_limits import beyond
+from cleared.sandbox.construct_lint import lint_script
+from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
@@ -50,7 +50,7 @@ def check(starting_point: Path) -> Iterator[Check]:
 
         def run(source: str) -> list[Finding]:
             header, found = parse_header(source, FILE)
-            found = [*found, *lint(source, FILE), *beyond(header, Sandbox(), FILE)]
+            found = [*found, *lint_script(source, FILE), *check_caps(header, Sandbox(), FILE)]
             grants = header.grants if header else None
             found += lint_semantics(source, FILE, primitives, chart, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})

@@ -174,11 +174,11 @@ PROBES = '''
 import os, signal, socket, subprocess, sys, time
 from pathlib import Path
 
-from cleared.jobs.job_types import Kind
+from cleared.jobs.job_types import JobType
 
 
 def kind(name, *command, **more):
-    return Kind(name, f"A probe: {name}.", command=command, default_target=f"a {name}", **more)
+    return JobType(name, f"A probe: {name}.", command=command, default_target=f"a {name}", **more)
 
 
 def shell(name, text, **more):
@@ -186,7 +186,7 @@ def shell(name, text, **more):
 
 
 def tried(name, **more):
-    return Kind(name, f"A probe: {name}.", function=f"probe_kinds:do_{name}", target="path",
+    return JobType(name, f"A probe: {name}.", function=f"probe_kinds:do_{name}", target="path",
                 default_target=f"a {name}", **more)
 
 
@@ -209,7 +209,7 @@ killed = shell("killed", "kill -KILL $$")
 runs = kind("runs", "sh", "{target}", target="path", writes=("made",))
 slow_talker = shell("slow_talker", "echo first; while [ ! -e go ]; do sleep 0.02; done; echo second")
 absent = kind("absent", "no-such-program-anywhere")
-docs = Kind("docs", "A probe that reads one folder.", command=("cat", "docs/note.md"), reads=("docs",))
+docs = JobType("docs", "A probe that reads one folder.", command=("cat", "docs/note.md"), reads=("docs",))
 raises = tried("raises")
 reads = tried("reads", reads=(".",))
 asks = tried("asks")

@@ -101,7 +101,7 @@ def test_a_linked_working_tree_has_jobs_too(loop: Loop, tmp_path: Path) -> None:
 
 def test_more_than_may_wait_is_taken_in_when_there_is_room(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nobody can make the state grow without end."""
-    monkeypatch.setattr(inbox, "MOST_WAITING", 3)
+    monkeypatch.setattr(inbox, "MAX_WAITING", 3)
     loop.ws.agent("asker", ASK * 5, GIT)
     loop.ws.run("asker")
     loop.run("--max-cycles", "2", CLEARED_CLOCK=CLOCK)

@@ -141,8 +141,8 @@ def test_a_plug_in_may_not_ask_for_what_would_free_it(probed: Loop) -> None:
     folder = Path(sys.path[0])
     for number, path in enumerate([".", "/", "", ".git", ".git/hooks", "agents", "./.git", "../x", ".cleared/loop",
                                    ".cleared", "x/../.git"]):  # fmt: skip
-        text = ("from cleared.jobs.job_types import Kind\n"
-                f"free{number} = Kind('free{number}', 'Free.', command=('true',), writes=({path!r},))\n")  # fmt: skip
+        text = ("from cleared.jobs.job_types import JobType\n"
+                f"free{number} = JobType('free{number}', '', command=('true',), writes=({path!r},))\n")  # fmt: skip
         plug_in(folder, f"free_kinds{number}", text, [f"free{number}"])
         probed.ws.config(f"loop.plugins=[free{number}]")
         done = probed.ws("loop", "kinds")

@@ -137,7 +137,7 @@ def test_gate_check_all_names_who_does_not_pass(loop: Loop) -> None:
 
 # -- plug-ins ---------------------------------------------------------------------------------------------------------
 
-HEAD = "from cleared.jobs.job_types import Kind\n"
+HEAD = "from cleared.jobs.job_types import JobType\n"
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ HEAD = "from cleared.jobs.job_types import Kind\n"
     [
         ("raise RuntimeError('no')", "it cannot be loaded: RuntimeError: no"),
         ("wrong = 3", "is no kind of that name"),
-        ("wrong = Kind('other', 'x', command=('true',))", "is no kind of that name"),
-        ("wrong = Kind('wrong', 'x')", "either a command or a function"),
-        ("wrong = Kind('wrong', 'x', command=('true',), function='os:getcwd')", "either a command or a function"),
-        ("wrong = Kind('wrong', 'x', function='os:getcwd', in_loop=True)", "either a command or a function"),
-        ("wrong = Kind('wrong', 'x', command=('true',), timeout=0)", "its limits must be positive"),
-        ("wrong = Kind('wrong', 'x', command=('true',), max_output=-1)", "its limits must be positive"),
-        ("wrong = Kind('wrong', 'x', command=('true',), reads_setting='akela_report')", "only built-in kinds have"),
+        ("wrong = JobType('other', 'x', command=('true',))", "is no kind of that name"),
+        ("wrong = JobType('wrong', 'x')", "either a command or a function"),
+        ("wrong = JobType('wrong', 'x', command=('true',), function='os:getcwd')", "either a command or a function"),
+        ("wrong = JobType('wrong', 'x', function='os:getcwd', in_loop=True)", "either a command or a function"),
+        ("wrong = JobType('wrong', 'x', command=('true',), timeout=0)", "its limits must be positive"),
+        ("wrong = JobType('wrong', 'x', command=('true',), max_output=-1)", "its limits must be positive"),
+        ("wrong = JobType('wrong', 'x', command=('true',), reads_setting='akela_report')", "only built-in kinds have"),
     ],
 )
 def test_a_plug_in_that_is_wrong_is_named(
@@ -172,7 +172,7 @@ def test_a_plug_in_is_inert_until_it_is_named_and_approved(
     loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "imported"
-    text = f"{HEAD}open({str(made)!r}, 'w')\nidle = Kind('idle', 'x', command=('true',))\n"
+    text = f"{HEAD}open({str(made)!r}, 'w')\nidle = JobType('idle', 'x', command=('true',))\n"
     folder = plug_in(tmp_path / "plugin", "idle_kinds", text, ["idle"])
     monkeypatch.setenv("PYTHONPATH", str(folder))
     assert loop("enqueue", "idle").code == 3 and loop("run", "--once").code == 0

@@ -13,7 +13,7 @@ from sandbox_samples import run, worker_pids
 
 from cleared.errors import WorkspaceError
 from cleared.sandbox import worker_pool
-from cleared.sandbox.confinement import ConfinementLevel, restrictions, run_restricted
+from cleared.sandbox.confinement import ConfinementLevel, run_restricted, worker_restrictions
 from cleared.sandbox.monty import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -24,8 +24,8 @@ needs_all = pytest.mark.skipif(not LEVEL.is_full, reason=f"this system reaches {
 PROBE = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from cleared.sandbox.confinement import restrictions, run_restricted
-from cleared.sandbox.worker_pool import _binary
+from cleared.sandbox.confinement import worker_restrictions, run_restricted
+from cleared.sandbox.worker_pool import _find_binary
 libc = ctypes.CDLL(None, use_errno=True)
 argv = (ctypes.c_char_p * 2)(b"sh", None)
 libc.mmap.restype = ctypes.c_long
@@ -61,7 +61,7 @@ done = {}
 def attempt():
     for name, probe in probes.items():
         done[name] = probe()
-run_restricted(restrictions(_binary()), attempt)
+run_restricted(worker_restrictions(_find_binary()), attempt)
 print(sorted(name for name, result in done.items() if result != -1), len(done))
 libc.open.restype = ctypes.c_int
 print("host", libc.open(path, os.O_RDONLY) >= 0, libc.socket(2, 1, 0) >= 0)
@@ -110,7 +110,7 @@ def test_A18_a_started_program_inherits_them(tmp_path: Path) -> None:
         actions = [(os.POSIX_SPAWN_DUP2, writer, 1)]
         pids.append(os.posix_spawn(helper, ["helper"], {}, file_actions=actions))
 
-    run_restricted(restrictions(helper), start)
+    run_restricted(worker_restrictions(helper), start)
     os.close(writer)
     with os.fdopen(reader) as pipe:
         assert pipe.read() == "0\n"
@@ -147,8 +147,8 @@ def test_A18_off_and_best_run_everywhere() -> None:
 
 
 def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "observed", lambda pid, wanted: ConfinementLevel(rlimits=True))
-    monkeypatch.setattr(worker_pool, "_failed", set())
+    monkeypatch.setattr(worker_pool, "observe_level", lambda pid, wanted: ConfinementLevel(rlimits=True))
+    monkeypatch.setattr(worker_pool, "_refused_restrictions", set())
     with Sandbox(confine="require") as sandbox, pytest.raises(WorkspaceError, match="cannot be confined") as caught:
         run(sandbox, "1")
     assert caught.value.remedy

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandbox_samples import INGEST
 
-from cleared.sandbox.construct_lint import lint
+from cleared.sandbox.construct_lint import lint_script
 
 REFUSED = [
     ("import os", "import", 1, 1),
@@ -60,7 +60,7 @@ REFUSED = [
 @pytest.mark.parametrize(("source", "rule", "line", "column"), REFUSED)
 def test_A3_refused(source: str, rule: str, line: int, column: int) -> None:
     """A3: each with line, column, why and what to do instead."""
-    finding = lint(source, "agents/x.py")[0]
+    finding = lint_script(source, "agents/x.py")[0]
     assert (finding.rule, finding.place.line, finding.place.column) == (rule, line, column)
     assert finding.place.file == "agents/x.py" and finding.message and finding.remedy
 
@@ -86,11 +86,11 @@ def test_A3_refused(source: str, rule: str, line: int, column: int) -> None:
     ],
 )
 def test_A3_accepted(source: str) -> None:
-    assert lint(source, "x.py") == []
+    assert lint_script(source, "x.py") == []
 
 
 def test_A3_all_are_named_in_order() -> None:
-    found = lint("import a, b\nclass C:\n    import d\ntry:\n    open(1)\nfinally:\n    pass", "x.py")
+    found = lint_script("import a, b\nclass C:\n    import d\ntry:\n    open(1)\nfinally:\n    pass", "x.py")
     assert [(f.rule, f.place.line) for f in found] == [
         ("import", 1),
         ("class", 2),
@@ -125,7 +125,7 @@ HOSTILE = [
 @pytest.mark.parametrize("source", HOSTILE, ids=lambda source: ascii(source[:12]))
 def test_A3_hostile_text_ends(source: str) -> None:
     began = time.monotonic()
-    for finding in lint(source, "x.py"):
+    for finding in lint_script(source, "x.py"):
         assert finding.rule in {"nesting", "syntax", "size"}
     assert time.monotonic() - began < 10
 
@@ -150,7 +150,7 @@ PIECES = st.sampled_from([*TOKENS.split(), *CHARACTERS])
 
 @given(st.lists(PIECES | st.text(max_size=5), max_size=25).map("".join))
 def test_A3_fuzz(source: str) -> None:
-    for finding in lint(source, "x.py"):
+    for finding in lint_script(source, "x.py"):
         line, column = finding.place.line, finding.place.column
         assert line is not None and column is not None
         assert 1 <= line <= source.count("\n") + source.count("\r") + 1

@@ -30,18 +30,18 @@ RAN = "ran/log"
 """Where each job says that it begins, and that it ends."""
 SECONDS = 20.0
 _PLUG_IN = f"""
-from cleared.jobs.job_types import Kind
+from cleared.jobs.job_types import JobType
 
 def kind(name, between="", **more):
     text = f'echo "b $CLEARED_JOB" >>{RAN}; {{between}} echo "e $CLEARED_JOB" >>{RAN}; echo noted'
-    return Kind(name, "Leaves a mark.", command=("sh", "-c", text), default_target="mark", reads=("ran",),
+    return JobType(name, "Leaves a mark.", command=("sh", "-c", text), default_target="mark", reads=("ran",),
                 writes=("ran",), **more)
 
 note = kind("note", rotates=False)
 slow = kind("slow", "sleep 0.2;", rotates=False)
 waits = kind("waits", "while [ ! -e ran/go ]; do sleep 0.05; done;", rotates=False)
 broken = kind("broken", 'echo "e $CLEARED_JOB" >>{RAN}; exit 1;', rotates=False)
-noop = Kind("noop", "Does nothing.", command=("true",), default_target="nothing", reads=("ran",))
+noop = JobType("noop", "Does nothing.", command=("true",), default_target="nothing", reads=("ran",))
 turn_a, turn_b, turn_c = kind("turn_a"), kind("turn_b"), kind("turn_c")
 """
 
@@ -284,8 +284,8 @@ class Life:
         assert len(rows) == len(state["jobs"]) == min(25, counts.total())
         for job, row in rows.items():
             assert {k: v for k, v in row.items() if k != "by"}.items() <= results[job].items(), (row, results[job])
-        failed = Counter(json.loads(self.runtime.manifest_path(job).read_bytes())["pid"] for job, result in results.items()
-                         if result["status"] == "failed_or_no_result")  # fmt: skip
+        lost_jobs = [job for job, result in results.items() if result["status"] == "failed_or_no_result"]
+        failed = Counter(json.loads(self.runtime.manifest_path(job).read_bytes())["pid"] for job in lost_jobs)
         assert all(times == 1 for times in failed.values()), "each that was killed has watched over one job then"
         tree = json.loads(self.runtime.tree_path.read_bytes())
         assert {k: tree["summary"][k] for k in state["counts"]} == state["counts"]
@@ -315,8 +315,9 @@ def files(life: Life) -> Iterator[tuple[Path, Any]]:
                        (runtime.wakeup_path, "wakeup")):  # fmt: skip
         if path.exists():
             yield path, name
-    for folder, pattern, name in ((runtime.jobs_folder, "*.manifest.json", "manifest"), (runtime.jobs_folder, "*.result.json",
-                                  "result"), (runtime.inbox_folder, "*.json", "inbox")):  # fmt: skip
+    for folder, pattern, name in ((runtime.jobs_folder, "*.manifest.json", "manifest"),
+                                  (runtime.jobs_folder, "*.result.json", "result"),
+                                  (runtime.inbox_folder, "*.json", "inbox")):  # fmt: skip
         for path in folder.glob(pattern):
             if not path.name.startswith("."):
                 yield path, name
