@@ -17,7 +17,7 @@ from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import Kept
 from cleared.queries import read_cards
-from cleared.review.card_decisions import confirm
+from cleared.review.card_decisions import confirm_entries
 
 CARDS = 10_000
 BATCH = 500
@@ -68,7 +68,7 @@ def decision(quick: bool) -> Result:
 
     def ours() -> Callable[[], object]:
         name = next(waiting)
-        return lambda: confirm(session(), [name])
+        return lambda: confirm_entries(session(), [name])
 
     def theirs() -> Callable[[], object]:
         next_files = {p: (root / p).read_bytes() + b"\n" for p in paths}
@@ -87,7 +87,7 @@ def batch(quick: bool) -> Result:
     for _ in range(1 if quick else 5):
         opened = host(copy(root))
         began = time.perf_counter()
-        done = confirm(opened, names)
+        done = confirm_entries(opened, names)
         times.append(time.perf_counter() - began)
         assert len(done.entries) == BATCH and len(done.cards) == BATCH
     took = statistics.median(times)

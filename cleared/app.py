@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cleared.proposals.approval import ProposalOutcome
     from cleared.proposals.proposal import Proposal
     from cleared.proposals.setting_changes import SettingsOutcome
-    from cleared.review.card_decisions import Done
+    from cleared.review.card_decisions import DecisionResult
     from cleared.review.entry_decisions import Correction
 
 
@@ -119,7 +119,7 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
     if believed:
         refuse_in_job()
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        found = find_card(queue_files.load(CommittedSource(snapshot), host.layout.queue_dir), card)
+        found = find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card)
         asked = found.kind == "question"
         if not asked and (found.kind != "failed_run" or found.agent != name):
             raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
@@ -172,17 +172,17 @@ class Served:
         return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)
 
     def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
-        from cleared.review.questions import due
+        from cleared.review.questions import settle_due_questions
 
-        settled = due(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
+        settled = settle_due_questions(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
         for result in settled.runs:
             what = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {what}", agent=result.agent, run=result.run_id)
-        for text in settled.said:
+        for text in settled.messages:
             if text not in self._troubles:  # what is held stays so until somebody does something
                 log("question.trouble", text, level="warning")
-        self._troubles = set(settled.said)
-        return settled.next
+        self._troubles = set(settled.messages)
+        return settled.next_due
 
     def level(self, host: Host) -> str:
         return str(getattr(self._executor(host), "level", "as the bridge reaches"))
@@ -246,34 +246,34 @@ def add_case(host: Host, run: str, *, why: str, corrections: Mapping[str, int]) 
     return do(host, lambda: executor(host), run, why=why, corrections=corrections)
 
 
-def correct(host: Host, ids: list[str], correction: Correction) -> Done:
+def correct(host: Host, ids: list[str], correction: Correction) -> DecisionResult:
     """Correct entries, and remember it as regression cases (see ``review.decisions``)."""
     from cleared.review.card_decisions import correct_entries
-    from cleared.review.correction_tests import remember
+    from cleared.review.correction_tests import correction_recorder
 
-    return correct_entries(host, ids, correction, remember(host, lambda: executor(host)))
+    return correct_entries(host, ids, correction, correction_recorder(host, lambda: executor(host)))
 
 
-def agree(host: Host, ids: list[str]) -> Done:
+def agree(host: Host, ids: list[str]) -> DecisionResult:
     """Decide the same as the first of two has (see ``review.decisions``)."""
-    from cleared.review.card_decisions import agree as do
-    from cleared.review.correction_tests import remember
+    from cleared.review.card_decisions import agree_with_first as do
+    from cleared.review.correction_tests import correction_recorder
 
-    return do(host, ids, remember(host, lambda: executor(host)))
+    return do(host, ids, correction_recorder(host, lambda: executor(host)))
 
 
-def answer(host: Host, card: str, choice: str) -> tuple[Done, RunResult | None]:
+def answer(host: Host, card: str, choice: str) -> tuple[DecisionResult, RunResult | None]:
     """Answer a card; where it is a script's question, its run goes on with that."""
-    from cleared.review.card_decisions import answer as do
-    from cleared.review.questions import resume
+    from cleared.review.card_decisions import answer_card as do
+    from cleared.review.questions import resume_run
 
     done = do(host, card, choice)
-    return done, resume(host, lambda: executor(host), done.cards[0]) if done.asked_by_run else None
+    return done, resume_run(host, lambda: executor(host), done.cards[0]) if done.asked_by_run else None
 
 
 def why(host: Host, entry: str) -> dict[str, Any]:
     """Why an entry is as it is (see ``review.why``)."""
-    from cleared.review.explanation import why as do
+    from cleared.review.explanation import explain_entry as do
 
     return do(host, lambda: executor(host), entry)
 

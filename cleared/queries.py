@@ -14,7 +14,7 @@ from typing import Any, Final
 from cleared.approvals.verification import Approvals
 from cleared.audit.provenance import collisions, unknown_origin
 from cleared.cards import queue_files
-from cleared.cards.age import overdue
+from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource, WorkingSource
 from cleared.changes.host import Host
@@ -182,8 +182,8 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
     """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
     ``held``: why an open question cannot be answered as things are, and what to do."""
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
-        late = {c.id for c in overdue(known.values(), host.clock.now(), host.config.review.remind_after)}
+        known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        late = {c.id for c in overdue_cards(known.values(), host.clock.now(), host.config.review.remind_after)}
         held = Questions(host, repo, snapshot, known).held()
         return [
             card_data(c) | {"overdue": c.id in late, "held": held.get(c.id)}
@@ -194,16 +194,16 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
 def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        known = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
+        known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         found = find_card(known, text)
-        late = overdue([found], host.clock.now(), host.config.review.remind_after)
+        late = overdue_cards([found], host.clock.now(), host.config.review.remind_after)
         held = Questions(host, repo, snapshot, known).held([found])
         return card_data(found) | {"overdue": bool(late), "held": held.get(found.id)}
 
 
 def find_card(known: Mapping[str, Card], text: str) -> Card:
     """The card that is meant by that, as ``card`` says. Raises ``UsageError``."""
-    found = list(queue_files.find(known.values(), text)) if text else []
+    found = list(queue_files.find_cards(known.values(), text)) if text else []
     found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
     if len(found) == 1:
         return found[0]

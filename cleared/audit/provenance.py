@@ -165,7 +165,7 @@ def _cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
     ):  # reviewers sign: ``unauthorised`` judges that anywhere
         return []
     try:
-        cards = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir)
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
     except WorkspaceError as error:
         return [Violation("format", error.message, error.remedy or "Restore the file.", error.place)]
     return [
@@ -175,7 +175,7 @@ def _cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
             "run or decision of a machine that is trusted here did that",
             f"Find the line (git log -S{card.id} -- queue) and take it back with git; where a colleague's machine did "
             "it, trust that: cleared trust.",
-            Place(queue_files.shard(host.layout.queue_dir, card.resolved_at or "")), card.entry_id,
+            Place(queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")), card.entry_id,
         )
         for card in settled_by_nobody(host, repo, snapshot, cards)
     ]  # fmt: skip

@@ -18,20 +18,20 @@ from typing import Any, BinaryIO, Final, Self, cast
 
 import cleared
 from cleared.bridge import value_codec as values
-from cleared.bridge.error_codec import read_frames, script_error
+from cleared.bridge.error_codec import read_frames, read_script_error
 from cleared.bridge.jsonrpc import (
     SERVER_ERROR,
     Frame,
     Request,
     Response,
     RpcError,
-    encode,
+    encode_frame,
     error_frame,
-    parse,
-    present,
+    parse_line,
     read_line,
     request_frame,
     result_frame,
+    without_nulls,
 )
 from cleared.clock import SystemClock
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
@@ -44,7 +44,7 @@ Inbox = queue.SimpleQueue[Request | Response | None]
 
 # The bridge ends a script at its limit; a bridge that does not is killed this much later. It has to start, too.
 _GRACE: Final = 10.0
-_LEAVE: Final = 2.0
+_SHUTDOWN_SECONDS: Final = 2.0
 
 
 class BridgeExecutor:
@@ -57,7 +57,7 @@ class BridgeExecutor:
     def __init__(self, *, confine: Confine = "best", command: Sequence[str] | None = None) -> None:
         self._command = list(command or [sys.executable, "-P", "-m", "cleared.bridge", confine])
         self._lock = threading.Lock()
-        self._child: _Child | None = None
+        self._child: _BridgeProcess | None = None
         self._ids = itertools.count(1)
 
     def __enter__(self) -> Self:
@@ -71,7 +71,7 @@ class BridgeExecutor:
         with self._lock:
             child, self._child = self._child, None
         if child is not None:
-            child.leave()
+            child.shut_down()
 
     def run(
         self,
@@ -98,7 +98,7 @@ class BridgeExecutor:
             "script": source,
             "external_functions": [n for n in names if isinstance(n, str)] if isinstance(names, Iterable) else [],
             "file": file,
-            "inputs": {k: values.encode(v, exact=True) for k, v in (inputs or {}).items()},
+            "inputs": {k: values.encode_value(v, exact=True) for k, v in (inputs or {}).items()},
             "limits": {**dataclasses.asdict(limits), "seconds": round(end - began, 6)},
             "now": now.isoformat(),
             "timezone": timezone,
@@ -107,10 +107,10 @@ class BridgeExecutor:
             "prints": True,
             "exact": True,
         }
-        child = self._start()
-        run = _Run(child, f"run-{next(self._ids)}", file, call, on_print, end, monotonic)
+        child = self._ensure_process()
+        run = _ScriptRun(child, f"run-{next(self._ids)}", file, call, on_print, end, monotonic)
         try:
-            return run.execute(params)
+            return run.run_script(params)
         except Exception:
             if not run.ended:
                 child.kill()
@@ -119,18 +119,18 @@ class BridgeExecutor:
             child.kill()
             raise
 
-    def _start(self) -> _Child:
+    def _ensure_process(self) -> _BridgeProcess:
         with self._lock:
             if self._child is None or self._child.dead:
-                self._child = _Child(self._command)
+                self._child = _BridgeProcess(self._command)
             return self._child
 
 
-class _Run:
+class _ScriptRun:
     """One script's conversation."""
 
     def __init__(
-        self, child: _Child, identity: str, file: str, call: Call, on_print: Callable[[str], None] | None,
+        self, child: _BridgeProcess, identity: str, file: str, call: Call, on_print: Callable[[str], None] | None,
         end: float, monotonic: Callable[[], float],
     ) -> None:  # fmt: skip
         self._child = child
@@ -144,28 +144,28 @@ class _Run:
         self.ended = False
         """Whether the bridge has told how it ended."""
 
-    def execute(self, params: dict[str, Any]) -> object:
-        inbox = self._child.join(self._id)
+    def run_script(self, params: dict[str, Any]) -> object:
+        inbox = self._child.register_run(self._id)
         try:
-            if not self._child.send(request_frame("run", params, self._id)):
-                raise self._crashed()
+            if not self._child.send_frame(request_frame("run", params, self._id)):
+                raise self._crash_error()
             while True:
-                message = self._next(inbox)
+                message = self._next_message(inbox)
                 if isinstance(message, Response):
-                    return self._result(message)
+                    return self._script_result(message)
                 if message.notification:
-                    self._print(message)
+                    self._pass_print(message)
                 else:
-                    self._answer(message)
+                    self._answer_call(message)
         finally:
-            self._child.part(self._id)
+            self._child.unregister_run(self._id)
 
-    def _next(self, inbox: Inbox) -> Request | Response:
+    def _next_message(self, inbox: Inbox) -> Request | Response:
         try:
             message = inbox.get(timeout=max(self._end - self._monotonic(), 0.0) + _GRACE)
         except queue.Empty:
             self._child.kill()
-            raise self._failure() or ScriptError(
+            raise self._host_failure() or ScriptError(
                 "the script did not end in time, and the bridge did not end it",
                 kind="timeout",
                 type="TimeoutError",
@@ -173,63 +173,63 @@ class _Run:
                 remedy="Do less at a time, or raise the limit.",
             ) from None
         if message is None:
-            raise self._failure() or self._crashed()
+            raise self._host_failure() or self._crash_error()
         return message
 
-    def _print(self, message: Request) -> None:
+    def _pass_print(self, message: Request) -> None:
         params = message.params
         if self._on_print is not None and message.method == "print" and isinstance(params, dict):
             self._on_print(str(params.get("text", "")))
 
-    def _answer(self, message: Request) -> None:
-        position = self._position(message)
+    def _answer_call(self, message: Request) -> None:
+        position = self._call_position(message)
         name = message.method
         try:
-            args, kwargs = _arguments(message)
+            args, kwargs = _decode_arguments(message)
             result = self._call(name, args, kwargs, position)
             try:
-                line = encode(result_frame(message.id, values.encode(result, exact=True)))
+                line = encode_frame(result_frame(message.id, values.encode_value(result, exact=True)))
             except ValueError as e:
                 raise WorkspaceError(
                     f"the result of {name} cannot cross to the bridge: {e}", remedy="Set sandbox.transport: direct."
                 ) from None
         except Exception as error:  # noqa: BLE001  (raised again when the script has ended, as `HostCallFailed`)
             self._failed = (error, name, position)
-            line = _refusal(message, error)
+            line = _encode_refusal(message, error)
         self._child.send_line(line)
 
-    def _position(self, message: Request) -> Position:
+    def _call_position(self, message: Request) -> Position:
         at = message.params.get("position") if isinstance(message.params, dict) else None
         match at:
             case {"file": str(file), "line": int(line), "column": int(column)}:
                 return Position(file, line, column)
         return Position(self._file, 1, 1)
 
-    def _result(self, message: Response) -> object:
+    def _script_result(self, message: Response) -> object:
         self.ended = True
         if self._failed is not None or message.error is not None:
             told = message.error or {}
             data = told.get("data")
             frames = data.get("frames") if isinstance(data, dict) else None
-            failure = self._failure(frames)
+            failure = self._host_failure(frames)
             if failure is not None:
                 raise failure from failure.original
-            raise script_error(told, self._file)
+            raise read_script_error(told, self._file)
         try:
-            return values.decode(message.result, exact=True)
+            return values.decode_value(message.result, exact=True)
         except ValueError as e:
-            raise script_error({"message": str(e)}, self._file) from None
+            raise read_script_error({"message": str(e)}, self._file) from None
 
-    def _failure(self, frames: Any = None) -> HostCallFailed | None:
+    def _host_failure(self, frames: Any = None) -> HostCallFailed | None:
         """The host's own refusal, if that is what ended the script."""
         if self._failed is None:
             return None
         original, name, position = self._failed
         return HostCallFailed(original, name=name, position=position, frames=read_frames(frames))
 
-    def _crashed(self) -> ScriptError:
+    def _crash_error(self) -> ScriptError:
         return ScriptError(
-            f"the bridge that ran the script {self._child.death()}",
+            f"the bridge that ran the script {self._child.exit_text()}",
             kind="crash",
             type="RuntimeError",
             place=Place(self._file),
@@ -237,7 +237,7 @@ class _Run:
         )
 
 
-class _Child:
+class _BridgeProcess:
     """A bridge process, and the thread that hands out what it says."""
 
     def __init__(self, command: list[str]) -> None:
@@ -246,7 +246,7 @@ class _Child:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=_environment(),
+                env=_process_environment(),
                 # Ctrl-C is for us to answer; and its workers can be ended with it.
                 start_new_session=os.name == "posix",
             )
@@ -256,10 +256,10 @@ class _Child:
         self._writing = threading.Lock()
         self._inboxes: dict[str, Inbox] = {}
         self.dead = False
-        self._reader = threading.Thread(target=self._read, name="cleared-bridge", daemon=True)
+        self._reader = threading.Thread(target=self._read_messages, name="cleared-bridge", daemon=True)
         self._reader.start()
 
-    def join(self, run: str) -> Inbox:
+    def register_run(self, run: str) -> Inbox:
         """Where the messages for a run will arrive; None is the last of them."""
         inbox: Inbox = queue.SimpleQueue()
         with self._state:
@@ -268,12 +268,12 @@ class _Child:
                 inbox.put(None)
         return inbox
 
-    def part(self, run: str) -> None:
+    def unregister_run(self, run: str) -> None:
         with self._state:
             del self._inboxes[run]
 
-    def send(self, frame: Frame) -> bool:
-        return self.send_line(encode(frame))
+    def send_frame(self, frame: Frame) -> bool:
+        return self.send_line(encode_frame(frame))
 
     def send_line(self, line: bytes) -> bool:
         """False where it is dead; then None is on its way to every inbox."""
@@ -286,14 +286,14 @@ class _Child:
                 return False
         return True
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """End it in good order; by force where it does not go."""
-        self.send(request_frame("shutdown", {}))
+        self.send_frame(request_frame("shutdown", {}))
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LEAVE)
+            self._process.wait(_SHUTDOWN_SECONDS)
         self.kill()
 
     def kill(self) -> None:
@@ -308,23 +308,23 @@ class _Child:
                 self._process.kill()
         self._process.wait()
         if threading.current_thread() is not self._reader:
-            self._reader.join(_LEAVE)
+            self._reader.join(_SHUTDOWN_SECONDS)
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
 
-    def death(self) -> str:
+    def exit_text(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(1.0)
             return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         return "stopped talking"
 
-    def _read(self) -> None:
+    def _read_messages(self) -> None:
         stdout = cast(BinaryIO, self._process.stdout)
         with contextlib.suppress(OSError, ValueError, RpcError):
             while (line := read_line(stdout)) is not None:
-                message = parse(line)
+                message = parse_line(line)
                 if isinstance(message, Response):
                     run: object = message.id
                 elif isinstance(message, Request) and isinstance(message.params, dict):
@@ -341,23 +341,23 @@ class _Child:
                 inbox.put(None)
 
 
-def _arguments(message: Request) -> tuple[tuple[object, ...], dict[str, object]]:
-    params = present(message.params) if isinstance(message.params, dict) else {}
-    args = values.decode(params.get("args", []), exact=True)
-    kwargs = values.decode(params.get("kwargs", {}), exact=True)
+def _decode_arguments(message: Request) -> tuple[tuple[object, ...], dict[str, object]]:
+    params = without_nulls(message.params) if isinstance(message.params, dict) else {}
+    args = values.decode_value(params.get("args", []), exact=True)
+    kwargs = values.decode_value(params.get("kwargs", {}), exact=True)
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise ValueError("args is a list and kwargs a dict")
     return tuple(args), kwargs
 
 
-def _refusal(message: Request, error: Exception) -> bytes:
+def _encode_refusal(message: Request, error: Exception) -> bytes:
     data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)[:2_000]}
     if isinstance(error, ClearedError):
         data["message"], data["remedy"] = error.message[:2_000], error.remedy
-    return encode(error_frame(message.id, RpcError(SERVER_ERROR, data["message"] or data["type"], data)))
+    return encode_frame(error_frame(message.id, RpcError(SERVER_ERROR, data["message"] or data["type"], data)))
 
 
-def _environment() -> dict[str, str]:
+def _process_environment() -> dict[str, str]:
     """The bridge runs this very code, and never a ``cleared`` that lies in the current directory (hence ``-P``)."""
     ours = str(Path(cleared.__file__).resolve().parent.parent)
     others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != ours]

@@ -28,7 +28,7 @@ class HostRefused(ClearedError):
         self.type = type
 
 
-def refused(error: ClearedError, code: int = SERVER_ERROR) -> RpcError:
+def refusal_error(error: ClearedError, code: int = SERVER_ERROR) -> RpcError:
     """A refusal as a client of ``cleared rpc`` sees it."""
     return RpcError(
         code,
@@ -49,7 +49,7 @@ def place_data(place: Place | None) -> dict[str, Any] | None:
     return {"file": place.file, "line": place.line, "column": place.column, "field": place.field}
 
 
-def script_failed(error: ClearedError) -> RpcError:
+def script_failure_error(error: ClearedError) -> RpcError:
     """How a script ended, as the host of a bridge sees it."""
     place = error.place or Place()
     data: dict[str, Any] = {
@@ -64,25 +64,34 @@ def script_failed(error: ClearedError) -> RpcError:
         "exit_code": int(error.exit_code),
     }
     if isinstance(error, ScriptError):
-        data |= {"type": error.type, "kind": error.kind, "traceback": error.traceback, "frames": _frames(error.frames)}
+        data |= {
+            "type": error.type,
+            "kind": error.kind,
+            "traceback": error.traceback,
+            "frames": _frames_data(error.frames),
+        }
     elif isinstance(error, HostCallFailed):
         original = error.original
         name = original.type if isinstance(original, HostRefused) else type(original).__name__
         told = format_traceback(error.frames, f"{name}: {error.message}")
         data |= {"type": name, "kind": "call", "primitive": error.name, "traceback": told}
-        data |= {"field": place.field, "frames": _frames(error.frames)}
+        data |= {"field": place.field, "frames": _frames_data(error.frames)}
     else:
         data["traceback"] = f"{type(error).__name__}: {error}"
-    return RpcError(SERVER_ERROR, clip_message(f"{data['type']}: {_without(error.message, str(data['type']))}"), data)
+    return RpcError(
+        SERVER_ERROR, clip_message(f"{data['type']}: {_without_type(error.message, str(data['type']))}"), data
+    )
 
 
-def script_error(told: dict[str, Any], file: str) -> ClearedError:
+def read_script_error(told: dict[str, Any], file: str) -> ClearedError:
     """The exception that a bridge's error reply means."""
     data = told.get("data")
     data = data if isinstance(data, dict) else {}
     message = str(data.get("message") or told.get("message") or "the bridge gave no reason")
     remedy = data.get("remedy") if isinstance(data.get("remedy"), str) else None
-    place = Place(_text(data.get("file")) or file, _whole(data.get("line")), _whole(data.get("column")))
+    place = Place(
+        _text_or_none(data.get("file")) or file, _int_or_none(data.get("line")), _int_or_none(data.get("column"))
+    )
     name = str(data.get("type") or "RuntimeError")
     if data.get("kind") in _KINDS:
         frames = read_frames(data.get("frames"))
@@ -90,7 +99,7 @@ def script_error(told: dict[str, Any], file: str) -> ClearedError:
     if data.get("kind") == "call":  # refused by the bridge; what the host refused it knows itself
         frames = read_frames(data.get("frames"))
         at = Position(place.file or file, place.line or 1, place.column or 1)
-        field = _text(data.get("field"))
+        field = _text_or_none(data.get("field"))
         original = PrimitiveError(message, place=Place(field=field) if field else None, remedy=remedy)
         return HostCallFailed(original, name=str(data.get("primitive")), position=at, frames=frames)
     known = getattr(errors, name, None)
@@ -105,16 +114,16 @@ def script_error(told: dict[str, Any], file: str) -> ClearedError:
     )
 
 
-def host_refused(told: dict[str, Any]) -> HostRefused:
+def read_host_refusal(told: dict[str, Any]) -> HostRefused:
     """The host's error reply to a call of a script's."""
     data = told.get("data")
     data = data if isinstance(data, dict) else {}
-    message = _text(data.get("message")) or _text(told.get("message")) or "the host gave no reason"
-    field, remedy = _text(data.get("field")), _text(data.get("remedy"))
-    return HostRefused(message, type=_text(data.get("type")) or "RuntimeError", field=field, remedy=remedy)
+    message = _text_or_none(data.get("message")) or _text_or_none(told.get("message")) or "the host gave no reason"
+    field, remedy = _text_or_none(data.get("field")), _text_or_none(data.get("remedy"))
+    return HostRefused(message, type=_text_or_none(data.get("type")) or "RuntimeError", field=field, remedy=remedy)
 
 
-def _frames(frames: tuple[Frame, ...]) -> list[dict[str, Any]]:
+def _frames_data(frames: tuple[Frame, ...]) -> list[dict[str, Any]]:
     return [
         {"file": f.file, "line": f.line, "column": f.column, "function": f.function, "source_line": f.source_line[:500]}
         for f in frames
@@ -134,13 +143,13 @@ def read_frames(data: Any) -> list[Frame]:
     return found
 
 
-def _without(message: str, type: str) -> str:
+def _without_type(message: str, type: str) -> str:
     return message.removeprefix(f"{type}: ")
 
 
-def _text(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _whole(value: Any) -> int | None:
+def _int_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -91,22 +91,22 @@ def read_line(stream: BinaryIO) -> bytes | None:
             return line
 
 
-def parse(line: bytes) -> Message | list[Message]:
+def parse_line(line: bytes) -> Message | list[Message]:
     """The message of a line, or the messages of a batch. Never raises: what is wrong is an ``Invalid``."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_constant, parse_float=_float)
+        value = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_parse_float)
     except (ValueError, RecursionError) as e:
         return Invalid(RpcError(PARSE_ERROR, data=str(e)[:200]))
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _too_deep(value):
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_too_deep(value):
         return Invalid(RpcError(PARSE_ERROR, data=f"nested deeper than {MAX_DEPTH}"))
     if isinstance(value, list):
         if not value or len(value) > MAX_BATCH:
             return Invalid(RpcError(INVALID_REQUEST, data=f"a batch has 1 to {MAX_BATCH} messages"))
-        return [_message(v) for v in value]
-    return _message(value)
+        return [_parse_message(v) for v in value]
+    return _parse_message(value)
 
 
-def _message(value: Any) -> Message:
+def _parse_message(value: Any) -> Message:
     if not isinstance(value, dict):
         return Invalid(RpcError(INVALID_REQUEST, data="a message is an object"))
     identity = value.get("id")
@@ -132,7 +132,7 @@ def _message(value: Any) -> Message:
     return Request(method, params, identity, "id" not in value)
 
 
-def present(members: Mapping[str, Any]) -> dict[str, Any]:
+def without_nulls(members: Mapping[str, Any]) -> dict[str, Any]:
     """The members that are given: null stands for one that is not."""
     return {name: value for name, value in members.items() if value is not None}
 
@@ -154,7 +154,7 @@ def request_frame(method: str, params: Any, identity: Id = None) -> Frame:
     return frame if identity is None else {**frame, "id": identity}
 
 
-def encode(frame: Frame | list[Frame]) -> bytes:
+def encode_frame(frame: Frame | list[Frame]) -> bytes:
     """The line. Raises ``ValueError`` for what JSON cannot hold, or where it would be too long."""
     try:
         text = json.dumps(frame, separators=(",", ":"), allow_nan=False)
@@ -168,25 +168,25 @@ def encode(frame: Frame | list[Frame]) -> bytes:
 def encode_reply(frame: Frame) -> bytes:
     """The line of a reply; where it cannot be written, of an error that says so."""
     try:
-        return encode(frame)
+        return encode_frame(frame)
     except ValueError as e:
         error = RpcError(INTERNAL_ERROR, data=f"the result cannot be written as JSON: {e}"[:300])
-        return encode(error_frame(frame["id"], error))
+        return encode_frame(error_frame(frame["id"], error))
 
 
-def answer(line: bytes, handle: Callable[[Request], Any]) -> bytes | None:
+def answer_line(line: bytes, handle: Callable[[Request], Any]) -> bytes | None:
     """What a server says to a line: one reply, a batch of them, or nothing.
 
     ``handle`` gives a request's result or raises ``RpcError``; anything else it raises is an internal error.
     """
-    message = parse(line)
+    message = parse_line(line)
     if not isinstance(message, list):
-        return _answer_one(message, handle)
-    replies = [reply for m in message if (reply := _answer_one(m, handle)) is not None]
+        return _answer_message(message, handle)
+    replies = [reply for m in message if (reply := _answer_message(m, handle)) is not None]
     return b"[" + b",".join(r.rstrip(b"\n") for r in replies) + b"]\n" if replies else None
 
 
-def _answer_one(message: Message, handle: Callable[[Request], Any]) -> bytes | None:
+def _answer_message(message: Message, handle: Callable[[Request], Any]) -> bytes | None:
     if isinstance(message, Response):
         return None  # nothing was asked; answering an answer would never end
     if isinstance(message, Invalid):
@@ -200,18 +200,18 @@ def _answer_one(message: Message, handle: Callable[[Request], Any]) -> bytes | N
     return None if message.notification else encode_reply(frame)
 
 
-def _constant(text: str) -> float:
+def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:40]} is too large")
     return number
 
 
-def _too_deep(value: Any) -> bool:
+def _is_too_deep(value: Any) -> bool:
     """By levels, not by recursion."""
     level, depth = [value], 0
     while level:
@@ -227,14 +227,14 @@ def _too_deep(value: Any) -> bool:
     return False
 
 
-def converse(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:
+def serve_lines(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:
     """Answer line by line, until the end or until nobody listens."""
     while True:
         try:
             line = read_line(source)
-            reply = answer(line, handle) if line is not None else None
+            reply = answer_line(line, handle) if line is not None else None
         except RpcError as e:
-            line, reply = b"\n", encode(error_frame(None, e))
+            line, reply = b"\n", encode_frame(error_frame(None, e))
         except OSError:
             return
         if line is None:

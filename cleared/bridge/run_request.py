@@ -20,7 +20,7 @@ _LIMITS: Final = tuple(f.name for f in fields(Limits))
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunRequest:
     """One script to run. The last three are for a host that asks for more than the plain protocol."""
 
     script: str
@@ -40,72 +40,74 @@ class Order:
     """Values cross as ``rpc.exact`` says, not as plain JSON."""
 
 
-_KNOWN: Final = tuple(f.name for f in fields(Order))
+_KNOWN: Final = tuple(f.name for f in fields(RunRequest))
 
 
-def read_order(request: Request) -> Order:
+def read_run_request(request: Request) -> RunRequest:
     """Raises ``RpcError`` (invalid params) that names the parameter. One that is null is not given: it is what hosts
     in some languages write for none."""
     given = request.params
     if isinstance(given, list):
         if len(given) > 2:
-            raise _bad("params", "by position run takes script and external_functions; name the others")
+            raise _invalid_parameter("params", "by position run takes script and external_functions; name the others")
         given = dict(zip(_KNOWN, given, strict=False))
     for key in given:
         if key not in _KNOWN:
             near = get_close_matches(key, _KNOWN, n=1)
-            raise _bad(key[:60], f"unknown; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(_KNOWN)}")
-    given = jsonrpc.present(given)
-    script = _text(given, "script", None)
+            raise _invalid_parameter(
+                key[:60], f"unknown; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(_KNOWN)}"
+            )
+    given = jsonrpc.without_nulls(given)
+    script = _read_text(given, "script", None)
     if len(script) > MAX_SCRIPT:
-        raise _bad("script", f"it has more than {MAX_SCRIPT} characters")
+        raise _invalid_parameter("script", f"it has more than {MAX_SCRIPT} characters")
     names = given.get("external_functions", [])
     if not isinstance(names, list) or not all(isinstance(n, str) and n.isidentifier() for n in names):
-        raise _bad("external_functions", "it must be an array of names")
-    exact = _flag(given, "exact")
-    return Order(
+        raise _invalid_parameter("external_functions", "it must be an array of names")
+    exact = _read_flag(given, "exact")
+    return RunRequest(
         script,
         dict.fromkeys(names),
-        _text(given, "file", "script.py"),
-        _inputs(given.get("inputs"), exact),
-        _limits(given.get("limits")),
-        _now(given.get("now")),
-        _text(given, "timezone", "UTC"),
-        _text(given, "seed", "cleared"),
-        _flag(given, "positions"),
-        _flag(given, "prints"),
+        _read_text(given, "file", "script.py"),
+        _read_inputs(given.get("inputs"), exact),
+        _read_limits(given.get("limits")),
+        _read_now(given.get("now")),
+        _read_text(given, "timezone", "UTC"),
+        _read_text(given, "seed", "cleared"),
+        _read_flag(given, "positions"),
+        _read_flag(given, "prints"),
         exact,
     )
 
 
-def _inputs(given: Any, exact: bool) -> dict[str, Any]:
+def _read_inputs(given: Any, exact: bool) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, dict) or not all(k.isidentifier() and not k.startswith("__") for k in given):
-        raise _bad("inputs", "it must be an object whose keys are names of variables")
+        raise _invalid_parameter("inputs", "it must be an object whose keys are names of variables")
     try:
-        return {k: values.decode(v, exact=exact) for k, v in given.items()}
+        return {k: values.decode_value(v, exact=exact) for k, v in given.items()}
     except ValueError as e:
-        raise _bad("inputs", str(e)) from None
+        raise _invalid_parameter("inputs", str(e)) from None
 
 
-def _limits(given: Any) -> Limits:
+def _read_limits(given: Any) -> Limits:
     if given is None:
         return Limits()
     if not isinstance(given, dict) or not set(given) <= set(_LIMITS):
-        raise _bad("limits", f"it must be an object of {', '.join(_LIMITS)}")
-    given = jsonrpc.present(given)
+        raise _invalid_parameter("limits", f"it must be an object of {', '.join(_LIMITS)}")
+    given = jsonrpc.without_nulls(given)
     for key, value in given.items():
         whole = isinstance(value, int) and not isinstance(value, bool)
         if key == "seconds":
             if not (whole or isinstance(value, float)) or not math.isfinite(value) or abs(value) > 10**7:
-                raise _bad("limits.seconds", "it must be a number of seconds")
+                raise _invalid_parameter("limits.seconds", "it must be a number of seconds")
         elif not whole or not 1 <= value <= 10**15:
-            raise _bad(f"limits.{key}", "it must be a whole number above 0")
+            raise _invalid_parameter(f"limits.{key}", "it must be a whole number above 0")
     return Limits(**given)
 
 
-def _now(given: Any) -> datetime:
+def _read_now(given: Any) -> datetime:
     if given is None:
         return SystemClock().now()
     try:
@@ -113,23 +115,23 @@ def _now(given: Any) -> datetime:
     except ValueError:
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        raise _bad("now", "it must be an ISO 8601 time with an offset, such as 2025-02-01T06:00:00Z")
+        raise _invalid_parameter("now", "it must be an ISO 8601 time with an offset, such as 2025-02-01T06:00:00Z")
     return parsed
 
 
-def _text(given: Mapping[str, Any], name: str, default: str | None) -> str:
+def _read_text(given: Mapping[str, Any], name: str, default: str | None) -> str:
     value = given.get(name, default)
     if not isinstance(value, str):
-        raise _bad(name, "it is missing" if name not in given else "it must be a string")
+        raise _invalid_parameter(name, "it is missing" if name not in given else "it must be a string")
     return value
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
+def _read_flag(given: Mapping[str, Any], name: str) -> bool:
     value = given.get(name, False)
     if not isinstance(value, bool):
-        raise _bad(name, "it must be true or false")
+        raise _invalid_parameter(name, "it must be true or false")
     return value
 
 
-def _bad(name: str, reason: str) -> RpcError:
+def _invalid_parameter(name: str, reason: str) -> RpcError:
     return RpcError(INVALID_PARAMS, data={"type": "UsageError", "message": f"{name}: {reason}", "field": name})

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 
 from cleared.bridge import stdio
 from cleared.bridge import value_codec as values
-from cleared.bridge.error_codec import HostRefused, host_refused, script_failed
+from cleared.bridge.error_codec import HostRefused, read_host_refusal, script_failure_error
 from cleared.bridge.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -30,15 +30,15 @@ from cleared.bridge.jsonrpc import (
     Request,
     Response,
     RpcError,
-    encode,
+    encode_frame,
     encode_reply,
     error_frame,
-    parse,
+    parse_line,
     read_line,
     request_frame,
     result_frame,
 )
-from cleared.bridge.run_request import Order, read_order
+from cleared.bridge.run_request import RunRequest, read_run_request
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, ClearedError, PrimitiveError
 from cleared.sandbox.monty import Sandbox
@@ -58,16 +58,20 @@ def serve_bridge(stdin: BinaryIO, stdout: BinaryIO, *, confine: Confine = "best"
     At the end of ``stdin`` scripts that need their host fail, the others may end; where nobody reads the answers any
     more, everything ends at once. ``KeyboardInterrupt`` comes through.
     """
-    ours = stdio.number(stdin) == 0 and stdio.own_session()
-    with stdio.streams(stdin, stdout) as (source, sink), stdio.stoppable(), Sandbox(confine=confine) as sandbox:
+    ours = stdio.descriptor_number(stdin) == 0 and stdio.lead_own_session()
+    with (
+        stdio.protected_streams(stdin, stdout) as (source, sink),
+        stdio.raise_on_sigterm(),
+        Sandbox(confine=confine) as sandbox,
+    ):
         bridge = Bridge(sink, sandbox)
         try:
             bridge.serve(source)
-        except stdio.Stopped:
+        except stdio.Terminated:
             pass
         finally:
             bridge.close()
-            if ours and bridge.running:
+            if ours and bridge.running_count:
                 stdio.end_children()
 
 
@@ -88,7 +92,7 @@ class Bridge:
         self._shutdown = False
 
     @property
-    def running(self) -> int:
+    def running_count(self) -> int:
         """How many scripts have not ended yet."""
         with self._state:
             return len(self._runs) + self._alone
@@ -99,20 +103,20 @@ class Bridge:
             try:
                 line = read_line(stdin)
             except RpcError as e:
-                self._send(error_frame(None, e))
+                self._send_frame(error_frame(None, e))
                 continue
             if line is None:
                 break
-            message = parse(line)
+            message = parse_line(line)
             if isinstance(message, list):
                 batch = _Batch(self._send_bytes)
                 for part in message:
-                    self._take(part, batch.add, batch.expect)
-                batch.done()
+                    self._handle_message(part, batch.add_reply, batch.expect_reply)
+                batch.finish_reading()
             else:
-                self._take(message, self._send, lambda: None)
+                self._handle_message(message, self._send_frame, lambda: None)
         self.close()
-        while not self._shutdown and self.running and not stdio.peer_is_gone(self._stdout):
+        while not self._shutdown and self.running_count and not stdio.peer_is_gone(self._stdout):
             threading.Event().wait(0.02)
 
     def close(self) -> None:
@@ -125,11 +129,11 @@ class Bridge:
 
     # -- what comes in ------------------------------------------------------------------------------------------
 
-    def _take(self, message: Message, reply: Reply, expect: Callable[[], None]) -> None:
+    def _handle_message(self, message: Message, reply: Reply, expect: Callable[[], None]) -> None:
         if isinstance(message, Request):
             if not message.notification:
                 expect()
-            self._request(message, reply if not message.notification else _nobody)
+            self._handle_request(message, reply if not message.notification else _drop_reply)
             return
         if isinstance(message.id, str):
             with self._state:
@@ -141,40 +145,42 @@ class Bridge:
             expect()
             reply(error_frame(message.id, message.error))
 
-    def _request(self, request: Request, reply: Reply) -> None:
+    def _handle_request(self, request: Request, reply: Reply) -> None:
         try:
             if request.method == "shutdown":
                 self._shutdown = True
                 reply(result_frame(request.id, None))
             elif request.method == "run":
-                self._start(request, read_order(request), reply)
+                self._start_script(request, read_run_request(request), reply)
             else:
                 raise RpcError(METHOD_NOT_FOUND, data=f"a bridge knows run and shutdown, not {request.method[:80]!r}")
         except RpcError as e:
             reply(error_frame(request.id, e))
 
-    def _start(self, request: Request, order: Order, reply: Reply) -> None:
+    def _start_script(self, request: Request, order: RunRequest, reply: Reply) -> None:
         with self._state:
             if request.id in self._runs:
                 raise RpcError(INVALID_REQUEST, data=f"the id {request.id!r} is in use by a script that runs")
             if len(self._runs) + self._alone >= MAX_RUNS:
                 busy = BusyError(f"{MAX_RUNS} scripts are running already", remedy="Wait for one to end.")
-                raise script_failed(busy)
+                raise script_failure_error(busy)
             if request.notification:
                 self._alone += 1
             else:
                 self._runs.add(request.id)
-        threading.Thread(target=self._run, args=(request, order, reply), name="cleared-script", daemon=True).start()
+        threading.Thread(
+            target=self._run_script, args=(request, order, reply), name="cleared-script", daemon=True
+        ).start()
 
     # -- a script -----------------------------------------------------------------------------------------------
 
-    def _run(self, request: Request, order: Order, reply: Reply) -> None:
+    def _run_script(self, request: Request, order: RunRequest, reply: Reply) -> None:
         try:
-            frame = result_frame(request.id, self._result(request.id, order))
+            frame = result_frame(request.id, self._script_result(request.id, order))
         except RpcError as e:
             frame = error_frame(request.id, e)
         except ClearedError as e:
-            frame = error_frame(request.id, script_failed(e))
+            frame = error_frame(request.id, script_failure_error(e))
         except Exception as e:  # noqa: BLE001  (a fault of ours ends this script, not the bridge)
             told = {"type": type(e).__name__, "message": str(e)[:1_000], "traceback": None}
             frame = error_frame(request.id, RpcError(INTERNAL_ERROR, data=told))
@@ -186,44 +192,44 @@ class Bridge:
         with self._state:
             self._alone -= 1
 
-    def _result(self, run: Id, order: Order) -> Any:
+    def _script_result(self, run: Id, order: RunRequest) -> Any:
         deadline = _monotonic() + order.limits.seconds
         result = self._sandbox.run(
             order.script,
             file=order.file,
-            call=self._caller(run, order, deadline),
+            call=self._make_caller(run, order, deadline),
             names=order.external_functions,
             limits=order.limits,
             now=order.now,
             timezone=order.timezone,
             seed=order.seed,
             inputs=order.inputs,
-            on_print=self._printer(run, order),
+            on_print=self._make_printer(run, order),
             deadline=deadline,
         )
-        return values.encode(result, exact=order.exact)
+        return values.encode_value(result, exact=order.exact)
 
-    def _caller(
-        self, run: Id, order: Order, deadline: float
+    def _make_caller(
+        self, run: Id, order: RunRequest, deadline: float
     ) -> Callable[[str, tuple[object, ...], dict[str, object], Position], object]:
         inbox: Inbox = queue.SimpleQueue()
         exact = order.exact
 
-        def call(name: str, args: tuple[object, ...], kwargs: dict[str, object], position: Position) -> object:
+        def call_host(name: str, args: tuple[object, ...], kwargs: dict[str, object], position: Position) -> object:
             identity = self._next_id()
             try:
-                params: dict[str, Any] = {"args": [values.encode(a, exact=exact) for a in args]}
+                params: dict[str, Any] = {"args": [values.encode_value(a, exact=exact) for a in args]}
                 if kwargs:
-                    params["kwargs"] = {k: values.encode(v, exact=exact) for k, v in kwargs.items()}
+                    params["kwargs"] = {k: values.encode_value(v, exact=exact) for k, v in kwargs.items()}
                 if order.positions:
                     params["run"] = run
                     params["position"] = {"file": position.file, "line": position.line, "column": position.column}
-                line = encode(request_frame(name, params, identity))
+                line = encode_frame(request_frame(name, params, identity))
             except ValueError as e:
                 raise PrimitiveError(f"{name}: an argument cannot be sent: {e}", remedy="Pass plain data.") from None
             with self._state:
                 if self._closed:
-                    raise _gone(name)
+                    raise _host_gone(name)
                 self._pending[identity] = inbox
             try:
                 self._send_bytes(line)
@@ -233,9 +239,9 @@ class Bridge:
             finally:
                 with self._state:
                     self._pending.pop(identity, None)
-            return _value(name, answer, exact)
+            return _call_result(name, answer, exact)
 
-        return call
+        return call_host
 
     def _next_id(self) -> str:
         with self._state:
@@ -244,15 +250,15 @@ class Bridge:
                 if identity not in self._runs:
                     return identity
 
-    def _printer(self, run: Id, order: Order) -> Callable[[str], None]:
+    def _make_printer(self, run: Id, order: RunRequest) -> Callable[[str], None]:
         if order.prints:
-            return lambda text: self._send(request_frame("print", {"run": run, "text": text}))
-        return _on_stderr
+            return lambda text: self._send_frame(request_frame("print", {"run": run, "text": text}))
+        return _print_on_stderr
 
     # -- what goes out ------------------------------------------------------------------------------------------
 
-    def _send(self, frame: Frame) -> None:
-        self._send_bytes(encode_reply(frame) if "method" not in frame else encode(frame))
+    def _send_frame(self, frame: Frame) -> None:
+        self._send_bytes(encode_reply(frame) if "method" not in frame else encode_frame(frame))
 
     def _send_bytes(self, line: bytes) -> None:
         with self._writing:
@@ -272,17 +278,17 @@ class _Batch:
         self._replies: list[bytes] = []
         self._expected = 1  # itself, until all of it has been read
 
-    def expect(self) -> None:
+    def expect_reply(self) -> None:
         with self._lock:
             self._expected += 1
 
-    def add(self, frame: Frame) -> None:
-        self._one_less([encode_reply(frame).rstrip(b"\n")])
+    def add_reply(self, frame: Frame) -> None:
+        self._count_down([encode_reply(frame).rstrip(b"\n")])
 
-    def done(self) -> None:
-        self._one_less([])
+    def finish_reading(self) -> None:
+        self._count_down([])
 
-    def _one_less(self, replies: list[bytes]) -> None:
+    def _count_down(self, replies: list[bytes]) -> None:
         with self._lock:
             self._replies += replies
             self._expected -= 1
@@ -291,9 +297,9 @@ class _Batch:
             self._send(b"[" + b",".join(self._replies) + b"]\n")
 
 
-def _value(name: str, answer: Response | Invalid | None, exact: bool) -> object:
+def _call_result(name: str, answer: Response | Invalid | None, exact: bool) -> object:
     if answer is None:
-        raise _gone(name)
+        raise _host_gone(name)
     if isinstance(answer, Invalid):
         raise HostRefused(
             f"the host's reply to {name} has neither a result nor an error",
@@ -301,22 +307,22 @@ def _value(name: str, answer: Response | Invalid | None, exact: bool) -> object:
             remedy="A primitive without a value replies with a result of null.",
         )
     if answer.error is not None:
-        raise host_refused(answer.error)
+        raise read_host_refusal(answer.error)
     try:
-        return values.decode(answer.result, exact=exact)
+        return values.decode_value(answer.result, exact=exact)
     except ValueError as e:
         raise HostRefused(f"the host's reply to {name} cannot be read: {e}", type="ProtocolError") from None
 
 
-def _gone(name: str) -> HostRefused:
+def _host_gone(name: str) -> HostRefused:
     return HostRefused(f"the host left before it answered {name}", type="ConnectionError")
 
 
-def _nobody(frame: Frame) -> None:
+def _drop_reply(frame: Frame) -> None:
     """A notification is not answered."""
 
 
-def _on_stderr(text: str) -> None:
+def _print_on_stderr(text: str) -> None:
     """For people; a script must not write control sequences to their terminal."""
     shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
     sys.stderr.write(shown.encode(sys.stderr.encoding or "utf-8", "backslashreplace").decode(errors="replace"))

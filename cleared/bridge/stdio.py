@@ -12,25 +12,25 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 
-class Stopped(BaseException):
+class Terminated(BaseException):
     """SIGTERM came."""
 
 
 @contextlib.contextmanager
-def streams(stdin: BinaryIO, stdout: BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def protected_streams(stdin: BinaryIO, stdout: BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """The streams to speak on. The process's own standard streams are taken away from everything else in it:
     whoever prints, in Python or below, prints on standard error."""
     with contextlib.ExitStack() as undo:
-        if number(stdin) == 0:
-            stdin = undo.enter_context(_moved(0, "rb", os.devnull))
-        if number(stdout) == 1:
+        if descriptor_number(stdin) == 0:
+            stdin = undo.enter_context(_moved_stream(0, "rb", os.devnull))
+        if descriptor_number(stdout) == 1:
             stdout.flush()
-            stdout = undo.enter_context(_moved(1, "wb", None))
+            stdout = undo.enter_context(_moved_stream(1, "wb", None))
         yield stdin, stdout
 
 
 @contextlib.contextmanager
-def _moved(number: int, mode: str, replacement: str | None) -> Iterator[BinaryIO]:
+def _moved_stream(number: int, mode: str, replacement: str | None) -> Iterator[BinaryIO]:
     """The stream of descriptor ``number`` on another one; ``number`` itself leads elsewhere meanwhile."""
     own = os.dup(number)
     if replacement is None:
@@ -50,23 +50,23 @@ def _moved(number: int, mode: str, replacement: str | None) -> Iterator[BinaryIO
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
+def raise_on_sigterm() -> Iterator[None]:
     """SIGTERM raises ``Stopped`` here, where this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def stop(*_: object) -> None:
-        raise Stopped
+    def raise_terminated(*_: object) -> None:
+        raise Terminated
 
-    previous = signal.signal(signal.SIGTERM, stop)
+    previous = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
-def own_session() -> bool:
+def lead_own_session() -> bool:
     """Lead a session of our own, unless we read from a terminal. True where the group holds only us and ours."""
     if sys.platform == "win32" or sys.stdin is None or os.isatty(0):
         return False
@@ -88,17 +88,17 @@ def end_children() -> None:
 
 def peer_is_gone(stdout: BinaryIO) -> bool:
     """Whether nobody can read any more what is written."""
-    if not hasattr(select, "poll") or number(stdout) < 0:
+    if not hasattr(select, "poll") or descriptor_number(stdout) < 0:
         return False
     try:
         poll = select.poll()
-        poll.register(number(stdout), 0)
+        poll.register(descriptor_number(stdout), 0)
         return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
     except (OSError, ValueError):
         return True
 
 
-def number(stream: BinaryIO) -> int:
+def descriptor_number(stream: BinaryIO) -> int:
     try:
         return stream.fileno()
     except (OSError, ValueError, AttributeError):

@@ -24,7 +24,7 @@ _PLAIN_DIGITS: Final = 13_000  # bits; Python reads and writes up to 4300 decima
 _MAX_HEX: Final = 1 << 20
 
 
-def encode(value: Any, *, exact: bool, depth: int = 0) -> Any:
+def encode_value(value: Any, *, exact: bool, depth: int = 0) -> Any:
     """JSON for ``value``. Raises ``ValueError`` where plain JSON cannot hold it, or it is nested too deep."""
     kind = type(value)
     if value is None or kind is bool or kind is str:
@@ -32,71 +32,76 @@ def encode(value: Any, *, exact: bool, depth: int = 0) -> Any:
     if kind is int:
         if value.bit_length() <= _PLAIN_DIGITS:
             return value
-        return _tag("int", hex(value)[: _MAX_HEX + 2], exact=exact)
+        return _tagged_value("int", hex(value)[: _MAX_HEX + 2], exact=exact)
     if kind is float:
-        return value if math.isfinite(value) else _tag("float", repr(value), exact=exact)
+        return value if math.isfinite(value) else _tagged_value("float", repr(value), exact=exact)
     if kind is Decimal:
-        return _decimal(value, exact)
+        return _encode_decimal(value, exact)
     if depth >= MAX_DEPTH:
         if not exact:
             raise ValueError(f"it is nested deeper than {MAX_DEPTH}")
-        return _tag("other", kind.__name__, "…", exact=exact)  # refused by any primitive, as the whole would be
+        return _tagged_value(
+            "other", kind.__name__, "…", exact=exact
+        )  # refused by any primitive, as the whole would be
     if kind is list:
-        return [encode(v, exact=exact, depth=depth + 1) for v in value]
+        return [encode_value(v, exact=exact, depth=depth + 1) for v in value]
     if isinstance(value, dict):
-        return _dict(value, exact, depth)
+        return _encode_dict(value, exact, depth)
     if isinstance(value, list | tuple):
-        items = [encode(v, exact=exact, depth=depth + 1) for v in value]
-        return _tag("tuple", items, exact=exact) if exact else items
+        items = [encode_value(v, exact=exact, depth=depth + 1) for v in value]
+        return _tagged_value("tuple", items, exact=exact) if exact else items
     if isinstance(value, date):
         if not exact:
             return value.isoformat()
-        return _tag("datetime" if isinstance(value, datetime) else "date", value.isoformat(), exact=exact)
+        return _tagged_value("datetime" if isinstance(value, datetime) else "date", value.isoformat(), exact=exact)
     if isinstance(value, set | frozenset):
-        items = [encode(v, exact=exact, depth=depth + 1) for v in value] if exact else []
-        return _tag(kind.__name__, items, exact=exact)
+        items = [encode_value(v, exact=exact, depth=depth + 1) for v in value] if exact else []
+        return _tagged_value(kind.__name__, items, exact=exact)
     if isinstance(value, bytes):
-        return _tag("bytes", base64.b64encode(value).decode(), exact=exact)
+        return _tagged_value("bytes", base64.b64encode(value).decode(), exact=exact)
     if isinstance(value, timedelta):
-        return _tag("timedelta", [value.days, value.seconds, value.microseconds], exact=exact)
-    return _tag("other", kind.__name__[:100], str(value)[:200] if exact else "", exact=exact)
+        return _tagged_value("timedelta", [value.days, value.seconds, value.microseconds], exact=exact)
+    return _tagged_value("other", kind.__name__[:100], str(value)[:200] if exact else "", exact=exact)
 
 
-def decode(value: Any, *, exact: bool) -> Any:
+def decode_value(value: Any, *, exact: bool) -> Any:
     """What ``encode`` was given. Raises ``ValueError`` for malformed tags."""
-    return _decode(value) if exact else from_wire(value)
+    return _decode_exact(value) if exact else from_wire(value)
 
 
-def _tag(*parts: Any, exact: bool) -> dict[str, Any]:
+def _tagged_value(*parts: Any, exact: bool) -> dict[str, Any]:
     if not exact:
         name = parts[1] if parts[0] == "other" else parts[0]
         raise ValueError(f"a {name} like this cannot be written as JSON")
     return {"$exact": list(parts)}
 
 
-def _decimal(value: Decimal, exact: bool) -> Any:
+def _encode_decimal(value: Decimal, exact: bool) -> Any:
     try:
         exponent = money.bounded(value).as_tuple().exponent
     except ValueError:
         exponent = None
     if exponent is not None and (not exact or (isinstance(exponent, int) and exponent <= 0)):
         return {"$decimal": format(value, "f")}
-    return _tag("decimal", str(value)[:20_000], exact=exact)
+    return _tagged_value("decimal", str(value)[:20_000], exact=exact)
 
 
-def _dict(value: dict[Any, Any], exact: bool, depth: int) -> Any:
+def _encode_dict(value: dict[Any, Any], exact: bool, depth: int) -> Any:
     plain = all(type(k) is str for k in value) and not (len(value) == 1 and next(iter(value)) in _TAGS)
     if plain:
-        return {k: encode(v, exact=exact, depth=depth + 1) for k, v in value.items()}
+        return {k: encode_value(v, exact=exact, depth=depth + 1) for k, v in value.items()}
     if not exact:
         raise ValueError("a dict has keys that are no texts, or is one that means a Decimal")
-    pairs = [[encode(k, exact=True, depth=depth + 1), encode(v, exact=True, depth=depth + 1)] for k, v in value.items()]
-    return _tag("dict", pairs, exact=True)
+    pairs = [
+        [encode_value(k, exact=True, depth=depth + 1), encode_value(v, exact=True, depth=depth + 1)]
+        for k, v in value.items()
+    ]
+    return _tagged_value("dict", pairs, exact=True)
 
 
-def _decode(value: Any) -> Any:
+def _decode_exact(value: Any) -> Any:
     if isinstance(value, list):
-        return [_decode(v) for v in value]
+        return [_decode_exact(v) for v in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -104,13 +109,13 @@ def _decode(value: Any) -> Any:
             return from_wire(value)
         if "$exact" in value:
             try:
-                return _read(value["$exact"])
+                return _read_tag(value["$exact"])
             except (ValueError, TypeError, ArithmeticError, InvalidOperation) as e:
                 raise ValueError(f"a malformed value: {e}"[:200]) from None
-    return {k: _decode(v) for k, v in value.items()}
+    return {k: _decode_exact(v) for k, v in value.items()}
 
 
-def _read(parts: Any) -> Any:
+def _read_tag(parts: Any) -> Any:
     match parts:
         case ["int", str(text)]:
             return int(text, 16)
@@ -119,13 +124,13 @@ def _read(parts: Any) -> Any:
         case ["decimal", str(text)]:
             return Decimal(text)
         case ["tuple", list(items)]:
-            return tuple(_decode(v) for v in items)
+            return tuple(_decode_exact(v) for v in items)
         case ["set", list(items)]:
-            return {_decode(v) for v in items}
+            return {_decode_exact(v) for v in items}
         case ["frozenset", list(items)]:
-            return frozenset(_decode(v) for v in items)
+            return frozenset(_decode_exact(v) for v in items)
         case ["dict", list(pairs)]:
-            return {_decode(k): _decode(v) for k, v in pairs}
+            return {_decode_exact(k): _decode_exact(v) for k, v in pairs}
         case ["bytes", str(text)]:
             return base64.b64decode(text, validate=True)
         case ["date", str(text)]:
@@ -135,11 +140,11 @@ def _read(parts: Any) -> Any:
         case ["timedelta", [int(days), int(seconds), int(micros)]]:
             return timedelta(days, seconds, micros)
         case ["other", str(name), str(text)]:
-            return _other(name, text)
+            return _opaque_value(name, text)
     raise ValueError("an unknown kind")
 
 
-def _other(name: str, text: str) -> Any:
+def _opaque_value(name: str, text: str) -> Any:
     """Something of which only the name of its type crosses: a function, an exception, a class."""
     made: type = type(name, (), {"__str__": lambda self: text, "__repr__": lambda self: text})
     return made()

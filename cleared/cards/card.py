@@ -55,7 +55,7 @@ class Card:
     """Of a question: the run that went on with it, or asked it again."""
 
     @property
-    def ticketed(self) -> bool:
+    def has_ticket(self) -> bool:
         """Whether it is a question of a run that can go on; then only what is signed settles it."""
         return self.kind == "question" and "ticket" in self.details
 

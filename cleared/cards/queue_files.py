@@ -25,7 +25,7 @@ SUFFIX: Final = ".jsonl"
 _OPTIONAL: Final = ("run_id", "entry_id", "agent")
 
 
-def shard(queue: str, at: str) -> str:
+def shard_path(queue: str, at: str) -> str:
     """The file that takes what happens at this time (``2025-01-31T…``)."""
     return f"{queue}/{at[:7]}{SUFFIX}"
 
@@ -37,35 +37,39 @@ def render_open(card: Card) -> str:
     data.update({k: getattr(card, k) for k in _OPTIONAL if getattr(card, k) is not None})
     if card.details:
         data["details"] = dict(card.details)
-    return _line(data)
+    return _json_line(data)
 
 
 def render_resolve(card_id: str, at: str, by: str, resolution: str, proof: Mapping[str, str] | None = None) -> str:
-    return _line({"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution, **(proof or {})})
+    return _json_line(
+        {"event": "resolve", "id": card_id, "at": at, "by": by, "resolution": resolution, **(proof or {})}
+    )
 
 
 def render_went_on(card_id: str, at: str, by: str, run: str) -> str:
     # "resolution": a version of the program that knows no such event takes the line for one that settles the card.
-    return _line({"event": "went_on", "id": card_id, "at": at, "by": by, "resolution": f"went on: {run}", "run": run})
+    return _json_line(
+        {"event": "went_on", "id": card_id, "at": at, "by": by, "resolution": f"went on: {run}", "run": run}
+    )
 
 
 def render_agree(card_id: str, data: Mapping[str, Any]) -> str:
-    return _line({"event": "agree", "id": card_id, **data})
+    return _json_line({"event": "agree", "id": card_id, **data})
 
 
 def render_disagree(card_id: str, at: str, by: str, decision: str) -> str:
-    return _line({"event": "disagree", "id": card_id, "at": at, "by": by, "decision": decision})
+    return _json_line({"event": "disagree", "id": card_id, "at": at, "by": by, "decision": decision})
 
 
 def render_skip(card_id: str, at: str, by: str) -> str:
-    return _line({"event": "skip", "id": card_id, "at": at, "by": by})
+    return _json_line({"event": "skip", "id": card_id, "at": at, "by": by})
 
 
-def _line(data: dict[str, Any]) -> str:
+def _json_line(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
-def load(source: Source, queue: str) -> dict[str, Card]:
+def load_cards(source: Source, queue: str) -> dict[str, Card]:
     """All cards by id, oldest first; those that were skipped behind all that were not.
 
     Raises ``WorkspaceError`` for a damaged line.
@@ -80,13 +84,13 @@ def load(source: Source, queue: str) -> dict[str, Card]:
         if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
             continue
         lines = (source.read(path) or b"").splitlines()
-        for number, line in enumerate(_at_once(lines) or lines, 1):
+        for number, line in enumerate(_parse_together(lines) or lines, 1):
             try:
                 data = line if isinstance(line, dict) else json.loads(line)
                 if data["event"] == "open":
-                    opened.setdefault(data["id"], _card(data))
+                    opened.setdefault(data["id"], _card_from(data))
                 elif data["event"] == "agree":
-                    agreed.setdefault(data["id"], {})[str(data["decision"])] = _agreed(data)
+                    agreed.setdefault(data["id"], {})[str(data["decision"])] = _agreement_data(data)
                 elif data["event"] == "disagree":
                     withdrawn.add((data["id"], str(data["decision"])))
                 elif data["event"] == "skip":
@@ -110,31 +114,31 @@ def load(source: Source, queue: str) -> dict[str, Card]:
             opened[card_id] = replace(opened[card_id], agreed=standing)
     for card_id, lines_of_card in resolved.items():
         if card_id in opened:
-            opened[card_id] = _settled(opened[card_id], lines_of_card)
+            opened[card_id] = _settle_card(opened[card_id], lines_of_card)
     for card_id, line in went_on.items():
         if card_id in opened:
             card = replace(opened[card_id], gone_on=line["run"])
-            opened[card_id] = card if card.status == "resolved" else _by(card, line)
+            opened[card_id] = card if card.status == "resolved" else _settled_by(card, line)
     for card_id in skipped.keys() & opened.keys():
         opened[card_id] = replace(opened[card_id], skipped_at=skipped[card_id])
     return dict(sorted(opened.items(), key=lambda item: (item[1].skipped_at or "", item[1].created_at)))
 
 
-def _settled(card: Card, lines: list[Mapping[str, Any]]) -> Card:
+def _settle_card(card: Card, lines: list[Mapping[str, Any]]) -> Card:
     """By the first of these lines that can settle it, if one can."""
     if card.kind == "question":
         card = replace(card, settlings=tuple(lines))
-    can = [line for line in lines if "signature" in line] if card.ticketed else lines
-    return _by(card, can[0]) if can else card
+    can = [line for line in lines if "signature" in line] if card.has_ticket else lines
+    return _settled_by(card, can[0]) if can else card
 
 
-def _by(card: Card, line: Mapping[str, Any]) -> Card:
+def _settled_by(card: Card, line: Mapping[str, Any]) -> Card:
     return replace(
         card, status="resolved", resolved_at=line["at"], resolved_by=line["by"], resolution=line["resolution"]
     )  # fmt: skip
 
 
-def _at_once(lines: list[bytes]) -> list[Any] | None:
+def _parse_together(lines: list[bytes]) -> list[Any] | None:
     """All lines read in one go, which takes a third of the time; None where one is damaged, to be found by itself."""
     if not all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
         return None
@@ -145,14 +149,14 @@ def _at_once(lines: list[bytes]) -> list[Any] | None:
     return found if len(found) == len(lines) else None
 
 
-def _card(data: dict[str, Any]) -> Card:
+def _card_from(data: dict[str, Any]) -> Card:
     return Card(
         str(data["id"]), str(data["kind"]), str(data["title"]), str(data["created_at"]),
         data.get("run_id"), data.get("entry_id"), data.get("agent"), data.get("details") or {},
     )  # fmt: skip
 
 
-def _agreed(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _agreement_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {k: v for k, v in data.items() if k not in ("event", "id")}
 
 
@@ -178,67 +182,67 @@ class CardDraft:
         self._known: dict[str, Card] | None = None
 
     @property
-    def known(self) -> dict[str, Card]:
+    def committed_cards(self) -> dict[str, Card]:
         if self._known is None:
-            self._known = load(self.source, self.queue)
+            self._known = load_cards(self.source, self.queue)
         return self._known
 
-    def add(self, card: Card) -> bool:
+    def add_card(self, card: Card) -> bool:
         """Stage a card; False where it was asked before."""
-        if card.id in self.added or card.id in self.known:
+        if card.id in self.added or card.id in self.committed_cards:
             return False
         self.added[card.id] = card
         return True
 
-    def skip(self, card_id: str, at: str, by: str) -> None:
+    def skip_card(self, card_id: str, at: str, by: str) -> None:
         """Stage that an open card is put behind all others."""
         self.skipped[card_id] = (at, by)
 
-    def resolve(self, card_id: str, at: str, by: str, resolution: str) -> None:
+    def resolve_card(self, card_id: str, at: str, by: str, resolution: str) -> None:
         """Stage that a card is settled; one that is staged itself is simply dropped, one that is not open is left."""
         if self.added.pop(card_id, None) is None:
-            known = self.known.get(card_id)
+            known = self.committed_cards.get(card_id)
             if known is not None and known.status == "open":
                 self.resolved[card_id] = (at, by, resolution)
 
-    def go_on(self, card_id: str, at: str, by: str, run: str) -> None:
+    def record_continuation(self, card_id: str, at: str, by: str, run: str) -> None:
         """Stage that a run goes on with a question, once and for all."""
         self.went_on[card_id] = (at, by, run)
 
-    def agree(self, card_id: str, data: Mapping[str, Any]) -> None:
+    def record_agreement(self, card_id: str, data: Mapping[str, Any]) -> None:
         """Stage what the first of two has agreed to; ``at`` and ``decision`` are among it."""
         self.agreed[card_id] = data
 
-    def disagree(self, card_id: str, at: str, by: str, decision: str) -> None:
+    def withdraw_agreement(self, card_id: str, at: str, by: str, decision: str) -> None:
         """Stage that what a decision agreed to is taken back."""
         self.withdrawn.append((card_id, at, by, decision))
 
     def open_cards(self) -> list[Card]:
-        committed = [c for c in self.known.values() if c.status == "open" and c.id not in self.resolved]
+        committed = [c for c in self.committed_cards.values() if c.status == "open" and c.id not in self.resolved]
         return [*committed, *self.added.values()]
 
-    def changes(self) -> dict[str, bytes]:
+    def changed_files(self) -> dict[str, bytes]:
         out: dict[str, bytes] = {}
         lines: dict[str, list[str]] = {}
         for card in self.added.values():
-            lines.setdefault(shard(self.queue, card.created_at), []).append(render_open(card))
+            lines.setdefault(shard_path(self.queue, card.created_at), []).append(render_open(card))
         for card_id, (at, by, resolution) in self.resolved.items():
-            card, resolution = self.known[card_id], self.clean(resolution)
+            card, resolution = self.committed_cards[card_id], self.clean(resolution)
             proof = self.prove(card, at, by, resolution) if card.kind == "question" else {}
-            lines.setdefault(shard(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
+            lines.setdefault(shard_path(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
         for card_id, (at, by, run) in self.went_on.items():
-            lines.setdefault(shard(self.queue, at), []).append(render_went_on(card_id, at, by, run))
+            lines.setdefault(shard_path(self.queue, at), []).append(render_went_on(card_id, at, by, run))
         for card_id, data in self.agreed.items():
-            lines.setdefault(shard(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
+            lines.setdefault(shard_path(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
         for card_id, at, by, decision in self.withdrawn:
-            lines.setdefault(shard(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
+            lines.setdefault(shard_path(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
         for card_id, (at, by) in self.skipped.items():
-            lines.setdefault(shard(self.queue, at), []).append(render_skip(card_id, at, by))
+            lines.setdefault(shard_path(self.queue, at), []).append(render_skip(card_id, at, by))
         for path, new in lines.items():
             out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
         return out
 
 
-def find(cards: Iterable[Card], text: str) -> Sequence[Card]:
+def find_cards(cards: Iterable[Card], text: str) -> Sequence[Card]:
     """Cards whose id begins with ``text`` or whose entry it is."""
     return [c for c in cards if c.id.startswith(text) or c.entry_id == text]

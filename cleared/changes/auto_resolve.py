@@ -25,16 +25,16 @@ def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -
                 and card.agent == context.agent
                 and card.details.get("event_id") == event["id"]
             ):
-                context.cards.resolve(
+                context.cards.resolve_card(
                     card.id, format_iso(context.now), BY, f"it went well at another try: {context.run_id}"
                 )
     for card, how in list(answered(host, context)):
-        context.cards.resolve(card.id, format_iso(context.now), BY, how)
+        context.cards.resolve_card(card.id, format_iso(context.now), BY, how)
     done = {file.sha256 for file in context.imports.moves().values()}
     if done and _set_aside(host, snapshot):
         for card in context.cards.open_cards():
             if card.kind == "set_aside" and card.details.get("sha256") in done:
-                context.cards.resolve(card.id, format_iso(context.now), BY, f"it was imported by {context.run_id}")
+                context.cards.resolve_card(card.id, format_iso(context.now), BY, f"it was imported by {context.run_id}")
 
 
 def _set_aside(host: Host, snapshot: Snapshot) -> bool:

@@ -37,7 +37,7 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     changes: dict[str, bytes | None] = {}
     changes.update(context.books.changes())
     changes.update(context.bank.changes(context.run_id))
-    changes.update(context.cards.changes())
+    changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
     going: dict[str, bytes] = {}
     for path, file in context.imports.moves().items():

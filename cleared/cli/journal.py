@@ -80,9 +80,9 @@ def check_journal(
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
         print_line(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
     if card:
-        from cleared.review.damage_cards import card_damage
+        from cleared.review.damage_cards import update_damage_cards
 
-        done = card_damage(host)
+        done = update_damage_cards(host)
         if done.commit:
             print_message(f"{len(done.opened)} cards made, {len(done.settled)} settled ({done.commit[:10]})")
     if found:

@@ -13,7 +13,7 @@ from cleared.terminal import print_fields, print_json, print_line, print_message
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from cleared.review.card_decisions import Done
+    from cleared.review.card_decisions import DecisionResult
 
 app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -109,9 +109,9 @@ class RejectOutcome(StrEnum):
 @app.command("approve")
 def approve_entries(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Confirm entries as they are: one commit for all of them."""
-    from cleared.review.card_decisions import confirm
+    from cleared.review.card_decisions import confirm_entries
 
-    _print_decision(confirm(open_host(workspace), ids), json, "Confirmed")
+    _print_decision(confirm_entries(open_host(workspace), ids), json, "Confirmed")
 
 
 @app.command("correct")
@@ -145,8 +145,10 @@ def correct_booked_entries(
     )  # fmt: skip
     done = do(open_host(workspace), ids, correction)
     _print_decision(done, json, "Corrected")
-    if done.siblings and not json:
-        print_message(f"{len(done.siblings)} more like it wait: cleared queue correct {' '.join(done.siblings[:20])} …")
+    if done.similar_cards and not json:
+        print_message(
+            f"{len(done.similar_cards)} more like it wait: cleared queue correct {' '.join(done.similar_cards[:20])} …"
+        )
 
 
 def _parse_leg(text: str) -> tuple[int, Decimal]:
@@ -171,7 +173,7 @@ def reject_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say that entries should not stand; they are voided, or booked as personal."""
-    from cleared.review.card_decisions import reject as do
+    from cleared.review.card_decisions import reject_cards as do
 
     _print_decision(do(open_host(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
 
@@ -199,7 +201,7 @@ def answer_question(
 @app.command("skip")
 def skip_waiting_cards(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Put cards behind all others; they wait still."""
-    from cleared.review.card_decisions import skip as do
+    from cleared.review.card_decisions import skip_cards as do
 
     _print_decision(do(open_host(workspace), ids), json, "Skipped")
 
@@ -215,9 +217,9 @@ def agree_with_reviewer(ids: CardIds, json: JsonOption = False, workspace: Works
 @app.command("reviewers")
 def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show who may decide, and your own public key, which is made where there is none yet."""
-    from cleared.review.reviewer_list import people
+    from cleared.review.reviewer_list import list_reviewers
 
-    found = people(open_host(workspace))
+    found = list_reviewers(open_host(workspace))
     if json:
         print_json(found)
         return
@@ -241,11 +243,11 @@ def undo_decision(
 
     Can be repeated. Refused where it was pushed already, and where a period was closed since.
     """
-    from cleared.review.undo import undo as do
+    from cleared.review.undo import undo_decision as do
 
     done = do(open_host(workspace), dry_run=dry_run)
     if dry_run and not json:
-        print_message(done.said[0])
+        print_message(done.messages[0])
     else:
         _print_decision(done, json, "Taken back")
 
@@ -255,17 +257,17 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
     """Act on scripts' questions that nobody answered in time, as each script said, and go on with answered runs."""
     from cleared.app import executor
     from cleared.cli.agent import print_run
-    from cleared.review.questions import due
+    from cleared.review.questions import settle_due_questions
 
     host = open_host(workspace)
-    done = due(host, lambda: executor(host), host.clock.now())
+    done = settle_due_questions(host, lambda: executor(host), host.clock.now())
     if json:
         print_json(done.data())
     else:
         rows = [*((c, f"takes {choice}") for c, choice in done.answered.items()),
                 *((c, "rejected") for c in done.rejected), *((c, "still waits") for c in done.escalated)]  # fmt: skip
         print_table(["card", "no answer in time"], rows, empty="No question's time has come.")
-    for line in done.said:
+    for line in done.messages:
         print_message(line)
     failed: list[int] = []
     for result in done.runs:
@@ -277,12 +279,12 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
         raise typer.Exit(failed[0])
 
 
-def _decision_data(done: Done) -> dict[str, Any]:
+def _decision_data(done: DecisionResult) -> dict[str, Any]:
     return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
-            "siblings": done.siblings, "case": done.case, "agreed": done.agreed, "said": done.said}  # fmt: skip
+            "siblings": done.similar_cards, "case": done.test_path, "agreed": done.agreed, "said": done.messages}  # fmt: skip
 
 
-def _print_decision(done: Done, json: bool, what: str) -> None:
+def _print_decision(done: DecisionResult, json: bool, what: str) -> None:
     if json:
         print_json(_decision_data(done))
         return
@@ -293,7 +295,7 @@ def _print_decision(done: Done, json: bool, what: str) -> None:
         print_line(f"{what}: {', '.join(about)}{posted}{where}")
     if done.agreed:
         print_line(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
-    for line in done.said:
+    for line in done.messages:
         print_message(line)
 
 

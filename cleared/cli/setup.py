@@ -81,6 +81,6 @@ def run_demo(
     json: JsonOption = False,
 ) -> None:
     """Make a sample workspace with six months of bank files, and walk through the main job."""
-    from cleared.demo.walkthrough import walk
+    from cleared.demo.walkthrough import run_demo
 
-    walk(directory, json)
+    run_demo(directory, json)

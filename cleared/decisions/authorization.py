@@ -150,15 +150,15 @@ class Authority:
             self.key, card=card.id, decision=self.decision, by=self.by, at=format_iso(context.now), says=says[:500],
             workspace=self.workspace, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
         )  # fmt: skip
-        context.cards.add(card)
-        context.cards.agree(card.id, made.to_dict())
+        context.cards.add_card(card)
+        context.cards.record_agreement(card.id, made.to_dict())
         context.note("agree", f"{card.id} {says}"[:500], card.entry_id or "")
 
     def whole(self, context: Context, subject: Sequence[str], title: str) -> Card:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
-        for number in range(len(context.cards.known) + 1):
+        for number in range(len(context.cards.committed_cards) + 1):
             identity = card_id("agreement", *subject, str(number))
-            known = context.cards.known.get(identity)
+            known = context.cards.committed_cards.get(identity)
             if known is None:
                 return Card(identity, "agreement", title[:300], format_iso(context.now), self.decision,
                             details={"decision": " ".join(subject)})  # fmt: skip

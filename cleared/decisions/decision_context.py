@@ -160,7 +160,7 @@ def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decide
         )
     card = right.whole(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
     if right.agreed(card, effects):
-        context.cards.resolve(card.id, format_iso(context.now), desk.by, "agreed")
+        context.cards.resolve_card(card.id, format_iso(context.now), desk.by, "agreed")
         return None
     instead = desk.trial()
     right.agree(instead.context, card, effects, decided.message, {})

@@ -98,7 +98,7 @@ def _bring_one(host: Host, desk: Desk, taken: Taken, seen: list[Taken]) -> str |
 
 def _card(desk: Desk, title: str, key: tuple[str, ...], **details: Any) -> str | None:
     cards = desk.context.cards
-    before = cards.added.keys() | cards.known.keys()
+    before = cards.added.keys() | cards.committed_cards.keys()
     return None if desk.context.card("grown_file", key, title[:300], **details) in before else title
 
 

@@ -25,7 +25,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         original = context.books.existing(entry_id)
         reversal = void(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
-        card = context.cards.known.get(card_id("entry", original.entry_id))
+        card = context.cards.committed_cards.get(card_id("entry", original.entry_id))
         about = [card.id, original.entry_id] if card is not None and card.status == "open" else [original.entry_id]
         said = f"void: {original.entry_id}: {' '.join(reason.split())}"[:200]
         return Decided(said, trailers=((UNDOABLE, " ".join(about)),))

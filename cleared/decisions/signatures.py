@@ -248,7 +248,7 @@ class _Judge:
         resolved = [e for e in self._resolves(commit, base, after) if e.get("by") != by_agent or by_agent is None]
         if not resolved:
             return
-        cards = queue_files.load(CommittedSource(after), layout.queue_dir)
+        cards = queue_files.load_cards(CommittedSource(after), layout.queue_dir)
         for event in resolved:
             card = cards.get(str(event.get("id")))
             if card is None or card.kind not in _ASKED:
@@ -275,7 +275,7 @@ class _Judge:
         self, commit: CommitInfo, base: Snapshot, rules: ReviewRules, effects: list[Effect], heavy: list[Effect], case: _Case
     ) -> None:  # fmt: skip
         marks, covered = {e.mark for e in effects}, set[str]()
-        cards = queue_files.load(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
+        cards = queue_files.load_cards(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
         for card in cards:
             if card.status != "open" or not card.agreed:
                 continue

@@ -57,26 +57,26 @@ class _Row:
     check: str = ""
 
 
-class _Dice(Random):
+class _RandomNumbers(Random):
     """Chance from ``random()`` alone: the one method whose numbers Python promises to keep."""
 
-    def upto(self, n: int) -> int:
+    def int_below(self, n: int) -> int:
         return int(self.random() * n)
 
-    def pick(self, choices: Sequence[str]) -> str:
-        return choices[self.upto(len(choices))]
+    def pick_one(self, choices: Sequence[str]) -> str:
+        return choices[self.int_below(len(choices))]
 
-    def between(self, low: int, high: int) -> int:
-        return low + self.upto(high - low + 1)
+    def int_between(self, low: int, high: int) -> int:
+        return low + self.int_below(high - low + 1)
 
 
 def bank_files() -> dict[str, bytes]:
     """File name → content, as downloaded from the bank."""
-    dice = _Dice(20250101)
+    dice = _RandomNumbers(20250101)
     card = sorted(_card_purchases(dice), key=lambda row: row.posted)
     payments = list(_card_payments(card))
     card = sorted([*card, *(arrival for _, arrival in payments)], key=lambda row: row.posted)
-    checking = sorted([*_checking(dice), *(leaving for leaving, _ in payments)], key=lambda row: row.posted)
+    checking = sorted([*_checking_rows(dice), *(leaving for leaving, _ in payments)], key=lambda row: row.posted)
     files: dict[str, bytes] = {}
     for month in _MONTHS:
         first = _OVERLAP_FROM if month == 4 else date(2025, month, 1)
@@ -156,47 +156,54 @@ _ODD_OUT = (
 )
 
 
-def _checking(dice: _Dice) -> Iterator[_Row]:
+def _checking_rows(dice: _RandomNumbers) -> Iterator[_Row]:
     check = 1041
     for month in _MONTHS:
         for day, text, (low, high), kind in _MONTHLY:
-            yield _plain(_workday(month, day), text, dice.between(low, high), kind)
+            yield _checking_row(_next_workday(month, day), text, dice.int_between(low, high), kind)
         if month % 2:
-            yield _plain(
-                _workday(month, 14),
+            yield _checking_row(
+                _next_workday(month, 14),
                 "DOMESTIC INCOMING WIRE B/O: TIDEWATER SCHOOLS REF: PO-2231",
                 612_500,
                 "WIRE_INCOMING",
             )
-            yield _plain(_workday(month, 14), "DOMESTIC INCOMING WIRE FEE", -1_500, "FEE_TRANSACTION")
+            yield _checking_row(_next_workday(month, 14), "DOMESTIC INCOMING WIRE FEE", -1_500, "FEE_TRANSACTION")
         for week in range(4):
-            payout = _workday(month, 6 + 7 * week)
-            yield _plain(
-                payout, f"STRIPE TRANSFER ST-{dice.between(10_000, 99_999)}Q", dice.between(9_000, 64_000), "ACH_CREDIT"
+            payout = _next_workday(month, 6 + 7 * week)
+            yield _checking_row(
+                payout,
+                f"STRIPE TRANSFER ST-{dice.int_between(10_000, 99_999)}Q",
+                dice.int_between(9_000, 64_000),
+                "ACH_CREDIT",
             )
-        for _ in range(dice.between(17, 21)):
-            text, low, high = _SMALL[dice.upto(len(_SMALL))]
-            yield _plain(_workday(month, dice.between(1, 26)), text, -dice.between(low, high), "DEBIT_CARD")
-        for _ in range(dice.between(2, 3)):
-            text, kind = _ODD_OUT[dice.upto(len(_ODD_OUT))]
-            cents = 2_000 * dice.between(1, 10) if kind == "ATM" else dice.between(2_000, 24_000)
-            yield _plain(_workday(month, dice.between(2, 26)), text, -cents, kind)
+        for _ in range(dice.int_between(17, 21)):
+            text, low, high = _SMALL[dice.int_below(len(_SMALL))]
+            yield _checking_row(
+                _next_workday(month, dice.int_between(1, 26)), text, -dice.int_between(low, high), "DEBIT_CARD"
+            )
+        for _ in range(dice.int_between(2, 3)):
+            text, kind = _ODD_OUT[dice.int_below(len(_ODD_OUT))]
+            cents = 2_000 * dice.int_between(1, 10) if kind == "ATM" else dice.int_between(2_000, 24_000)
+            yield _checking_row(_next_workday(month, dice.int_between(2, 26)), text, -cents, kind)
         check += 1
-        paid = _workday(month, dice.between(8, 24))
-        yield _Row(paid, f"CHECK {check}", -dice.between(5_000, 40_000), "CHECK_PAID", paid, check=str(check))
+        paid = _next_workday(month, dice.int_between(8, 24))
+        yield _Row(paid, f"CHECK {check}", -dice.int_between(5_000, 40_000), "CHECK_PAID", paid, check=str(check))
     for month, due, cents in ((1, 15, -182_000), (4, 15, -205_000), (6, 16, -205_000)):
-        yield _plain(_workday(month, due), "IRS USATAXPYMT 270556101200 CCD ID: 3387702000", cents, "ACH_DEBIT")
-    yield _plain(_workday(2, 20), "WA SEC OF STATE ANNUAL REPORT OLYMPIA WA", -7_100, "DEBIT_CARD")
-    yield _plain(_workday(3, 17), "COMCAST BUSINESS CREDIT 800-391-3000 WA", 4_330, "ACH_CREDIT")
-    yield _plain(_workday(4, 8), "REMOTE ONLINE DEPOSIT # 1", 95_000, "CHECK_DEPOSIT")
-    yield _plain(_workday(5, 21), "Zelle payment from R LINDQVIST 22110983", 40_000, "QUICKPAY_CREDIT")
+        yield _checking_row(
+            _next_workday(month, due), "IRS USATAXPYMT 270556101200 CCD ID: 3387702000", cents, "ACH_DEBIT"
+        )
+    yield _checking_row(_next_workday(2, 20), "WA SEC OF STATE ANNUAL REPORT OLYMPIA WA", -7_100, "DEBIT_CARD")
+    yield _checking_row(_next_workday(3, 17), "COMCAST BUSINESS CREDIT 800-391-3000 WA", 4_330, "ACH_CREDIT")
+    yield _checking_row(_next_workday(4, 8), "REMOTE ONLINE DEPOSIT # 1", 95_000, "CHECK_DEPOSIT")
+    yield _checking_row(_next_workday(5, 21), "Zelle payment from R LINDQVIST 22110983", 40_000, "QUICKPAY_CREDIT")
 
 
-def _plain(day: date, text: str, cents: int, kind: str) -> _Row:
+def _checking_row(day: date, text: str, cents: int, kind: str) -> _Row:
     return _Row(day, text, cents, kind, day)
 
 
-def _workday(month: int, day: int) -> date:
+def _next_workday(month: int, day: int) -> date:
     """The day, or the Monday after it where banks are closed."""
     found = date(2025, month, day)
     return found + timedelta(days=max(0, 7 - found.weekday()) if found.weekday() > 4 else 0)
@@ -209,9 +216,9 @@ def _checking_csv(rows: list[_Row], first: date, last: date) -> bytes:
         balance += row.cents
         if first <= row.posted <= last:
             details = "CHECK" if row.check else "DEBIT" if row.cents < 0 else "CREDIT"
-            money = (_money(row.cents), row.type, _money(balance))
-            shown.append([details, _us(row.posted), row.text, *money, row.check, ""])  # the trailing comma
-    return _csv("Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #", shown)
+            money = (_cents_text(row.cents), row.type, _cents_text(balance))
+            shown.append([details, _us_date(row.posted), row.text, *money, row.check, ""])  # the trailing comma
+    return _csv_bytes("Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #", shown)
 
 
 # --- card -------------------------------------------------------------------------------------------------
@@ -256,36 +263,40 @@ _TRIPS = (
 _CODE = "0123456789ABCDEFGHJKLMNPQRTUVWXY"
 
 
-def _card_purchases(dice: _Dice) -> Iterator[_Row]:
+def _card_purchases(dice: _RandomNumbers) -> Iterator[_Row]:
     for month in _MONTHS:
         for day, text, price, category in _SUBSCRIPTIONS:
-            yield _sale(dice, date(2025, month, day), text, price or dice.between(4_000, 26_000), category)
-        for _ in range(dice.between(24, 29)):
-            text, low, high, category = _PURCHASES[dice.upto(len(_PURCHASES))]
-            text = text.format("".join(dice.pick(_CODE) for _ in range(9)))
-            yield _sale(dice, date(2025, month, dice.between(1, 26)), text, dice.between(low, high), category)
-        for _ in range(dice.between(1, 2)):
-            text, category = _ODD[dice.upto(len(_ODD))]
-            yield _sale(dice, date(2025, month, dice.between(3, 26)), text, dice.between(1_500, 16_000), category)
+            yield _sale_row(dice, date(2025, month, day), text, price or dice.int_between(4_000, 26_000), category)
+        for _ in range(dice.int_between(24, 29)):
+            text, low, high, category = _PURCHASES[dice.int_below(len(_PURCHASES))]
+            text = text.format("".join(dice.pick_one(_CODE) for _ in range(9)))
+            yield _sale_row(
+                dice, date(2025, month, dice.int_between(1, 26)), text, dice.int_between(low, high), category
+            )
+        for _ in range(dice.int_between(1, 2)):
+            text, category = _ODD[dice.int_below(len(_ODD))]
+            yield _sale_row(
+                dice, date(2025, month, dice.int_between(3, 26)), text, dice.int_between(1_500, 16_000), category
+            )
     for month, day, carrier, fare, hotel, price in _TRIPS:
-        yield _sale(dice, date(2025, month, day), carrier, fare, "Travel")
-        yield _sale(dice, date(2025, month, day + 3), hotel, price, "Travel")
+        yield _sale_row(dice, date(2025, month, day), carrier, fare, "Travel")
+        yield _sale_row(dice, date(2025, month, day + 3), hotel, price, "Travel")
     for month, day, text, price in ((1, 22, "OREILLY MEDIA", 4_900), (5, 14, "UDEMY ONLINE COURSES", 8_997)):
-        yield _sale(dice, date(2025, month, day), text, price, "Education")
-    yield _returned(date(2025, 2, 19), "ALASKA AIR  0272119", 12_310, "Travel")
-    yield _returned(date(2025, 3, 12), "STAPLES 00112334", 4_599, "Shopping")
-    yield _returned(date(2025, 5, 7), "AMZN Mktp US", 6_420, "Shopping")
+        yield _sale_row(dice, date(2025, month, day), text, price, "Education")
+    yield _return_row(date(2025, 2, 19), "ALASKA AIR  0272119", 12_310, "Travel")
+    yield _return_row(date(2025, 3, 12), "STAPLES 00112334", 4_599, "Shopping")
+    yield _return_row(date(2025, 5, 7), "AMZN Mktp US", 6_420, "Shopping")
     yield _Row(date(2025, 1, 6), "ANNUAL MEMBERSHIP FEE", -9_500, "Fee", date(2025, 1, 6), "Fees & Adjustments")
     tuesday = date(2025, 3, 18)
     for _ in range(2):  # two of the same, and both are real
         yield _Row(tuesday + timedelta(days=1), "BLUE HERON CAFE", -575, "Sale", tuesday, "Food & Drink")
 
 
-def _sale(dice: _Dice, bought: date, text: str, cents: int, category: str) -> _Row:
-    return _Row(bought + timedelta(days=dice.between(1, 2)), text, -cents, "Sale", bought, category)
+def _sale_row(dice: _RandomNumbers, bought: date, text: str, cents: int, category: str) -> _Row:
+    return _Row(bought + timedelta(days=dice.int_between(1, 2)), text, -cents, "Sale", bought, category)
 
 
-def _returned(day: date, text: str, cents: int, category: str) -> _Row:
+def _return_row(day: date, text: str, cents: int, category: str) -> _Row:
     return _Row(day + timedelta(days=1), text, cents, "Return", day, category)
 
 
@@ -295,30 +306,30 @@ def _card_payments(purchases: list[_Row]) -> Iterator[tuple[_Row, _Row]]:
     for month in _MONTHS:
         owed = -sum(row.cents for row in purchases if row.posted <= date(2025, month, 10)) - paid
         paid += owed
-        day = _workday(month, 20)
-        leaving = _plain(day, f"Payment to Chase card ending in 7733 {day:%m/%d}", -owed, "LOAN_PMT")
+        day = _next_workday(month, 20)
+        leaving = _checking_row(day, f"Payment to Chase card ending in 7733 {day:%m/%d}", -owed, "LOAN_PMT")
         yield leaving, _Row(day + timedelta(days=1), "Payment Thank You - Mobile", owed, "Payment", day)
 
 
 def _card_csv(rows: list[_Row], first: date, last: date) -> bytes:
     shown = [
-        [_us(row.bought), _us(row.posted), row.text, row.category, row.type, _money(row.cents), ""]
+        [_us_date(row.bought), _us_date(row.posted), row.text, row.category, row.type, _cents_text(row.cents), ""]
         for row in rows
         if first <= row.posted <= last
     ]
-    return _csv("Transaction Date,Post Date,Description,Category,Type,Amount,Memo", shown)
+    return _csv_bytes("Transaction Date,Post Date,Description,Category,Type,Amount,Memo", shown)
 
 
-def _csv(header: str, rows: list[list[str]]) -> bytes:
+def _csv_bytes(header: str, rows: list[list[str]]) -> bytes:
     """Newest first, as the bank writes it."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(reversed(rows))
     return f"{header}\n{text.getvalue()}".encode()
 
 
-def _us(day: date) -> str:
+def _us_date(day: date) -> str:
     return f"{day:%m/%d/%Y}"
 
 
-def _money(cents: int) -> str:
+def _cents_text(cents: int) -> str:
     return f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"

@@ -25,7 +25,7 @@ from cleared.errors import CheckFailed
 from cleared.ledger.staged_journal import Books
 from cleared.queries import open_committed_books, read_cards, read_violations
 from cleared.registry.json_values import to_json
-from cleared.review.card_decisions import reject
+from cleared.review.card_decisions import reject_cards
 from cleared.runs.outcome import RunResult
 from cleared.workspace.safe_files import write_atomic
 
@@ -39,7 +39,7 @@ _PRIVATE: Final = "SP ATELIER-MOSS"
 _CARDS: Final = 6
 
 
-def walk(directory: Path | None, as_json: bool) -> None:
+def run_demo(directory: Path | None, as_json: bool) -> None:
     """Make the sample workspace in ``directory`` (default: a new temporary one), book it, show what came of it.
 
     Raises ``WorkspaceError`` where the directory is not new or empty, ``CheckFailed`` where anything in the walk
@@ -47,7 +47,7 @@ def walk(directory: Path | None, as_json: bool) -> None:
     """
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
     with _progress(as_json) as tell:
-        story = _live(directory, clock, tell)
+        story = _run_walkthrough(directory, clock, tell)
     if as_json:
         _refuse_failed(story)
         import json
@@ -55,7 +55,7 @@ def walk(directory: Path | None, as_json: bool) -> None:
         json.dump(to_json(story), sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True)
         sys.stdout.write("\n")
         return
-    _Show(story).all()
+    _WalkthroughPrinter(story).print_all()
     sys.stdout.flush()
     _refuse_failed(story)
 
@@ -90,7 +90,7 @@ def _progress(as_json: bool) -> Iterator[Any]:
 # --- living it ----------------------------------------------------------------------------------------------
 
 
-def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
+def _run_walkthrough(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
     """Do the main job; what happened, as plain values."""
     started = clock.monotonic()
     tell("making a workspace")
@@ -101,7 +101,7 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
     )  # fmt: skip
     host = open_workspace(root, clock=clock)
     tell("having the agent approved")
-    approval = _approve(host)
+    approval = _approve_agent(host)
     tell("dropping bank files into import/")
     files = bank_files()
     for name, data in {**files, NOT_A_STATEMENT: _LOGIN_PAGE}.items():
@@ -109,17 +109,17 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
     tell("running the agent ingest")
     result = run(host, "ingest")
     tell("deciding about a card")
-    decision = _decide(host) if result.error is None else None
+    decision = _decide_card(host) if result.error is None else None
     tell("checking the books")
     story: dict[str, Any] = {
         "workspace": str(root), "temporary": directory is None, "init_commit": commit,
         "files": [{"name": name, "rows": data.count(b"\n") - 1} for name, data in files.items()],
         "refused": NOT_A_STATEMENT,
         "approval": approval,
-        "run": _run(result),
-        **_books(host, files),
+        "run": _run_data(result),
+        **_books_data(host, files),
         "check": read_violations(host),
-        "queue": _queue(host),
+        "queue": _queue_data(host),
         "decision": decision,
     }  # fmt: skip
     story["log"] = recent(host, 5)
@@ -127,7 +127,7 @@ def _live(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
     return story
 
 
-def _approve(host: Host) -> dict[str, Any]:
+def _approve_agent(host: Host) -> dict[str, Any]:
     """The demo's agent goes the way of any other: proposed, examined, approved."""
     write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
     proposal, _ = propose(host, ["ingest"], message="Knows the vendors of these bank files")
@@ -135,28 +135,28 @@ def _approve(host: Host) -> dict[str, Any]:
     return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
 
 
-def _run(result: RunResult) -> dict[str, Any]:
+def _run_data(result: RunResult) -> dict[str, Any]:
     data = result.data()
     return {**data, "entries": len(data["entries"]), "cards": len(data["cards"]), "message": result.message}
 
 
-def _books(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
+def _books_data(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
     """Per month and per account, and whether the bank's own last balance is the books'."""
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         trial = books.trial_balance()
         return {
-            "months": [_month(books, *key) for key in books.months()],
+            "months": [_month_data(books, *key) for key in books.months()],
             "accounts": [
                 {"account_id": a, "name": books.chart.accounts[a].account_name,
                  "type": books.chart.accounts[a].account_type, "balance": amount}
                 for a, amount in trial.items()
             ],
             "trial_balance": sum(trial.values(), Decimal(0)),
-            "balances": _balances(host, books, files),
+            "balances": _compare_balances(host, books, files),
         }  # fmt: skip
 
 
-def _month(books: Books, year: int, month: int) -> dict[str, Any]:
+def _month_data(books: Books, year: int, month: int) -> dict[str, Any]:
     entries = list(books.entries(year, month))
     sums = {"revenue": Decimal(0), "expense": Decimal(0)}
     for entry in entries:
@@ -174,7 +174,7 @@ def _month(books: Books, year: int, month: int) -> dict[str, Any]:
     }
 
 
-def _balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[str, Any]]:
+def _compare_balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[str, Any]]:
     """Of the account whose files say a running balance: the last one of the last file, against the books."""
     account = host.config.bank_accounts[0]
     assert account.opening is not None
@@ -184,7 +184,7 @@ def _balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[st
     return [{"name": account.name, "bank": Decimal(bank), "books": booked}]
 
 
-def _queue(host: Host) -> dict[str, Any]:
+def _queue_data(host: Host) -> dict[str, Any]:
     waiting = read_cards(host)
     kinds: dict[str, int] = {}
     for card in waiting:
@@ -194,12 +194,12 @@ def _queue(host: Host) -> dict[str, Any]:
     return {"open": len(waiting), "kinds": kinds, "first": [*seldom, *doubtful][:_CARDS]}
 
 
-def _decide(host: Host) -> dict[str, Any] | None:
+def _decide_card(host: Host) -> dict[str, Any] | None:
     """One decision of a person: a purchase that was private is the owner's draw, not an expense."""
     card = next((c for c in read_cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
     if card is None:
         return None
-    done = reject(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
+    done = reject_cards(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
     return {
         "card": card["id"], "title": card["title"], "entry_id": card["entry_id"], "posted": done.posted,
         "commit": done.commit,
@@ -209,7 +209,7 @@ def _decide(host: Host) -> dict[str, Any] | None:
 # --- telling it ---------------------------------------------------------------------------------------------
 
 
-class _Show:
+class _WalkthroughPrinter:
     """The walk on stdout: with colour and boxes on a terminal, else plain text."""
 
     def __init__(self, story: dict[str, Any]) -> None:
@@ -222,25 +222,25 @@ class _Show:
             soft_wrap=not self.terminal,
         )  # fmt: skip
 
-    def all(self) -> None:
-        self.came_in()
-        self.ran()
+    def print_all(self) -> None:
+        self.print_files()
+        self.print_run()
         if self.story["run"]["status"] != "succeeded":
             return
-        self.months()
-        self.result()
-        self.queue()
-        self.proof()
-        self.next()
+        self.print_months()
+        self.print_profit()
+        self.print_queue()
+        self.print_checks()
+        self.print_next_steps()
 
-    def head(self, text: str) -> None:
+    def print_heading(self, text: str) -> None:
         self.console.print()
         self.console.print(text, style="bold cyan")
 
-    def line(self, text: str, style: str = "") -> None:
+    def print_line(self, text: str, style: str = "") -> None:
         self.console.print(f"  {text}", style=style)
 
-    def table(self, columns: dict[str, str], rows: Sequence[tuple[str, ...]], last: tuple[str, ...] = ()) -> None:
+    def print_table(self, columns: dict[str, str], rows: Sequence[tuple[str, ...]], last: tuple[str, ...] = ()) -> None:
         """``columns``: heading → ``left`` or ``right``; ``last`` is the line of totals."""
         from rich import box
         from rich.padding import Padding
@@ -262,93 +262,105 @@ class _Show:
             self.console.print(Padding(shown, (0, 0, 0, 2), expand=False), soft_wrap=False)
         sys.stdout.write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()))
 
-    def came_in(self) -> None:
+    def print_files(self) -> None:
         story = self.story
-        self.head("What came in")
+        self.print_heading("What came in")
         for file in story["files"]:
-            self.line(f"import/{file['name']}  {file['rows']:>4} rows")
-        self.line(f"import/{story['refused']}  (a login page: the download went wrong)")
+            self.print_line(f"import/{file['name']}  {file['rows']:>4} rows")
+        self.print_line(f"import/{story['refused']}  (a login page: the download went wrong)")
 
-    def ran(self) -> None:
+    def print_run(self) -> None:
         ran = self.story["run"]
-        self.head("cleared agent run ingest")
+        self.print_heading("cleared agent run ingest")
         if ran["status"] != "succeeded":
-            self.line(f"failed: {(ran['error'] or {}).get('message')}", "bold red")
+            self.print_line(f"failed: {(ran['error'] or {}).get('message')}", "bold red")
             return
         result = ran["result"]
-        self.line(
+        self.print_line(
             f"{result['imported']} transactions posted in {ran['duration_ms'] / 1000:.2f} s: "
             f"{result['confirmed']} confirmed by the vendor table, {result['review']} for a person"
         )
-        self.line(f"one commit: {ran['commits'][0][:10]} {ran['message']}")
+        self.print_line(f"one commit: {ran['commits'][0][:10]} {ran['message']}")
 
-    def months(self) -> None:
+    def print_months(self) -> None:
         months = self.story["months"]
-        self.head("The books")
+        self.print_heading("The books")
         columns = {"month": "left", **dict.fromkeys(("entries", "confirmed", "waiting"), "right"),
                    **dict.fromkeys(("income", "expenses", "result"), "right")}  # fmt: skip
 
-        def cells(name: str, m: dict[str, Any]) -> tuple[str, ...]:
+        def month_cells(name: str, m: dict[str, Any]) -> tuple[str, ...]:
             counts = (str(m[k]) for k in ("entries", "confirmed", "waiting"))
-            return (name, *counts, _money(m["income"]), _money(m["expenses"]), _money(m["income"] - m["expenses"]))
+            return (
+                name,
+                *counts,
+                _format_money(m["income"]),
+                _format_money(m["expenses"]),
+                _format_money(m["income"] - m["expenses"]),
+            )
 
         total = {k: sum(m[k] for m in months) for k in ("entries", "confirmed", "waiting", "income", "expenses")}
-        self.table(columns, [cells(m["month"], m) for m in months], cells("total", total))
+        self.print_table(columns, [month_cells(m["month"], m) for m in months], month_cells("total", total))
 
-    def result(self) -> None:
-        self.head("Profit and loss, by account")
+    def print_profit(self) -> None:
+        self.print_heading("Profit and loss, by account")
         shown = [a for a in self.story["accounts"] if a["type"] in ("revenue", "expense")]
-        rows = [(str(a["account_id"]), a["name"], _money(-a["balance"])) for a in shown]
+        rows = [(str(a["account_id"]), a["name"], _format_money(-a["balance"])) for a in shown]
         profit = -sum((a["balance"] for a in shown), Decimal(0))
-        self.table({"account": "left", "name": "left", "amount": "right"}, rows, ("", "profit", _money(profit)))
+        self.print_table(
+            {"account": "left", "name": "left", "amount": "right"}, rows, ("", "profit", _format_money(profit))
+        )
 
-    def queue(self) -> None:
+    def print_queue(self) -> None:
         queue, decision = self.story["queue"], self.story["decision"]
         kinds = ", ".join(f"{count} {kind}" for kind, count in queue["kinds"].items())
-        self.head(f"What waits for a person: {queue['open']} cards ({kinds})")
+        self.print_heading(f"What waits for a person: {queue['open']} cards ({kinds})")
         room = self.console.width - 30
-        rows = [(c["id"], c["kind"], _clip(c["title"], room)) for c in queue["first"]]
-        self.table({"card": "left", "kind": "left", "title": "left"}, rows)
+        rows = [(c["id"], c["kind"], _clip_text(c["title"], room)) for c in queue["first"]]
+        self.print_table({"card": "left", "kind": "left", "title": "left"}, rows)
         for card in queue["first"]:
             if card["kind"] == "duplicate_file":
-                self.line(f"The overlap was noticed: {card['title']}.")
+                self.print_line(f"The overlap was noticed: {card['title']}.")
         if decision:
-            self.line(f"Decided already: {decision['entry_id']} ({decision['title']})")
-            self.line(f"was a private purchase; {', '.join(decision['posted'])} makes it the owner's draw (3200).")
+            self.print_line(f"Decided already: {decision['entry_id']} ({decision['title']})")
+            self.print_line(
+                f"was a private purchase; {', '.join(decision['posted'])} makes it the owner's draw (3200)."
+            )
 
-    def proof(self) -> None:
+    def print_checks(self) -> None:
         story = self.story
-        self.head("Is it right?")
+        self.print_heading("Is it right?")
         good = "green" if not story["check"] else "bold red"
         for violation in story["check"]:
-            self.line(f"[{violation['check']}] {violation['message']}", good)
+            self.print_line(f"[{violation['check']}] {violation['message']}", good)
         if not story["check"]:
-            self.line("journal check: every invariant holds", good)
-        self.line(f"trial balance: {len(story['accounts'])} accounts sum to {_money(story['trial_balance'])}")
+            self.print_line("journal check: every invariant holds", good)
+        self.print_line(
+            f"trial balance: {len(story['accounts'])} accounts sum to {_format_money(story['trial_balance'])}"
+        )
         for b in story["balances"]:
-            self.line(f"{b['name']}: the bank's last line says {_money(b['bank'])}, the books {_money(b['books'])}",
+            self.print_line(f"{b['name']}: the bank's last line says {_format_money(b['bank'])}, the books {_format_money(b['books'])}",
                       "green" if b["bank"] == b["books"] else "bold red")  # fmt: skip
-        self.head("git log --oneline")
+        self.print_heading("git log --oneline")
         for commit in story["log"]:
-            self.line(f"{commit['commit_hash'][:10]} {commit['message']}")
+            self.print_line(f"{commit['commit_hash'][:10]} {commit['message']}")
 
-    def next(self) -> None:
+    def print_next_steps(self) -> None:
         story = self.story
-        self.head("Go on from here")
+        self.print_heading("Go on from here")
         for command in (
             f"cd {story['workspace']}", "cleared queue list", "cleared journal list --month 2025-03",
             f"cleared run show {story['run']['run_id'].rsplit('-', 1)[1]}", "cleared journal balance",
             "cleared agent show ingest", "cleared doctor", "git show --stat HEAD~1",
         ):  # fmt: skip
-            self.line(command)
+            self.print_line(command)
         self.console.print()
         kept = "a temporary directory; delete it when you are done" if story["temporary"] else "yours to keep"
-        self.line(f"The workspace is {story['workspace']} ({kept}).")
+        self.print_line(f"The workspace is {story['workspace']} ({kept}).")
 
 
-def _clip(text: str, width: int) -> str:
+def _clip_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _money(amount: Decimal) -> str:
+def _format_money(amount: Decimal) -> str:
     return f"{amount:,.2f}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.cards import queue_files
-from cleared.cards.age import overdue
+from cleared.cards.age import overdue_cards
 from cleared.cards.card import KINDS, Card
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -314,7 +314,7 @@ def _time(text: str) -> str:
 def _open_cards(host: Host) -> list[Card]:
     """Oldest first."""
     with host.reading() as repo:
-        found = queue_files.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
+        found = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
     return [card for card in found.values() if card.status == "open"]
 
 
@@ -337,7 +337,7 @@ def _digest(host: Host, cards: list[Card], failed: Counter[str], now: datetime) 
     lines += [f"{count:>5}  {KINDS.get(kind, kind)}" for kind, count in kinds.most_common()]
     if cards:
         lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
-    late = overdue(cards, now, host.config.review.remind_after)
+    late = overdue_cards(cards, now, host.config.review.remind_after)
     if late:
         lines += ["", f"Waiting for {host.config.review.remind_after} or longer:"]
         lines += _listed([f"{card.created_at[:10]} {card.title}" for card in late])

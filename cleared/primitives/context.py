@@ -134,5 +134,7 @@ class Context:
     def card(self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any) -> str:
         """Stage a card unless it was asked before; its id."""
         identity = card_id(kind, *key)
-        self.cards.add(Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details))
+        self.cards.add_card(
+            Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details)
+        )
         return identity

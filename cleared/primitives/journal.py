@@ -268,7 +268,7 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     ctx.budget.charge(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)
     ctx.note("journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id)
-    ctx.cards.resolve(card_id("entry", original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
+    ctx.cards.resolve_card(card_id("entry", original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
     for line in freed:
         hold(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
     ctx.last_entry = None
@@ -278,7 +278,7 @@ def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
 def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
     """A card for a bank line that is not posted; its id."""
     identity = card_id("line", line.line_id, *key)
-    ctx.cards.add(
+    ctx.cards.add_card(
         Card(
             identity, "line", f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
             format_iso(ctx.now), ctx.run_id, None, ctx.agent,

@@ -153,7 +153,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     ``since``: from that day (UTC) on. What an agent can learn from.
     """
     found: list[DecisionInfo] = []
-    for card in check_deadline(sorted(ctx.cards.known.values(), key=lambda c: c.resolved_at or "")):
+    for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
         entry = ctx.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id and at else None
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):

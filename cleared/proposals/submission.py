@@ -122,7 +122,7 @@ def write_proposal(
     proposal = Proposal(name, data, None, texts)
     files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render_proposal(data)}
     files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
-    desk.context.cards.add(
+    desk.context.cards.add_card(
         Card(
             proposal.card, "proposal", f"{proposal.id}: {proposal.title}", format_iso(desk.context.now), None, None,
             proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": data["card"]},
@@ -177,7 +177,7 @@ def describe_proposal(
 def settle_proposal(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
     """The files that say what became of a proposal; its card is resolved (staged)."""
     at, reason = format_iso(desk.context.now), desk.context.env.redactor.text(reason)
-    desk.context.cards.resolve(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
+    desk.context.cards.resolve_card(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
     return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, desk.by, at, reason).render()}
 
 

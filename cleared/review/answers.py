@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.cards.card import Card
-from cleared.cards.queue_files import find
+from cleared.cards.queue_files import find_cards
 from cleared.decisions.decision_context import Desk
 from cleared.runs.question_tickets import Questions
 
@@ -26,22 +26,22 @@ ANSWERS: Final = {
 """What can be answered to each kind of card."""
 
 
-def choices_of(card: Card) -> dict[str, str]:
+def answer_choices(card: Card) -> dict[str, str]:
     """What can be answered to a card: choice → what it means."""
     if card.kind == "question":
         return {str(c): "" for c in card.details.get("choices", ())}
     return dict(ANSWERS.get(card.kind, {}))
 
 
-def questions_on(desk: Desk) -> Questions:
+def committed_questions(desk: Desk) -> Questions:
     """The questions of the commit that a decision is made on."""
-    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.known)
+    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
 
 
-def stopped_at(desk: Desk, text: str, choice: str) -> Card | None:
+def find_stopped_question(desk: Desk, text: str, choice: str) -> Card | None:
     """The question that has this answer already, but whose run was stopped before it could go on."""
-    known = desk.context.cards.known
-    found = list(find(known.values(), text)) if text else []
+    known = desk.context.cards.committed_cards
+    found = list(find_cards(known.values(), text)) if text else []
     if len(found) != 1 or found[0].resolution != choice:
         return None
-    return found[0] if questions_on(desk).unfinished(found[0]) is not None else None
+    return found[0] if committed_questions(desk).unfinished(found[0]) is not None else None

@@ -23,29 +23,29 @@ from cleared.ledger.corrections import corrections_of, leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import hold
-from cleared.review.answers import ANSWERS, choices_of, questions_on, stopped_at
+from cleared.review.answers import ANSWERS, answer_choices, committed_questions, find_stopped_question
 from cleared.review.entry_decisions import (
     Correction,
-    correct,
-    line_of,
-    lines_of,
-    others,
-    read,
-    standing,
-    withdraw,
-    written,
+    checked_lines,
+    correct_entry,
+    correction_data,
+    decidable_entry,
+    non_bank_legs,
+    posted_line,
+    read_correction,
+    void_with_corrections,
 )
-from cleared.review.target_lookup import Matter, matters
+from cleared.review.target_lookup import Target, find_targets
 from cleared.runs.question_tickets import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot
 
-DRAWS: Final = 3200
+OWNER_DRAWS_ACCOUNT: Final = 3200
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
 
 
 @dataclass(slots=True)
-class Done:
+class DecisionResult:
     """What a decision did. ``siblings``: open cards that look like the corrected one."""
 
     commit: str = ""
@@ -53,56 +53,62 @@ class Done:
     entries: list[str] = field(default_factory=list)
     """Entries that were decided about."""
     posted: list[str] = field(default_factory=list)
-    siblings: list[str] = field(default_factory=list)
+    similar_cards: list[str] = field(default_factory=list)
     agreed: list[str] = field(default_factory=list)
     """Open cards of which this was the first of two decisions: nothing else has come of it yet."""
     asked_by_run: bool = False
     """Whether a run waited for this answer."""
-    over: list[str] = field(default_factory=list)
+    ended_questions: list[str] = field(default_factory=list)
     """Questions whose runs do not go on."""
-    case: str | None = None
+    test_path: str | None = None
     """The regression case that remembers a correction."""
-    said: list[str] = field(default_factory=list)
-    lessons: dict[str, tuple[Leg, ...]] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    corrected_legs: dict[str, tuple[Leg, ...]] = field(default_factory=dict)
     """Entries of which an agent should have known better, and the legs they should have had."""
 
 
-Wish = Mapping[str, Any]
+DecisionData = Mapping[str, Any]
 """A decision as plain data, so that a second person can decide just the same: ``verb``, and what it takes."""
 
 
-def confirm(host: Host, ids: Sequence[str]) -> Done:
+def confirm_entries(host: Host, ids: Sequence[str]) -> DecisionResult:
     """The entries are right: ``user-confirmed``."""
-    return _decide(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
+    return _decide_targets(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
 
 
-def skip(host: Host, ids: Sequence[str]) -> Done:
+def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
     """Put open cards behind all others, for everybody. It decides nothing about them, and is not taken back."""
     refuse_in_job()
-    done = Done()
+    done = DecisionResult()
 
-    def act(desk: Desk) -> Decided:
-        for matter in matters(desk, ids):
+    def stage_skips(desk: Desk) -> Decided:
+        for matter in find_targets(desk, ids):
             if matter.card is None:
                 raise UsageError(f"no card waits for {matter.name}", remedy="cleared queue list shows those that do.")
-            desk.context.cards.skip(matter.card.id, format_iso(desk.context.now), desk.by)
+            desk.context.cards.skip_card(matter.card.id, format_iso(desk.context.now), desk.by)
             done.cards.append(matter.card.id)
         return Decided(f"log: skipped {', '.join(done.cards)}"[:200])
 
-    done.commit = decide(host, "queue skip", act, by=actor(), gathers=[done]) or ""
+    done.commit = decide(host, "queue skip", stage_skips, by=actor(), gathers=[done]) or ""
     return done
 
 
-Remember = Callable[[Desk, dict[str, tuple[Leg, ...]], Done], dict[str, bytes | None]]
+RecordTests = Callable[[Desk, dict[str, tuple[Leg, ...]], DecisionResult], dict[str, bytes | None]]
 """Gives the files of the regression cases that remember corrections: entry id → the legs it should have had."""
 
 
-def correct_entries(host: Host, ids: Sequence[str], correction: Correction, remember: Remember | None = None) -> Done:
+def correct_entries(
+    host: Host, ids: Sequence[str], correction: Correction, remember: RecordTests | None = None
+) -> DecisionResult:
     """The entries should have been otherwise; a held bank line is posted as said."""
-    return _decide(host, "queue correct", ids, lambda *_: {"verb": "correct", **written(correction)}, remember)
+    return _decide_targets(
+        host, "queue correct", ids, lambda *_: {"verb": "correct", **correction_data(correction)}, remember
+    )
 
 
-def reject(host: Host, ids: Sequence[str], reason: str, outcome: str | None = None, of: str | None = None) -> Done:
+def reject_cards(
+    host: Host, ids: Sequence[str], reason: str, outcome: str | None = None, of: str | None = None
+) -> DecisionResult:
     """The entries should not stand. Of one that posts a bank line an ``outcome`` is asked: ``duplicate`` (of entry
     ``of``), ``personal`` (a draw), ``suspense`` (the line waits for review); any other is voided."""
     if not reason.strip():
@@ -111,16 +117,16 @@ def reject(host: Host, ids: Sequence[str], reason: str, outcome: str | None = No
         raise UsageError(f"{outcome!r} is no outcome", remedy=f"One of {', '.join(OUTCOMES)}.")
     said = " ".join(reason.split())[:500]
     wish = {"verb": "reject", "reason": said, "outcome": outcome, "of": of}
-    return _decide(host, "queue reject", ids, lambda *_: wish)
+    return _decide_targets(host, "queue reject", ids, lambda *_: wish)
 
 
-def agree(host: Host, ids: Sequence[str], remember: Remember | None = None) -> Done:
+def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | None = None) -> DecisionResult:
     """Decide the same as another reviewer has, where it takes two. Raises ``UsageError`` where nobody has."""
 
-    def same(desk: Desk, matter: Matter) -> Wish:
+    def agreed_decision(desk: Desk, matter: Target) -> DecisionData:
         found = parse_agreements(matter.card.id, matter.card.agreed) if matter.card is not None else []
         first = found[-1] if found else None
-        if first is None or first.wish.get("verb") not in _VERBS or not first.is_genuine:
+        if first is None or first.wish.get("verb") not in _HANDLERS or not first.is_genuine:
             raise UsageError(
                 f"nobody has decided about {matter.name} as the first of two", remedy="Decide it: cleared queue show."
             )
@@ -128,95 +134,99 @@ def agree(host: Host, ids: Sequence[str], remember: Remember | None = None) -> D
             raise PolicyError(f"you are the first of two for {matter.name} yourself", remedy="It takes another one.")
         return first.wish
 
-    return _decide(host, "queue agree", ids, same, remember)
+    return _decide_targets(host, "queue agree", ids, agreed_decision, remember)
 
 
-def answer(host: Host, text: str, choice: str) -> Done:
+def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
-    def stopped(desk: Desk) -> Card | None:
-        return stopped_at(desk, text, choice)
+    def stopped_question(desk: Desk) -> Card | None:
+        return find_stopped_question(desk, text, choice)
 
-    return _decide(host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped)
+    return _decide_targets(
+        host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped_question
+    )
 
 
 # -- one card or entry ------------------------------------------------------------------------------------------------
 
 
-def _confirm_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
-    entry = standing(desk.context, _entry(matter).entry_id)
+def _confirm_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+    entry = decidable_entry(desk.context, _require_entry(matter).entry_id)
     if entry.status in ("user-confirmed", "user-corrected"):
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
     desk.context.books.set_status(entry.entry_id, "user-confirmed")
     desk.context.note("confirm", entry.description[:200], entry.entry_id)
-    _settle(desk, matter, "confirmed", done)
+    _settle_target(desk, matter, "confirmed", done)
     return f"{entry.entry_id} {entry.description}"
 
 
-def _correct_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
-    correction = read(wish)
+def _correct_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+    correction = read_correction(wish)
     if matter.entry is None:
-        return _post_line(desk, matter, correction, done)
+        return _post_held_line(desk, matter, correction, done)
     entry = matter.entry
-    made = correct(desk.context, entry.entry_id, correction, desk.by)
+    made = correct_entry(desk.context, entry.entry_id, correction, desk.by)
     done.posted += [e.entry_id for e in made.posted]
     desk.context.note("correct", entry.description[:200], entry.entry_id)
-    _settle(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
+    _settle_target(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
     if entry.reference and made.reclassified:
-        done.lessons[entry.entry_id] = made.legs
+        done.corrected_legs[entry.entry_id] = made.legs
     return f"{entry.entry_id} {entry.description}"
 
 
-def _reject_matter(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+def _reject_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     said = str(wish["reason"])
     if matter.card is not None and matter.card.kind == "question":  # its run does not go on
         desk.context.note("reject", f"{matter.card.id} {said}")
-        done.over.append(matter.card.id)
-        _settle(desk, matter, f"rejected: {said}"[:300], done)
+        done.ended_questions.append(matter.card.id)
+        _settle_target(desk, matter, f"rejected: {said}"[:300], done)
         return f"{matter.card.title}: {said}"
-    entry = _entry(matter)
-    _reject_one(desk, matter, standing(desk.context, entry.entry_id), said, wish.get("outcome"), wish.get("of"), done)
+    entry = _require_entry(matter)
+    _reject_entry(
+        desk, matter, decidable_entry(desk.context, entry.entry_id), said, wish.get("outcome"), wish.get("of"), done
+    )
     return f"{entry.entry_id}: {said}"
 
 
-def _answer_one(desk: Desk, matter: Matter, wish: Wish, done: Done) -> str:
+def _answer_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     card, choice = matter.card, str(wish["choice"])
-    choices = choices_of(card) if card is not None else {}
+    choices = answer_choices(card) if card is not None else {}
     if card is None or choice not in choices:
         known = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {matter.name}", remedy=f"It takes: {known}.")
     if card.kind == "line":
         desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
     done.asked_by_run = card.kind == "question"
-    if done.asked_by_run and (held := questions_on(desk).why_held(card)) is not None:
+    if done.asked_by_run and (held := committed_questions(desk).why_held(card)) is not None:
         raise held
     desk.context.note("answer", f"{card.id} {choice}")
-    _settle(desk, matter, choice, done)
+    _settle_target(desk, matter, choice, done)
     return f"{card.title}: {choice}"
 
 
-def _reject_one(
-    desk: Desk, matter: Matter, entry: Entry, reason: str, outcome: str | None, of: str | None, done: Done
+def _reject_entry(
+    desk: Desk, matter: Target, entry: Entry, reason: str, outcome: str | None, of: str | None, done: DecisionResult
 ) -> None:
     context = desk.context
-    line = line_of(context, entry)
+    line = posted_line(context, entry)
     if line is not None and outcome is None:
         raise UsageError(
             f"{entry.entry_id} posts a bank line; what is that line then?",
             remedy="--outcome duplicate --of ENTRY, --outcome personal (a draw), or --outcome suspense (it waits).",
         )
     if outcome == "personal":
-        done.posted += [e.entry_id for e in correct(context, entry.entry_id, Correction(DRAWS, note=reason),
+        done.posted += [e.entry_id for e in correct_entry(context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason),
                                                     desk.by).posted]  # fmt: skip
         context.note("reject", f"personal: {reason}", entry.entry_id)
-        _settle(desk, matter, f"personal: {reason}", done)
+        _settle_target(desk, matter, f"personal: {reason}", done)
         return
     if outcome == "duplicate":
         twin = context.books.entry(of or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         reason = f"duplicate of {twin.entry_id}: {reason}"
-    done.posted += [e.entry_id for e in withdraw(context, entry, reason)]
+    done.posted += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
             context.bank.set_aside(line.line_id, "ignored", reason)
@@ -224,10 +234,10 @@ def _reject_one(
             context.bank.set_aside(line.line_id, "held", reason)
             hold(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.note("reject", reason, entry.entry_id)
-    _settle(desk, matter, f"rejected: {reason}"[:300], done)
+    _settle_target(desk, matter, f"rejected: {reason}"[:300], done)
 
 
-def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -> str:
+def _post_held_line(desk: Desk, matter: Target, correction: Correction, done: DecisionResult) -> str:
     """A held line becomes an entry, as the person says."""
     context, card = desk.context, matter.card
     if card is None or card.kind != "line":
@@ -244,7 +254,7 @@ def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -
     if account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
     left = money.total([line.amount, -context.bank.posted(line.line_id)])
-    lines = lines_of(context, correction)
+    lines = checked_lines(context, correction)
     if correction.account is not None:
         lines = ((correction.account, -left),)
     if not lines:
@@ -258,15 +268,15 @@ def _post_line(desk: Desk, matter: Matter, correction: Correction, done: Done) -
     )  # fmt: skip
     done.posted.append(entry.entry_id)
     context.note("correct", f"posted {line.description}"[:200], entry.entry_id)
-    _settle(desk, matter, f"posted as {entry.entry_id}", done)
+    _settle_target(desk, matter, f"posted as {entry.entry_id}", done)
     return f"{entry.entry_id} {entry.description}"
 
 
-def _siblings(desk: Desk, corrected: Sequence[Matter]) -> list[str]:
+def _similar_cards(desk: Desk, corrected: Sequence[Target]) -> list[str]:
     """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
     context = desk.context
     wanted = {
-        (key, tuple(x.account_id for x in others(context, m.entry.legs)))
+        (key, tuple(x.account_id for x in non_bank_legs(context, m.entry.legs)))
         for m in corrected if m.entry is not None
         for key in (m.entry.counterparty, m.entry.description) if key
     }  # fmt: skip
@@ -274,13 +284,13 @@ def _siblings(desk: Desk, corrected: Sequence[Matter]) -> list[str]:
     for card in context.cards.open_cards():
         entry = context.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id else None
         if entry is not None and entry.entry_id not in {m.name for m in corrected}:
-            legs = tuple(x.account_id for x in others(context, entry.legs))
+            legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
             if any((key, legs) in wanted for key in (entry.counterparty, entry.description) if key):
                 found.append(card.id)
     return found
 
 
-def _entry(matter: Matter) -> Entry:
+def _require_entry(matter: Target) -> Entry:
     if matter.entry is None:
         card = matter.card
         kind = card.kind if card else ""
@@ -291,78 +301,78 @@ def _entry(matter: Matter) -> Entry:
     return matter.entry
 
 
-def _settle(desk: Desk, matter: Matter, resolution: str, done: Done) -> None:
+def _settle_target(desk: Desk, matter: Target, resolution: str, done: DecisionResult) -> None:
     if matter.card is not None:
-        desk.context.cards.resolve(matter.card.id, format_iso(desk.context.now), desk.by, resolution)
+        desk.context.cards.resolve_card(matter.card.id, format_iso(desk.context.now), desk.by, resolution)
         done.cards.append(matter.card.id)
     if matter.entry is not None:
         done.entries.append(matter.entry.entry_id)
 
 
-_VERBS: Final[dict[str, tuple[str, Callable[[Desk, Matter, Wish, Done], str]]]] = {
-    "confirm": ("confirm", _confirm_one), "correct": ("correct", _correct_one), "reject": ("void", _reject_matter),
-    "answer": ("confirm", _answer_one),
+_HANDLERS: Final[dict[str, tuple[str, Callable[[Desk, Target, DecisionData, DecisionResult], str]]]] = {
+    "confirm": ("confirm", _confirm_target), "correct": ("correct", _correct_target), "reject": ("void", _reject_target),
+    "answer": ("confirm", _answer_target),
 }  # fmt: skip
 """What is done → the beginning of the commit's first line, and how it is staged."""
 
 
-def _decide(
-    host: Host, what: str, ids: Sequence[str], wish_of: Callable[[Desk, Matter], Wish],
-    remember: Remember | None = None, stopped: Callable[[Desk], Card | None] = lambda _: None,
-) -> Done:  # fmt: skip
+def _decide_targets(
+    host: Host, what: str, ids: Sequence[str], wish_of: Callable[[Desk, Target], DecisionData],
+    remember: RecordTests | None = None, stopped: Callable[[Desk], Card | None] = lambda _: None,
+) -> DecisionResult:  # fmt: skip
     """Decide about each as wished, in one commit. What takes two is only recorded where this is the first of them."""
     refuse_in_job()
-    done = Done()
+    done = DecisionResult()
 
-    def act(desk: Desk) -> Decided | None:
+    def stage_decision(desk: Desk) -> Decided | None:
         if (card := stopped(desk)) is not None:
             done.cards, done.asked_by_run = [card.id], True
             return None
-        found, names, waiting, said = matters(desk, ids), [], [], ""
+        found, names, waiting, said = find_targets(desk, ids), [], [], ""
         for matter in found:
             wish = host.redactor.data(wish_of(desk, matter))
-            prefix, one = _VERBS[str(wish["verb"])]
-            name = _by_two(desk, matter, wish, done, one)
+            prefix, one = _HANDLERS[str(wish["verb"])]
+            name = _stage_or_agree(desk, matter, wish, done, one)
             if name is None:
                 waiting.append(matter.name)
             else:
                 names.append(name)
-                said = f"{prefix}: {names[0]}" if len(names) == 1 else f"{prefix}: {len(names)} {_things(wish)}"
+                said = f"{prefix}: {names[0]}" if len(names) == 1 else f"{prefix}: {len(names)} {_plural_summary(wish)}"
         if waiting:
-            done.said.append(_first_said(waiting))
-        done.siblings = _siblings(desk, found) if what == "queue correct" else []
-        files = remember(desk, done.lessons, done) if remember is not None and done.lessons else {}
+            done.messages.append(_first_of_two_message(waiting))
+        done.similar_cards = _similar_cards(desk, found) if what == "queue correct" else []
+        files = remember(desk, done.corrected_legs, done) if remember is not None and done.corrected_legs else {}
         settled, agreed = " ".join([*done.cards, *done.entries]), " ".join(done.agreed)
         marks = [(key, value) for key, value in ((UNDOABLE, settled), (AGREES, agreed)) if value]
         return Decided(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
 
-    done.commit = decide(host, what, act, gathers=[done]) or ""
-    if done.over:
+    done.commit = decide(host, what, stage_decision, gathers=[done]) or ""
+    if done.ended_questions:
         with host.reading() as repo:
-            Questions(host, repo, Snapshot(repo, repo.head())).take_back(done.over)
+            Questions(host, repo, Snapshot(repo, repo.head())).take_back(done.ended_questions)
     return done
 
 
-def _things(wish: Wish) -> str:
+def _plural_summary(wish: DecisionData) -> str:
     return f"entries: {wish['reason']}" if wish["verb"] == "reject" else "entries"
 
 
-def _first_said(waiting: Sequence[str]) -> str:
+def _first_of_two_message(waiting: Sequence[str]) -> str:
     shown = ", ".join(waiting[:5]) + (" …" if len(waiting) > 5 else "")
     return f"It takes two: you are the first for {shown}. Another reviewer decides the same, or: cleared queue agree"
 
 
-def _by_two(
-    desk: Desk, matter: Matter, wish: Wish, done: Done, one: Callable[[Desk, Matter, Wish, Done], str]
+def _stage_or_agree(
+    desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult, one: Callable[[Desk, Target, DecisionData, DecisionResult], str]
 ) -> str | None:  # fmt: skip
     """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
     right = desk.authority
-    if right.rules.needs_two(_at_most(desk, matter, wish)):
+    if right.rules.needs_two(_upper_bound(desk, matter, wish)):
         trial = desk.trial()
-        name = one(trial, matter, wish, Done())
+        name = one(trial, matter, wish, DecisionResult())
         effects = right.effects(trial.context)
         if right.lone(effects):
-            card = matter.card or _asked_again(desk, _entry(matter))
+            card = matter.card or _new_entry_card(desk, _require_entry(matter))
             if not right.agreed(card, effects):
                 right.agree(desk.context, card, effects, f"{wish['verb']}: {name}", wish)
                 done.agreed.append(card.id)
@@ -370,11 +380,11 @@ def _by_two(
     return one(desk, matter, wish, done)
 
 
-def _at_most(desk: Desk, matter: Matter, wish: Wish) -> Decimal:
+def _upper_bound(desk: Desk, matter: Target, wish: DecisionData) -> Decimal:
     """An amount that the decision hardly goes beyond: below it nothing needs trying. (Where it does, the whole takes
     two: what is committed is asked again.)"""
     context = desk.context
-    lines = read(wish).lines if wish["verb"] == "correct" else ()
+    lines = read_correction(wish).lines if wish["verb"] == "correct" else ()
     written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if matter.entry is not None:
         corrected = matter.entry.status == "user-corrected"
@@ -384,7 +394,7 @@ def _at_most(desk: Desk, matter: Matter, wish: Wish) -> Decimal:
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 
-def _asked_again(desk: Desk, entry: Entry) -> Card:
+def _new_entry_card(desk: Desk, entry: Entry) -> Card:
     """A card for an entry that has no open one: what the first of two has agreed to is told there."""
     return Card(card_id("entry", entry.entry_id, "again", desk.context.run_id), "entry",
                 f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(desk.context.now),

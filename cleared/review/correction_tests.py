@@ -14,48 +14,50 @@ from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_te
 from cleared.ledger.entry import Leg
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.proposals.test_recording import corrected_test, corrected_test_name, record_test
-from cleared.review.card_decisions import Done, Remember
-from cleared.review.explanation import made_by
+from cleared.review.card_decisions import DecisionResult, RecordTests
+from cleared.review.explanation import posting_commit
 from cleared.runs.attempt import MakeExecutor
 from cleared.schema import money
 
 
-def remember(host: Host, executor: MakeExecutor) -> Remember:
+def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
     """For ``correct_entries``: the files of the cases. What cannot be replayed is said, and remembered by nobody."""
 
-    def cases(desk: Desk, lessons: dict[str, tuple[Leg, ...]], done: Done) -> dict[str, bytes | None]:
+    def record_corrections(
+        desk: Desk, lessons: dict[str, tuple[Leg, ...]], done: DecisionResult
+    ) -> dict[str, bytes | None]:
         by_run: dict[tuple[str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
             entry = desk.context.books.existing(entry_id)
-            commit = made_by(host, desk.repo, entry)
+            commit = posting_commit(host, desk.repo, entry)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person posted it
             key = commit.trailers["Agent"], commit.trailers["Run"]
-            by_run.setdefault(key, {})[entry.reference] = [_shown(leg) for leg in legs]
+            by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
         if not by_run:
             return {}
         with Gate(host, executor, desk.repo) as gate:
-            return _files(host, gate, desk, by_run, done)
+            return _test_files(host, gate, desk, by_run, done)
 
-    return cases
+    return record_corrections
 
 
-def _files(
-    host: Host, gate: Gate, desk: Desk, by_run: dict[tuple[str, str], dict[str, Any]], done: Done
+def _test_files(
+    host: Host, gate: Gate, desk: Desk, by_run: dict[tuple[str, str], dict[str, Any]], done: DecisionResult
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
     if approvals.read_record(CASES) is None and desk.snapshot.read(CASES) is not None:
-        done.said.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
+        done.messages.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
     for (agent, run), legs in by_run.items():
         try:
-            case = _case(host, gate, desk, agent, run, legs)
+            case = _corrected_test(host, gate, desk, agent, run, legs)
         except ClearedError as error:
-            done.said.append(f"Not remembered as a regression case: {error}")
+            done.messages.append(f"Not remembered as a regression case: {error}")
             continue
         texts[case.path] = case.render()
-        done.case = case.path
+        done.test_path = case.path
     if not texts:
         return {}
     signer = Signer(host, approvals, desk)
@@ -63,7 +65,7 @@ def _files(
     return signer.files
 
 
-def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> RegressionTest:
+def _corrected_test(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> RegressionTest:
     """The run's case of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
     known = desk.snapshot.read(path)
@@ -78,5 +80,5 @@ def _case(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[s
     return corrected_test(case, legs)
 
 
-def _shown(leg: Leg) -> list[Any]:
+def _leg_data(leg: Leg) -> list[Any]:
     return [leg.account_id, money.text(leg.debit), money.text(leg.credit)]

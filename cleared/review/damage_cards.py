@@ -18,7 +18,7 @@ GONE = "gone"
 
 
 @dataclass(slots=True)
-class Damage:
+class DamageUpdate:
     """Cards that were made, and those that were settled, by a commit; empty where none was needed."""
 
     commit: str = ""
@@ -26,42 +26,42 @@ class Damage:
     settled: list[str] = field(default_factory=list)
 
 
-def card_damage(host: Host) -> Damage:
+def update_damage_cards(host: Host) -> DamageUpdate:
     """Check the committed books, and make the open cards those of what is wrong: one commit, none where they are.
 
     What somebody has seen is not asked again, as long as it stays. Raises ``WorkspaceError`` where managed files differ
     from the last commit.
     """
-    done = Damage()
+    done = DamageUpdate()
 
-    def act(desk: Desk) -> Decided | None:
-        found = {_key(v): v for v in find_committed_violations(host)}
+    def stage_cards(desk: Desk) -> Decided | None:
+        found = {_violation_key(v): v for v in find_committed_violations(host)}
         cards, context = desk.context.cards, desk.context
         wanted = set()
         for key, violation in found.items():
-            card = _current(cards.known, key, violation, format_iso(context.now), context.run_id)
+            card = _card_for(cards.committed_cards, key, violation, format_iso(context.now), context.run_id)
             wanted.add(card.id)
-            if cards.add(card):
+            if cards.add_card(card):
                 done.opened.append(card.id)
-        for card in [c for c in cards.known.values() if c.kind == "damage" and c.status == "open"]:
+        for card in [c for c in cards.committed_cards.values() if c.kind == "damage" and c.status == "open"]:
             if card.id not in wanted:
-                cards.resolve(card.id, format_iso(context.now), CHECK, GONE)
+                cards.resolve_card(card.id, format_iso(context.now), CHECK, GONE)
                 done.settled.append(card.id)
         if not done.settled and not done.opened:
             return None
         return Decided(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
 
-    done.commit = decide(host, "journal check --card", act, by=CHECK, gathers=[done]) or ""
+    done.commit = decide(host, "journal check --card", stage_cards, by=CHECK, gathers=[done]) or ""
     return done
 
 
-def _key(violation: Violation) -> tuple[str, ...]:
+def _violation_key(violation: Violation) -> tuple[str, ...]:
     place = violation.place
     where = (place.file or "", place.field or "") if place is not None else ("", "")  # lines move, the damage stays
     return violation.check, *where, violation.entry_id or "", violation.message
 
 
-def _current(
+def _card_for(
     known: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
 ) -> Card:  # fmt: skip
     """The card of a violation: the last one, unless that was settled because the violation was gone."""

@@ -36,7 +36,7 @@ class Correction:
     note: str | None = None
 
 
-def written(correction: Correction) -> dict[str, Any]:
+def correction_data(correction: Correction) -> dict[str, Any]:
     """The correction as plain data."""
     return {
         "account": correction.account, "lines": [[account, str(amount)] for account, amount in correction.lines],
@@ -48,7 +48,7 @@ def written(correction: Correction) -> dict[str, Any]:
 _DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
 
 
-def with_details(correction: Correction, text: str) -> Correction:
+def add_typed_details(correction: Correction, text: str) -> Correction:
     """What else is to change, as a person types it behind an account: ``date=2025-01-31 vendor="A B" tags=x,y`` and
     then a note, each as wanted. Raises ``UsageError`` for a date that is none."""
     found, at = {}, 0
@@ -64,7 +64,7 @@ def with_details(correction: Correction, text: str) -> Correction:
     )
 
 
-def read(data: Mapping[str, Any]) -> Correction:
+def read_correction(data: Mapping[str, Any]) -> Correction:
     """The inverse of ``written``. Raises ``UsageError`` for anything else."""
     try:
         day, tags = data["day"], data["tags"]
@@ -78,7 +78,7 @@ def read(data: Mapping[str, Any]) -> Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class CorrectionResult:
     """``posted``: the entries that were added; ``legs``: all legs the entry should have had."""
 
     entry: Entry
@@ -88,7 +88,7 @@ class Corrected:
     """Whether the accounts or amounts are others now: what the agent should have known."""
 
 
-def standing(context: Context, entry_id: str) -> Entry:
+def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
     entry = context.books.existing(entry_id)
     if entry.status == "voided":
@@ -99,22 +99,22 @@ def standing(context: Context, entry_id: str) -> Entry:
     return entry
 
 
-def others(context: Context, legs: Iterable[Leg]) -> list[Leg]:
+def non_bank_legs(context: Context, legs: Iterable[Leg]) -> list[Leg]:
     """The legs that are not of a bank's account."""
     banks = set(context.ledger_accounts.values())
     return [each for each in legs if each.account_id not in banks]
 
 
-def correct(context: Context, entry_id: str, correction: Correction, by: str) -> Corrected:
+def correct_entry(context: Context, entry_id: str, correction: Correction, by: str) -> CorrectionResult:
     """Stage the correction of an entry.
 
     Raises ``UsageError`` where it says nothing new or leaves open which leg is meant, ``PrimitiveError`` for accounts
     and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
-    entry = standing(context, entry_id)
+    entry = decidable_entry(context, entry_id)
     before = effective(context.books, entry)
-    after = _legs(context, entry, before, correction)
-    changed = _sum(before) != _sum(after)
+    after = _corrected_legs(context, entry, before, correction)
+    changed = _sum_by_account(before) != _sum_by_account(after)
     rest = (
         (correction.day is not None and correction.day != entry.date)
         or (correction.counterparty is not None and correction.counterparty != entry.counterparty)
@@ -123,19 +123,19 @@ def correct(context: Context, entry_id: str, correction: Correction, by: str) ->
     if not changed and not rest and not correction.note:
         raise UsageError(f"{entry.entry_id} is like that already", remedy="Confirm it: cleared queue approve.")
     banks = set(context.ledger_accounts.values())
-    same_bank = {a: v for a, v in _sum(before).items() if a in banks} == {
-        a: v for a, v in _sum(after).items() if a in banks
+    same_bank = {a: v for a, v in _sum_by_account(before).items() if a in banks} == {
+        a: v for a, v in _sum_by_account(after).items() if a in banks
     }
     has_bank = any(each.account_id in banks for each in entry.legs)
     if changed and not rest and same_bank and has_bank:
-        posted = _reclassify(context, entry, before, after, correction, by)
+        posted = _post_reclassification(context, entry, before, after, correction, by)
     else:
-        posted = repost(context, entry, after, correction, by, status="user-corrected")
-    return Corrected(entry, posted, after, changed)
+        posted = repost_entry(context, entry, after, correction, by, status="user-corrected")
+    return CorrectionResult(entry, posted, after, changed)
 
 
-def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
-    changeable = others(context, before)
+def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
+    changeable = non_bank_legs(context, before)
     kept = [each for each in before if each not in changeable]
     if correction.account is not None and correction.lines:
         raise UsageError("give either an account or lines", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
@@ -148,11 +148,11 @@ def _legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Cor
         old = changeable[0]
         return (*kept, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*kept, *(leg(account, amount) for account, amount in lines_of(context, correction)))
+        return (*kept, *(leg(account, amount) for account, amount in checked_lines(context, correction)))
     return tuple(before)
 
 
-def lines_of(context: Context, correction: Correction) -> tuple[tuple[int, Decimal], ...]:
+def checked_lines(context: Context, correction: Correction) -> tuple[tuple[int, Decimal], ...]:
     """The lines as given. Raises ``UsageError`` for an amount that no entry can have."""
     bounds = context.books.bounds
     for account, amount in correction.lines:
@@ -164,11 +164,11 @@ def lines_of(context: Context, correction: Correction) -> tuple[tuple[int, Decim
     return correction.lines
 
 
-def _reclassify(
+def _post_reclassification(
     context: Context, entry: Entry, before: Sequence[Leg], after: Sequence[Leg], correction: Correction, by: str
 ) -> tuple[Entry, ...]:
     """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither."""
-    old, new = _sum(others(context, before)), _sum(others(context, after))
+    old, new = _sum_by_account(non_bank_legs(context, before)), _sum_by_account(non_bank_legs(context, after))
     moved = {a: new.get(a, ZERO) - old.get(a, ZERO) for a in (*old, *(a for a in new if a not in old))}
     legs = [leg(account, amount) for account, amount in moved.items() if amount]
     legs.sort(key=lambda each: each.debit == 0)
@@ -184,11 +184,11 @@ def _reclassify(
     return (added,)
 
 
-def repost(
+def repost_entry(
     context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str, *, status: str
 ) -> tuple[Entry, ...]:
     """Void the entry and its corrections, and post it again: ``(reversals…, the new entry)``. Its line goes along."""
-    reversals = [*withdraw(context, entry, f"replaced by {by}")]
+    reversals = [*void_with_corrections(context, entry, f"replaced by {by}")]
     books = context.books
     day = books.periods.first_open(correction.day or entry.date)
     tags = [t for t in entry.tags.split(";") if t and not t.startswith("@")]
@@ -209,7 +209,7 @@ def repost(
     return (*reversals, added)
 
 
-def withdraw(context: Context, entry: Entry, reason: str) -> list[Entry]:
+def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[Entry]:
     """Void an entry and the corrections of it; the reversals. Its bank lines are open again, and nobody is asked."""
     found = []
     for each in (*reversed(corrections_of(context.books, entry)), entry):
@@ -220,7 +220,7 @@ def withdraw(context: Context, entry: Entry, reason: str) -> list[Entry]:
     return found
 
 
-def line_of(context: Context, entry: Entry) -> BankLine | None:
+def posted_line(context: Context, entry: Entry) -> BankLine | None:
     """The bank line the entry posts, if it does."""
     if not entry.reference or not context.bank.posted(entry.reference):
         return None
@@ -228,7 +228,7 @@ def line_of(context: Context, entry: Entry) -> BankLine | None:
     return found[1] if found else None
 
 
-def _sum(legs: Iterable[Leg]) -> Mapping[int, Decimal]:
+def _sum_by_account(legs: Iterable[Leg]) -> Mapping[int, Decimal]:
     totals: Counter[int] = Counter()
     for each in legs:
         totals[each.account_id] += each.amount  # type: ignore[assignment]

@@ -32,7 +32,7 @@ from cleared.runs.attempt import Attempt, Event, MakeExecutor
 from cleared.vcs import Repository, Snapshot, history
 
 
-def why(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
+def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
     """The chain of an entry, as plain data. Raises ``UsageError`` where there is no such entry."""
     with host.reading() as repo:
         head = Snapshot(repo, repo.head())
@@ -40,7 +40,7 @@ def why(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
         entry = books.entry(name)
         if entry is None:
             raise UsageError(f"there is no entry {name!r}", remedy="cleared journal list shows the ids.")
-        commit = made_by(host, repo, entry)
+        commit = posting_commit(host, repo, entry)
         if commit is None:
             raise UsageError(
                 f"the commit that posted {entry.entry_id} is not in this clone", remedy="git fetch --unshallow"
@@ -58,35 +58,35 @@ def why(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
             "commit": {
                 "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
             },
-            **_origin(host, repo, executor, commit, entry),
-            "decisions": _decisions(host, repo, entry),
+            **_run_origin(host, repo, executor, commit, entry),
+            "decisions": _later_decisions(host, repo, entry),
         }  # fmt: skip
 
 
-def made_by(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:
+def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:
     """The commit that posted the entry."""
     path = host.layout.journal_path(*entry.month)
     mark = f"\n{entry.entry_id}a,".encode()
 
-    def has(commit: str) -> bool:
+    def has_entry(commit: str) -> bool:
         return mark in (Snapshot(repo, commit).read(path) or b"")
 
-    def posts(commit: history.CommitInfo) -> bool:
+    def adds_entry(commit: history.CommitInfo) -> bool:
         parent = parent_commit(repo, commit.id)
-        return has(commit.id) and (parent is None or not has(parent))
+        return has_entry(commit.id) and (parent is None or not has_entry(parent))
 
     commits = history.log(host.root, None, [path])
     # No row is ever removed, so on a line of commits the oldest that has it posted it; merges are gone through.
     oldest, newest = 0, len(commits) - 1
     while oldest < newest:
         middle = (oldest + newest + 1) // 2
-        oldest, newest = (middle, newest) if has(commits[middle].id) else (oldest, middle - 1)
-    if commits and posts(commits[oldest]):
+        oldest, newest = (middle, newest) if has_entry(commits[middle].id) else (oldest, middle - 1)
+    if commits and adds_entry(commits[oldest]):
         return commits[oldest]
-    return next((c for c in history.commits_touching(host.root, [path]) if posts(c)), None)
+    return next((c for c in history.commits_touching(host.root, [path]) if adds_entry(c)), None)
 
 
-def _origin(
+def _run_origin(
     host: Host, repo: Repository, executor: MakeExecutor, commit: history.CommitInfo, entry: Entry
 ) -> dict[str, Any]:
     trailers = commit.trailers
@@ -104,15 +104,15 @@ def _origin(
             "proposal": record.proposal if record else None, "why": standing.reason,
         }  # fmt: skip
     occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
-    call = _replayed(host, repo, executor, occasion, trailers, entry) if occasion is not None else None
+    call = _call_by_replay(host, repo, executor, occasion, trailers, entry) if occasion is not None else None
     return {
         "run": trailers["Run"], "agent": trailers.get("Agent"), "event": trailers.get("Event"),
-        "script": {"file": path, "blob": blob}, "call": call or _traced(host, trailers["Run"], entry),
+        "script": {"file": path, "blob": blob}, "call": call or _call_from_trace(host, trailers["Run"], entry),
         "approval": approval,
     }  # fmt: skip
 
 
-def _replayed(
+def _call_by_replay(
     host: Host, repo: Repository, executor: MakeExecutor, occasion: DryRunInput, trailers: dict[str, str], entry: Entry
 ) -> dict[str, Any] | None:
     """The call that posted the entry, by running the script of that commit again over that commit's files."""
@@ -140,24 +140,24 @@ def _replayed(
                     return {
                         "primitive": call.name, "file": call.place.file, "line": call.place.line,
                         "column": call.place.column, "from": "replay",
-                        "arguments": host.redactor.data(to_json(_arguments(call.args, call.kwargs, place))),
+                        "arguments": host.redactor.data(to_json(_call_arguments(call.args, call.kwargs, place))),
                     }  # fmt: skip
     return None
 
 
-def _arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
+def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
     if args and isinstance(args[0], list):  # journal_add_many: of the one entry
         return args[0][place] if place < len(args[0]) else None
     return {**{str(n): v for n, v in enumerate(args)}, **kwargs}
 
 
-def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
+def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
     found = Traces(host.layout.state_dir).run(run)
     for call in (found or {}).get("calls", ()):
         if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
             try:
                 given = json.loads(call["arguments"])
-                arguments = _arguments(tuple(given["args"]), given["kwargs"], 0)
+                arguments = _call_arguments(tuple(given["args"]), given["kwargs"], 0)
             except (ValueError, KeyError, TypeError):  # cut off, where they were long
                 arguments = call["arguments"]
             return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
@@ -165,7 +165,7 @@ def _traced(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
     return None
 
 
-def _decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
+def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
     """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
     it is wrong, None where there is none."""
     found = []

@@ -23,11 +23,11 @@ from cleared.vcs import Snapshot, history, origin
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
-Say = Callable[[Card, ClearedError], None]
+ProblemHandler = Callable[[Card, ClearedError], None]
 
 
 @dataclass(slots=True)
-class Due:
+class TimeoutResult:
     """What became of questions whose time had come, by card, and of runs that were taken up."""
 
     commit: str | None = None
@@ -35,16 +35,16 @@ class Due:
     rejected: list[str] = field(default_factory=list)
     escalated: list[str] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    next: datetime | None = None
+    messages: list[str] = field(default_factory=list)
+    next_due: datetime | None = None
     """When the next open question comes due."""
 
     def data(self) -> dict[str, Any]:
         return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
-                "escalated": self.escalated, "runs": [r.data() for r in self.runs], "said": self.said}  # fmt: skip
+                "escalated": self.escalated, "runs": [r.data() for r in self.runs], "said": self.messages}  # fmt: skip
 
 
-def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
+def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
     """Run again the run that this question stopped, with all answers that its questions have; None where it has
     ended already.
 
@@ -63,49 +63,55 @@ def resume(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None
         return None
 
 
-def due(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> Due:
+def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> TimeoutResult:
     """Settle the open questions that nobody answered by ``now``, each as its script said, in one commit; then go on
     with every run that has its answers, also those whose going on was interrupted.
 
     ``own``: only questions that this clone asked. Two clones that see the same answer must not both go on by
     themselves.
     """
-    done = Due()
+    done = TimeoutResult()
     with host.reading() as repo:
         found = Questions(host, repo, Snapshot(repo, repo.head()))
         mine = origin(repo)
 
-    def counts(ticket: Ticket) -> bool:
+    def is_ours(ticket: Ticket) -> bool:
         return not own or ticket.origin in ("", mine)
 
-    def say(card: Card, error: ClearedError) -> None:
+    def note_problem(card: Card, error: ClearedError) -> None:
         ticket = card.details.get("ticket")  # not proved, but it is only about whom to tell
         asked_by = (ticket if isinstance(ticket, Mapping) else card.details).get("origin")
         if not own or asked_by in (None, "", mine):
-            done.said.append(f"{card.title}: {error}")
+            done.messages.append(f"{card.title}: {error}")
 
-    waiting = [(card, ticket) for card, ticket in _open(found, say) if counts(ticket)]
-    if _late(waiting, now):
+    waiting = [(card, ticket) for card, ticket in _answerable_questions(found, note_problem) if is_ours(ticket)]
+    if _overdue_questions(waiting, now):
 
-        def act(desk: Desk) -> Decided | None:
-            here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.known)
-            return _expire(host, desk, [each for each in _open(here, _nothing) if counts(each[1])], now, done)
+        def stage_due(desk: Desk) -> Decided | None:
+            here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
+            return _stage_timeouts(
+                host,
+                desk,
+                [each for each in _answerable_questions(here, _ignore_problem) if is_ours(each[1])],
+                now,
+                done,
+            )
 
-        done.commit = decide(host, "queue expire", act, by=TIMEOUT)
+        done.commit = decide(host, "queue expire", stage_due, by=TIMEOUT)
         found.take_back(done.rejected)
-    done.next = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
-    for card in _to_go_on(host, counts, say):
+    done.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
+    for card in _resumable_questions(host, is_ours, note_problem):
         try:
-            result = resume(host, executor, card.id)
+            result = resume_run(host, executor, card.id)
         except ClearedError as error:  # one that may not go on keeps nobody else from it
-            done.said.append(f"{card.title}: {error}")
+            done.messages.append(f"{card.title}: {error}")
             continue
         if result is not None:
             done.runs.append(result)
     return done
 
 
-def _to_go_on(host: Host, counts: Callable[[Ticket], bool], say: Say) -> list[Card]:
+def _resumable_questions(host: Host, counts: Callable[[Ticket], bool], say: ProblemHandler) -> list[Card]:
     """The last question of each run that has its answers, and has not gone on."""
     found = []
     with host.reading() as repo:
@@ -121,11 +127,11 @@ def _to_go_on(host: Host, counts: Callable[[Ticket], bool], say: Say) -> list[Ca
     return found
 
 
-def _nothing(card: Card, error: ClearedError) -> None:
+def _ignore_problem(card: Card, error: ClearedError) -> None:
     pass
 
 
-def _open(questions: Questions, say: Say) -> list[tuple[Card, Ticket]]:
+def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tuple[Card, Ticket]]:
     """The open questions that can be answered; of the others it is said why they cannot."""
     found = []
     for card in questions.cards.values():
@@ -141,19 +147,21 @@ def _open(questions: Questions, say: Say) -> list[tuple[Card, Ticket]]:
     return found
 
 
-def _expire(
-    host: Host, desk: Desk, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: Due
+def _stage_timeouts(
+    host: Host, desk: Desk, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: TimeoutResult
 ) -> Decided | None:  # fmt: skip
     known = {
         i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
     }
     context = desk.context
-    for card, ticket in _late(waiting, now):
+    for card, ticket in _overdue_questions(waiting, now):
         if ticket.on_timeout == "default" and ticket.default is not None:
-            context.cards.resolve(card.id, format_iso(context.now), TIMEOUT, ticket.default)
+            context.cards.resolve_card(card.id, format_iso(context.now), TIMEOUT, ticket.default)
             done.answered[card.id] = ticket.default
         elif ticket.on_timeout == "reject":
-            context.cards.resolve(card.id, format_iso(context.now), TIMEOUT, f"rejected: no answer by {ticket.due}")
+            context.cards.resolve_card(
+                card.id, format_iso(context.now), TIMEOUT, f"rejected: no answer by {ticket.due}"
+            )
             done.rejected.append(card.id)
         elif card.id not in known:
             done.escalated.append(card.id)
@@ -163,11 +171,11 @@ def _expire(
     late = [*done.answered, *done.rejected, *done.escalated]
     if not late:
         return None
-    title = context.cards.known[late[0]].title
+    title = context.cards.committed_cards[late[0]].title
     said = f"no answer in time: {title}" if len(late) == 1 else f"no answer in time: {len(late)} questions"
     marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
     return Decided(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
 
 
-def _late(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:
+def _overdue_questions(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:
     return [each for each in waiting if datetime.fromisoformat(each[1].due) <= now]

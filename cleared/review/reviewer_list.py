@@ -10,7 +10,7 @@ from cleared.decisions.authorization import authority
 from cleared.vcs import Snapshot
 
 
-def people(host: Host) -> dict[str, Any]:
+def list_reviewers(host: Host) -> dict[str, Any]:
     """The reviewers in force, the amount that takes two of them (digits, or None), and this user's own key.
 
     The key is made where there is none. Raises ``WorkspaceError`` where it lies in a wrong place or is damaged.

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleared.cards.card import Card
-from cleared.cards.queue_files import find
+from cleared.cards.queue_files import find_cards
 from cleared.decisions.decision_context import Desk
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.entry import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class Target:
     """What one id means: a card, an entry, or an entry with its card."""
 
     card: Card | None
@@ -24,29 +24,29 @@ class Matter:
         return self.entry.entry_id if self.entry else self.card.id if self.card else ""
 
 
-def matters(desk: Desk, ids: Sequence[str]) -> list[Matter]:
+def find_targets(desk: Desk, ids: Sequence[str]) -> list[Target]:
     """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
     for a card that somebody has settled already."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
-    found: list[Matter] = []
+    found: list[Target] = []
     for text in ids:
-        matter = _matter(desk, text)
+        matter = _find_target(desk, text)
         if matter.name not in [m.name for m in found]:
             found.append(matter)
     return found
 
 
-def _matter(desk: Desk, text: str) -> Matter:
+def _find_target(desk: Desk, text: str) -> Target:
     context = desk.context
-    known = context.cards.known.values()
-    cards = [c for c in find(known, text) if c.id == text] or list(find(known, text)) if text else []
+    known = context.cards.committed_cards.values()
+    cards = [c for c in find_cards(known, text) if c.id == text] or list(find_cards(known, text)) if text else []
     open_ = [c for c in cards if c.status == "open"]
     if len(open_) > 1:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return Matter(card, context.books.entry(card.entry_id) if card.entry_id else None)
+        return Target(card, context.books.entry(card.entry_id) if card.entry_id else None)
     entry = context.books.entry(text)
     if cards and (entry is None or cards[-1].kind != "entry"):
         card = cards[-1]
@@ -56,4 +56,4 @@ def _matter(desk: Desk, text: str) -> Matter:
         )  # fmt: skip
     if entry is None:
         raise UsageError(f"there is no card or entry {text!r}", remedy="cleared queue list shows them.")
-    return Matter(None, entry)
+    return Target(None, entry)

@@ -24,9 +24,9 @@ from cleared.ledger.posting import post
 from cleared.ledger.staged_journal import Books
 from cleared.primitives.journal import hold
 from cleared.proposals.approval import Signer, sign_tests
-from cleared.review.answers import questions_on
-from cleared.review.card_decisions import Done
-from cleared.review.entry_decisions import withdraw
+from cleared.review.answers import committed_questions
+from cleared.review.card_decisions import DecisionResult
+from cleared.review.entry_decisions import void_with_corrections
 from cleared.runs.suspended_runs import ask_once_more
 from cleared.vcs import Snapshot, history
 
@@ -36,7 +36,7 @@ ABOUT = "About"
 RESTORES = "@restores="
 
 
-def undo(host: Host, *, dry_run: bool = False) -> Done:
+def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
     """Take back the newest decision about the books that was not taken back yet, whichever command made it;
     ``dry_run``: only say which.
 
@@ -44,12 +44,14 @@ def undo(host: Host, *, dry_run: bool = False) -> Done:
     back, or where an entry would come to lie in another period than it did, and inside a job.
     """
     refuse_in_job()
-    done, taken_back = Done(), list[Callable[[], None]]()
+    done, taken_back = DecisionResult(), list[Callable[[], None]]()
 
-    def act(desk: Desk) -> Decided | None:
-        commit = _last(host, desk)
+    def stage_undo(desk: Desk) -> Decided | None:
+        commit = _last_decision(host, desk)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
-        done.said[:] = [f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"]
+        done.messages[:] = [
+            f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"
+        ]
         parent = parent_commit(desk.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
@@ -58,24 +60,24 @@ def undo(host: Host, *, dry_run: bool = False) -> Done:
         after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
         names, decision = commit.trailers.get(UNDOABLE, "").split(), commit.trailers["Decision"]
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
-        _refuse_gone_on(host, desk, names)
+        _refuse_continued_runs(host, desk, names)
         for card in commit.trailers.get(AGREES, "").split():
-            desk.context.cards.disagree(card, format_iso(desk.context.now), desk.by, decision)
-        _restore(desk, before, after, months, done)
-        _reopen(desk, names, decision, done)
-        questions = questions_on(desk)
+            desk.context.cards.withdraw_agreement(card, format_iso(desk.context.now), desk.by, decision)
+        _restore_entries(desk, before, after, months, done)
+        _reopen_cards(desk, names, decision, done)
+        questions = committed_questions(desk)
         taken_back.append(lambda: questions.take_back(names))
         if dry_run:
             return None
-        files = _forget(host, desk, commit, earlier)
+        files = _restore_tests(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
         return Decided(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
 
     try:
-        commit = decide(host, "queue undo", act, gathers=[done])
+        commit = decide(host, "queue undo", stage_undo, gathers=[done])
     except SecondNeeded as first:  # what was staged has come to nothing
-        return Done(first.commit, agreed=[first.card], said=[f"I{first.message[1:]}. {first.remedy}"])
+        return DecisionResult(first.commit, agreed=[first.card], messages=[f"I{first.message[1:]}. {first.remedy}"])
     if dry_run:
         return done
     assert commit is not None
@@ -84,7 +86,7 @@ def undo(host: Host, *, dry_run: bool = False) -> Done:
     return done
 
 
-def _forget(
+def _restore_tests(
     host: Host, desk: Desk, commit: history.CommitInfo, earlier: Snapshot
 ) -> dict[str, bytes | None]:  # fmt: skip
     """The regression cases that remembered the decision, as they were before it."""
@@ -103,7 +105,7 @@ def _forget(
     return signer.files
 
 
-def _last(host: Host, desk: Desk) -> history.CommitInfo:
+def _last_decision(host: Host, desk: Desk) -> history.CommitInfo:
     """The newest decision about the books. Raises ``PolicyError`` where it is none that can be taken back: an older
     one must not be taken back instead."""
     waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
@@ -120,11 +122,11 @@ def _last(host: Host, desk: Desk) -> history.CommitInfo:
                 )
             return commit
         if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
-            _refuse_other(host, desk, commit)
+            _refuse_unsupported(host, desk, commit)
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
 
 
-def _refuse_other(host: Host, desk: Desk, commit: history.CommitInfo) -> None:
+def _refuse_unsupported(host: Host, desk: Desk, commit: history.CommitInfo) -> None:
     """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
     files, periods = commit.files or (), host.layout.periods
     remedy = ""
@@ -142,7 +144,7 @@ def _refuse_other(host: Host, desk: Desk, commit: history.CommitInfo) -> None:
         )
 
 
-def _refuse_closed(books: Books, entries: list[Entry]) -> None:
+def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
     """What is taken back of a closed period would be dated after it. Raises ``PolicyError``."""
     for entry in entries:
         if books.periods.is_closed(entry.date):
@@ -153,10 +155,10 @@ def _refuse_closed(books: Books, entries: list[Entry]) -> None:
             )
 
 
-def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
+def _refuse_continued_runs(host: Host, desk: Desk, names: list[str]) -> None:
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
-        card = desk.context.cards.known.get(name)
+        card = desk.context.cards.committed_cards.get(name)
         if card is None or card.kind != "question":
             continue
         run = str(card.details.get("run"))
@@ -167,24 +169,26 @@ def _refuse_gone_on(host: Host, desk: Desk, names: list[str]) -> None:
             )
 
 
-def _restore(desk: Desk, before: Books, after: Books, months: list[tuple[int, int]], done: Done) -> None:
+def _restore_entries(
+    desk: Desk, before: Books, after: Books, months: list[tuple[int, int]], done: DecisionResult
+) -> None:
     """Bring back what the decision changed, and withdraw what it posted."""
     context = desk.context
     old = {e.entry_id: e for m in months for e in before.entries(*m)}
     new = {e.entry_id: e for m in months for e in after.entries(*m)}
-    heirs = _heirs(context.books)
+    heirs = _restorations_by_entry(context.books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
-    _refuse_closed(context.books, [*changed, *(e for i, e in new.items() if i not in old)])
+    _refuse_closed_period(context.books, [*changed, *(e for i, e in new.items() if i not in old)])
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
-    kept = [_standing(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
-    for now in [*kept, *(_standing(context.books, heirs, e.entry_id) for e in added)]:
+    kept = [_standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
+    for now in [*kept, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
         if context.books.existing(now.entry_id).status != "voided":
-            done.posted += [e.entry_id for e in withdraw(context, now, f"undone by {desk.by}")]
+            done.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {desk.by}")]
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
-        tags = [_moved(t, again) for t in tags]
+        tags = [_renamed_tag(t, again) for t in tags]
         restored, duplicate = post(
             context.books, context.bank, context.ledger_accounts, context.books.periods.first_open(entry.date),
             entry.description, entry.legs, reference=entry.reference, status=entry.status,
@@ -202,7 +206,7 @@ def _restore(desk: Desk, before: Books, after: Books, months: list[tuple[int, in
         done.posted.append(restored.entry_id)
 
 
-def _heirs(books: Books) -> dict[str, list[Entry]]:
+def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
     """Entry id → the entries that were posted to restore it, oldest first."""
     found: dict[str, list[Entry]] = {}
     for entry in books.entries():
@@ -213,7 +217,7 @@ def _heirs(books: Books) -> dict[str, list[Entry]]:
     return found
 
 
-def _standing(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
+def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
     """The entry, or what restored it. Raises ``PolicyError`` where it was voided since by something else."""
     waiting = [books.existing(entry_id)]
     while waiting:
@@ -227,13 +231,13 @@ def _standing(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Ent
     )
 
 
-def _moved(tag: str, again: dict[str, str]) -> str:
+def _renamed_tag(tag: str, again: dict[str, str]) -> str:
     """``@corrects=`` of an entry that is restored too names the one that stands."""
     target = tag.removeprefix(CORRECTS)
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
-def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
+def _reopen_cards(desk: Desk, names: list[str], decision: str, done: DecisionResult) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
     restored = {
@@ -243,7 +247,7 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
     }  # fmt: skip
     runs = set()
     for name in names:
-        card = context.cards.known.get(name)
+        card = context.cards.committed_cards.get(name)
         if card is None:
             continue
         line = str(card.details.get("line", ""))
@@ -255,15 +259,15 @@ def _reopen(desk: Desk, names: list[str], decision: str, done: Done) -> None:
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
-        details = ask_once_more(questions_on(desk), card, identity) if card.kind == "question" else card.details
+        details = ask_once_more(committed_questions(desk), card, identity) if card.kind == "question" else card.details
         again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
-        context.cards.add(again)
+        context.cards.add_card(again)
         done.cards.append(again.id)
     for card in context.cards.open_cards():
         follows = card.kind == "question" and card.details.get("run") in runs  # asked because of that answer
         posted = card.kind == "line" and context.bank.posted(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision or follows or posted) and card.id not in done.cards:
-            context.cards.resolve(
+            context.cards.resolve_card(
                 card.id, format_iso(context.now), desk.by, "settled: the decision before it was taken back"
             )

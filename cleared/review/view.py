@@ -25,7 +25,7 @@ from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise
 from cleared.ledger.chart import Account, Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.review.answers import choices_of
+from cleared.review.answers import answer_choices
 from cleared.runs.question_tickets import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot
@@ -45,7 +45,7 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QueueRow:
     """A card in the list."""
 
     id: str
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class CardSection:
     """A part of a card: its heading, and its lines; ``rows`` are columns instead."""
 
     title: str
@@ -66,7 +66,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CardChoice:
     """Something that can be done about a card. ``verb`` is what ``cleared.tui.key_actions`` knows."""
 
     verb: str
@@ -77,7 +77,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CardView:
     """One card in full."""
 
     id: str
@@ -86,8 +86,8 @@ class Shown:
     """What sort of card it is, in words."""
     title: str
     amount: str
-    sections: tuple[Section, ...]
-    choices: tuple[Choice, ...]
+    sections: tuple[CardSection, ...]
+    choices: tuple[CardChoice, ...]
     group: int
     """How many open cards one decision could cover, this one included."""
     has_code: bool
@@ -95,13 +95,13 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CardGroup:
     """Open cards of one vendor on the same accounts: what one decision would cover."""
 
     vendor: str
     accounts: str
     kind: str
-    rows: tuple[Row, ...]
+    rows: tuple[QueueRow, ...]
     total: str
 
     @property
@@ -110,7 +110,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AccountMatch:
     """An account that fits what was typed, and why it is likely."""
 
     id: int
@@ -120,7 +120,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitInput:
     """Several accounts typed: ``left`` is what is not placed yet, ``problem`` why it cannot be taken."""
 
     lines: tuple[tuple[int, Decimal], ...]
@@ -129,7 +129,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileView:
     """A file to look at; ``line`` is the one that matters, from 1."""
 
     name: str
@@ -139,7 +139,7 @@ class Text:
 
 
 @dataclass(slots=True)
-class Picture:
+class QueueSnapshot:
     """One state of the queue and the books."""
 
     head: str
@@ -162,25 +162,25 @@ class Picture:
     _frequency: Counter[int] = field(default_factory=Counter)
 
     @property
-    def rows(self) -> list[Row]:
-        return [row(self, card) for card in self.cards.values()]
+    def rows(self) -> list[QueueRow]:
+        return [queue_row(self, card) for card in self.cards.values()]
 
 
-def look(host: Host) -> Picture:
+def read_queue(host: Host) -> QueueSnapshot:
     """The last commit's queue and books."""
     with host.reading() as repo:
         head = repo.head()
         snapshot = Snapshot(repo, head)
         source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
-        cards = {c.id: c for c in queue_files.load(source, host.layout.queue_dir).values() if c.status == "open"}
+        cards = {c.id: c for c in queue_files.load_cards(source, host.layout.queue_dir).values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == "line" and "line" in c.details}
         entries = {e.entry_id: e for e in books.entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
         lines = {line.line_id: (account, line) for account in bank.accounts() for line in bank.account_lines(account)
                  if line.line_id in wanted}  # fmt: skip
-        return Picture(
-            head, host.config.business.name, cards, _overdue(host, cards.values()),
+        return QueueSnapshot(
+            head, host.config.business.name, cards, _overdue_days(host, cards.values()),
             Questions(host, repo, snapshot, cards).held(), entries, books.chart,
             dict(host.ledger_accounts), lines,
             {ref: bank.posted(ref) for ref in wanted},
@@ -188,141 +188,150 @@ def look(host: Host) -> Picture:
         )  # fmt: skip
 
 
-def _overdue(host: Host, cards: Iterable[Card]) -> dict[str, int]:
+def _overdue_days(host: Host, cards: Iterable[Card]) -> dict[str, int]:
     now = host.clock.now()
-    late = age.overdue(cards, now, host.config.review.remind_after)
-    return {card.id: (age.waited(card, now) or timedelta()).days for card in late}
+    late = age.overdue_cards(cards, now, host.config.review.remind_after)
+    return {card.id: (age.waiting_time(card, now) or timedelta()).days for card in late}
 
 
 # -- one card ---------------------------------------------------------------------------------------------------------
 
 
-def row(picture: Picture, card: Card) -> Row:
+def queue_row(picture: QueueSnapshot, card: Card) -> QueueRow:
     entry, line = entry_of(picture, card), line_of(picture, card)
     if entry is not None:
         amount = line[1].amount if line else entry.amount
-        return Row(card.id, card.kind, entry.date.isoformat(), money.text(amount), entry.description, entry.entry_id)
+        return QueueRow(
+            card.id, card.kind, entry.date.isoformat(), money.text(amount), entry.description, entry.entry_id
+        )
     if line is not None:
-        return Row(card.id, card.kind, line[1].posted_date.isoformat(), money.text(line[1].amount),
+        return QueueRow(card.id, card.kind, line[1].posted_date.isoformat(), money.text(line[1].amount),
                    line[1].description, None)  # fmt: skip
-    return Row(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
+    return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
 
 
-def entry_of(picture: Picture, card: Card) -> Entry | None:
+def entry_of(picture: QueueSnapshot, card: Card) -> Entry | None:
     return picture.entries.get(card.entry_id) if card.entry_id else None
 
 
-def line_of(picture: Picture, card: Card) -> tuple[str, BankLine] | None:
+def line_of(picture: QueueSnapshot, card: Card) -> tuple[str, BankLine] | None:
     """The bank line that the card is about, and its bank account's name."""
     entry = entry_of(picture, card)
     reference = entry.reference if entry is not None else str(card.details.get("line", ""))
     return picture.lines.get(reference)
 
 
-def posts_line(picture: Picture, card: Card) -> bool:
+def posts_line(picture: QueueSnapshot, card: Card) -> bool:
     """Whether rejecting it leaves a bank line of which an outcome is asked."""
     entry = entry_of(picture, card)
     return entry is not None and bool(entry.reference) and picture.posted.get(entry.reference, ZERO) != 0
 
 
-def show(picture: Picture, identity: str) -> Shown:
+def show_card(picture: QueueSnapshot, identity: str) -> CardView:
     """A card in full. Raises ``UsageError`` where it is not open (any more)."""
     card = picture.cards.get(identity)
     if card is None:
         raise UsageError(f"there is no open card {identity!r}", remedy="cleared queue list shows them.")
-    listed = row(picture, card)
+    listed = queue_row(picture, card)
     heading = _NAMES.get(card.kind) or KINDS.get(card.kind, card.kind.replace("_", " "))
-    covered = group(picture, identity)
-    return Shown(
-        card.id, card.kind, heading, listed.text, listed.amount, tuple(_sections(picture, card)),
-        choices(card, held=identity in picture.held),
+    covered = card_group(picture, identity)
+    return CardView(
+        card.id, card.kind, heading, listed.text, listed.amount, tuple(_card_sections(picture, card)),
+        card_choices(card, held=identity in picture.held),
         len(covered.rows) if covered else 1, card.kind == "proposal" or card.entry_id is not None,
         "file" in card.details or line_of(picture, card) is not None,
     )  # fmt: skip
 
 
-def choices(card: Card, *, held: bool = False) -> tuple[Choice, ...]:
+def card_choices(card: Card, *, held: bool = False) -> tuple[CardChoice, ...]:
     """What can be done about this kind of card; the first is what ``a`` does."""
     if held:
-        return (Choice("retry", "Have it asked again"),)
-    first = (Choice("agree", f"Agree with {card.agreed[-1].get('by')}"),) if card.agreed else ()
+        return (CardChoice("retry", "Have it asked again"),)
+    first = (CardChoice("agree", f"Agree with {card.agreed[-1].get('by')}"),) if card.agreed else ()
     if card.kind == "entry":
-        return (Choice("confirm", "Confirm as it is"), Choice("correct", "Correct the account"),
-                Choice("reject", "Reject"), *first)  # fmt: skip
+        return (CardChoice("confirm", "Confirm as it is"), CardChoice("correct", "Correct the account"),
+                CardChoice("reject", "Reject"), *first)  # fmt: skip
     if card.kind == "proposal":
-        return Choice("approve", "Approve: it becomes live"), Choice("decline", "Reject")
-    given = tuple(Choice("answer", f"{k}: {v}" if v else k, k) for k, v in choices_of(card).items())
+        return CardChoice("approve", "Approve: it becomes live"), CardChoice("decline", "Reject")
+    given = tuple(CardChoice("answer", f"{k}: {v}" if v else k, k) for k, v in answer_choices(card).items())
     if card.kind == "line":
-        return Choice("correct", "Post it to an account"), *given, *first
-    return (*given, Choice("retry", "Run it again now")) if card.kind == "failed_run" else given
+        return CardChoice("correct", "Post it to an account"), *given, *first
+    return (*given, CardChoice("retry", "Run it again now")) if card.kind == "failed_run" else given
 
 
-def _sections(picture: Picture, card: Card) -> Iterable[Section]:
+def _card_sections(picture: QueueSnapshot, card: Card) -> Iterable[CardSection]:
     details = card.details
     for each in card.agreed[-1:]:
-        yield Section("The first of two", (f"{each.get('by')} decided: {each.get('says')}", f"at {each.get('at')}"))
+        yield CardSection("The first of two", (f"{each.get('by')} decided: {each.get('says')}", f"at {each.get('at')}"))
     if card.kind in ("entry", "line"):
-        yield from _bookkeeping(picture, card)
+        yield from _bookkeeping_sections(picture, card)
     elif card.kind == "proposal":
-        yield Section("What it would change", tuple(str(x) for x in details.get("says", ())))
+        yield CardSection("What it would change", tuple(str(x) for x in details.get("says", ())))
     elif card.kind == "failed_run":
-        yield Section("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
-        yield Section("Not done", (str(details.get("not_done", "")),))
-        yield Section("To try again", (str(details.get("retry", "")),))
+        yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
+        yield CardSection("Not done", (str(details.get("not_done", "")),))
+        yield CardSection("To try again", (str(details.get("retry", "")),))
     elif card.id in picture.held:
-        yield Section("It asks", (str(details.get("question", card.title)),))
-        yield Section("It cannot be answered", (picture.held[card.id],))
+        yield CardSection("It asks", (str(details.get("question", card.title)),))
+        yield CardSection("It cannot be answered", (picture.held[card.id],))
     elif card.kind == "question":
-        yield Section("It asks", (str(details.get("question", card.title)),))
+        yield CardSection("It asks", (str(details.get("question", card.title)),))
         for choice in details.get("choices", ()):
-            yield Section(f"If you answer {choice}", tuple(_future(details.get("futures", {}).get(choice))))
+            yield CardSection(f"If you answer {choice}", tuple(_answer_preview(details.get("futures", {}).get(choice))))
     else:
-        yield from _plain(details)
+        yield from _detail_sections(details)
     if card.id in picture.overdue:
         days = picture.overdue[card.id]
-        yield Section("Waiting", (f"for {days} day{'' if days == 1 else 's'}" if days else f"since {card.created_at}",))
+        yield CardSection(
+            "Waiting", (f"for {days} day{'' if days == 1 else 's'}" if days else f"since {card.created_at}",)
+        )
 
 
-def _bookkeeping(picture: Picture, card: Card) -> Iterable[Section]:
+def _bookkeeping_sections(picture: QueueSnapshot, card: Card) -> Iterable[CardSection]:
     """What the bank said, what was made of it and how surely, what was done with its like."""
     entry, found = entry_of(picture, card), line_of(picture, card)
     if found is not None:
         account, line = found
         source = picture.imports.get(line.file_sha256)
         where = f"{source.name}, row {line.row}" if source else f"row {line.row}"
-        yield Section("The bank said", (
+        yield CardSection("The bank said", (
             line.description, f"{line.posted_date}   {money.text(line.amount)} {line.currency}   {account}   ({where})",
         ))  # fmt: skip
     if entry is not None:
-        lines = [f"{name_of(picture, x.account_id)}   {money.text(x.amount)}" for x in changeable(picture, entry)]
+        lines = [
+            f"{account_label(picture, x.account_id)}   {money.text(x.amount)}" for x in changeable_legs(picture, entry)
+        ]
         if not lines:
-            lines = [f"{name_of(picture, x.account_id)}   {money.text(x.amount)}" for x in effective(picture, entry)]
+            lines = [
+                f"{account_label(picture, x.account_id)}   {money.text(x.amount)}"
+                for x in effective_legs(picture, entry)
+            ]
         if entry.counterparty:
             lines.append(f"Vendor: {entry.counterparty}")
         if entry.status != "pending-review":
             lines.append(f"Status now: {entry.status}")
         if entry.notes:
             lines.append(f"Note: {entry.notes}")
-        yield Section(f"{card.agent or 'It was'} decided" if card.agent else "It was booked as", tuple(lines))
+        yield CardSection(f"{card.agent or 'It was'} decided" if card.agent else "It was booked as", tuple(lines))
         asked = str(card.details.get("description", ""))
-        why = [f"{sure(entry.confidence)}: {entry.evidence or 'no evidence given'}"]
+        why = [f"{confidence_text(entry.confidence)}: {entry.evidence or 'no evidence given'}"]
         if asked and asked not in (entry.description, entry.evidence):
             why.append(asked)
-        yield Section("How sure", tuple(why))
+        yield CardSection("How sure", tuple(why))
     elif found is not None:
-        yield Section("Why it waits", (card.title.split(": ", 1)[-1],))
+        yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],))
     else:
-        yield from _plain(card.details)
-    past = similar(picture, card)
+        yield from _detail_sections(card.details)
+    past = similar_entries(picture, card)
     if past:
-        yield Section("Similar before", rows=tuple(
-            (e.date.isoformat(), money.text(e.amount), _accounts(picture, e), e.status, e.description) for e in past
+        yield CardSection("Similar before", rows=tuple(
+            (e.date.isoformat(), money.text(e.amount), _account_summary(picture, e), e.status, e.description) for e in past
         ))  # fmt: skip
     else:
-        yield Section("Similar before", ("Nothing like it yet.",))
+        yield CardSection("Similar before", ("Nothing like it yet.",))
 
 
-def sure(confidence: str) -> str:
+def confidence_text(confidence: str) -> str:
     """``0.60`` → ``60 % sure``, in words that need no colour."""
     try:
         percent = (Decimal(confidence) * 100).quantize(Decimal(1))
@@ -331,7 +340,7 @@ def sure(confidence: str) -> str:
     return f"{percent} % sure" if percent else "Not sure at all"
 
 
-def _future(found: Any) -> list[str]:
+def _answer_preview(found: Any) -> list[str]:
     """What a rehearsal of an answer would have done."""
     if not isinstance(found, Mapping):
         return ["Not rehearsed."]
@@ -344,7 +353,7 @@ def _future(found: Any) -> list[str]:
     return said or ["Nothing would be posted."]
 
 
-def _plain(details: Mapping[str, Any]) -> Iterable[Section]:
+def _detail_sections(details: Mapping[str, Any]) -> Iterable[CardSection]:
     """Whatever a card holds, as fields and tables."""
     fields = []
     for key, value in details.items():
@@ -353,31 +362,31 @@ def _plain(details: Mapping[str, Any]) -> Iterable[Section]:
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
             columns = list(dict.fromkeys(k for each in value[:50] for k in each if k != "line"))
             rows = [tuple(columns), *(tuple(str(each.get(c, "")) for c in columns) for each in value[:50])]
-            yield Section(key.replace("_", " ").capitalize(), rows=tuple(rows))
+            yield CardSection(key.replace("_", " ").capitalize(), rows=tuple(rows))
         elif value not in ("", None, []):
             shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             fields.append(f"{key.replace('_', ' ')}: {shown}")
     if fields:
-        yield Section("Details", tuple(fields))
+        yield CardSection("Details", tuple(fields))
 
 
-def name_of(picture: Picture, account: int) -> str:
+def account_label(picture: QueueSnapshot, account: int) -> str:
     found = picture.chart.get(account)
     return f"{account} {found.account_name}" if found else str(account)
 
 
-def _accounts(picture: Picture, entry: Entry) -> str:
-    legs = changeable(picture, entry) or list(effective(picture, entry))
-    names = [name_of(picture, x.account_id) for x in legs]
+def _account_summary(picture: QueueSnapshot, entry: Entry) -> str:
+    legs = changeable_legs(picture, entry) or list(effective_legs(picture, entry))
+    names = [account_label(picture, x.account_id) for x in legs]
     return names[0] if len(names) == 1 else f"{names[0]} + {len(names) - 1} more" if names else ""
 
 
-def effective(picture: Picture, entry: Entry) -> tuple[Leg, ...]:
+def effective_legs(picture: QueueSnapshot, entry: Entry) -> tuple[Leg, ...]:
     """The entry's legs with its standing corrections."""
     if picture._corrected is None:
         found: dict[str, list[Entry]] = defaultdict(list)
         for each in picture.entries.values():
-            of = _corrects(picture, each)
+            of = _corrected_entry_id(picture, each)
             if of:
                 found[of].append(each)
         picture._corrected = {}
@@ -391,7 +400,7 @@ def effective(picture: Picture, entry: Entry) -> tuple[Leg, ...]:
     return picture._corrected.get(entry.entry_id, entry.legs)
 
 
-def _corrects(picture: Picture, entry: Entry) -> str:
+def _corrected_entry_id(picture: QueueSnapshot, entry: Entry) -> str:
     """The standing entry that this one only amends."""
     if entry.status == "voided" or CORRECTS not in entry.tags:
         return ""
@@ -402,16 +411,16 @@ def _corrects(picture: Picture, entry: Entry) -> str:
     return ""
 
 
-def changeable(picture: Picture, entry: Entry) -> list[Leg]:
+def changeable_legs(picture: QueueSnapshot, entry: Entry) -> list[Leg]:
     """The legs that are not of a bank."""
     banks = set(picture.banks.values())
-    return [x for x in effective(picture, entry) if x.account_id not in banks]
+    return [x for x in effective_legs(picture, entry) if x.account_id not in banks]
 
 
 # -- vendors and groups -----------------------------------------------------------------------------------------------
 
 
-def vendor_of(counterparty: str, description: str) -> str:
+def vendor_key(counterparty: str, description: str) -> str:
     """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
     if counterparty.strip():
         return normalise(counterparty)
@@ -419,50 +428,50 @@ def vendor_of(counterparty: str, description: str) -> str:
     return " ".join(_WORD.findall(text)[:3]) or text
 
 
-def _vendors(picture: Picture) -> dict[str, list[Entry]]:
+def _entries_by_vendor(picture: QueueSnapshot) -> dict[str, list[Entry]]:
     if picture._by_vendor is None:
         picture._by_vendor = defaultdict(list)
         for entry in picture.entries.values():
-            if entry.status == "voided" or _corrects(picture, entry):
+            if entry.status == "voided" or _corrected_entry_id(picture, entry):
                 continue
-            for key in {vendor_of(entry.counterparty, entry.description), vendor_of("", entry.description)}:
+            for key in {vendor_key(entry.counterparty, entry.description), vendor_key("", entry.description)}:
                 picture._by_vendor[key].append(entry)
             if entry.status != "pending-review":
-                picture._frequency.update(x.account_id for x in changeable(picture, entry))
+                picture._frequency.update(x.account_id for x in changeable_legs(picture, entry))
     return picture._by_vendor
 
 
-def _alike(picture: Picture, card: Card) -> list[Entry]:
+def _same_vendor_entries(picture: QueueSnapshot, card: Card) -> list[Entry]:
     entry, line = entry_of(picture, card), line_of(picture, card)
     description = entry.description if entry is not None else line[1].description if line else ""
     if not description:
         return []
-    keys = {vendor_of(entry.counterparty if entry is not None else "", description), vendor_of("", description)}
-    found = {e.entry_id: e for key in keys for e in _vendors(picture).get(key, ())}
+    keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
+    found = {e.entry_id: e for key in keys for e in _entries_by_vendor(picture).get(key, ())}
     found.pop(card.entry_id or "", None)
     return sorted(found.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
 
 
-def similar(picture: Picture, card: Card) -> list[Entry]:
+def similar_entries(picture: QueueSnapshot, card: Card) -> list[Entry]:
     """The newest entries of the same vendor or text from before this one; none that came later."""
     entry, line = entry_of(picture, card), line_of(picture, card)
     if entry is not None:
         limit = (entry.date, entry.month, entry.number)
-        return [e for e in _alike(picture, card) if (e.date, e.month, e.number) < limit][:SIMILAR]
-    return [e for e in _alike(picture, card) if line is None or e.date <= line[1].posted_date][:SIMILAR]
+        return [e for e in _same_vendor_entries(picture, card) if (e.date, e.month, e.number) < limit][:SIMILAR]
+    return [e for e in _same_vendor_entries(picture, card) if line is None or e.date <= line[1].posted_date][:SIMILAR]
 
 
-def _group_key(picture: Picture, card: Card) -> tuple[Any, ...] | None:
+def _group_key(picture: QueueSnapshot, card: Card) -> tuple[Any, ...] | None:
     entry, line = entry_of(picture, card), line_of(picture, card)
     if card.kind == "entry" and entry is not None:
-        accounts = tuple(sorted(x.account_id for x in changeable(picture, entry)))
-        return "entry", vendor_of(entry.counterparty, entry.description), accounts
+        accounts = tuple(sorted(x.account_id for x in changeable_legs(picture, entry)))
+        return "entry", vendor_key(entry.counterparty, entry.description), accounts
     if card.kind == "line" and line is not None:
-        return "line", vendor_of("", line[1].description), (line[0],)
+        return "line", vendor_key("", line[1].description), (line[0],)
     return None
 
 
-def group(picture: Picture, identity: str) -> Group | None:
+def card_group(picture: QueueSnapshot, identity: str) -> CardGroup | None:
     """The open cards that one decision could cover; None where the kind of card has no groups."""
     card = picture.cards.get(identity)
     key = _group_key(picture, card) if card is not None else None
@@ -474,28 +483,28 @@ def group(picture: Picture, identity: str) -> Group | None:
             found = _group_key(picture, each)
             if found is not None:
                 picture._groups[found].append(each.id)
-    rows = tuple(row(picture, picture.cards[i]) for i in picture._groups[key] if i in picture.cards)
-    accounts = ", ".join(name_of(picture, a) for a in key[2]) if key[0] == "entry" else str(key[2][0])
+    rows = tuple(queue_row(picture, picture.cards[i]) for i in picture._groups[key] if i in picture.cards)
+    accounts = ", ".join(account_label(picture, a) for a in key[2]) if key[0] == "entry" else str(key[2][0])
     entry = entry_of(picture, card)
     vendor = (entry.counterparty if entry is not None else "") or str(key[1])
     total = money.text(money.total([Decimal(r.amount) for r in rows]))
-    return Group(vendor, accounts, str(key[0]), rows, total)
+    return CardGroup(vendor, accounts, str(key[0]), rows, total)
 
 
-def twins(picture: Picture, card: Card) -> list[Entry]:
+def possible_duplicates(picture: QueueSnapshot, card: Card) -> list[Entry]:
     """Entries that this one may be a duplicate of: the same amount first, the nearest day first."""
     entry = entry_of(picture, card)
     if entry is None:
         return []
     same = [e for e in picture.entries.values() if e.amount == entry.amount and e.status != "voided"
-            and e.entry_id != entry.entry_id and not _corrects(picture, e)]  # fmt: skip
+            and e.entry_id != entry.entry_id and not _corrected_entry_id(picture, e)]  # fmt: skip
     return sorted(same, key=lambda e: abs((e.date - entry.date).days))[:8]
 
 
 # -- accounts ---------------------------------------------------------------------------------------------------------
 
 
-def accounts(picture: Picture, identity: str, typed: str = "", limit: int = 50) -> list[Found]:
+def match_accounts(picture: QueueSnapshot, identity: str, typed: str = "", limit: int = 50) -> list[AccountMatch]:
     """Accounts whose number begins with, or whose name holds, what was typed; most likely first: those used before
     for this vendor, then the most used. The one it has now comes last."""
     card = picture.cards.get(identity)
@@ -503,41 +512,41 @@ def accounts(picture: Picture, identity: str, typed: str = "", limit: int = 50) 
     now: set[int] = set()
     own: set[int] = set()
     if card is not None:
-        for each in _alike(picture, card):
+        for each in _same_vendor_entries(picture, card):
             if each.status != "pending-review":
-                used.update(x.account_id for x in changeable(picture, each))
+                used.update(x.account_id for x in changeable_legs(picture, each))
         entry, line = entry_of(picture, card), line_of(picture, card)
         if entry is not None:
-            now = {x.account_id for x in changeable(picture, entry)}
+            now = {x.account_id for x in changeable_legs(picture, entry)}
             own = {x.account_id for x in entry.legs} - now
         if line is not None and line[0] in picture.banks:
             own |= {picture.banks[line[0]]}
-    _vendors(picture)
+    _entries_by_vendor(picture)
     needle = " ".join(typed.casefold().split())
     types = {kept.account_type for n in now if (kept := picture.chart.get(n)) is not None}
     ranked = []
     for account in picture.chart.accounts.values():
-        match = _match(account, needle)
+        match = _match_rank(account, needle)
         open_ = account.status != "closed" and account.account_id not in picture.chart.parents
         if match is None or not open_ or account.account_id in own:
             continue
         number = account.account_id
-        why = _why(used[number], number in now)
+        why = _match_reason(used[number], number in now)
         ranked.append(
             ((str(number) != needle, number in now, -used[number], -picture._frequency[number], match,
               account.account_type not in types, number),
-             Found(number, account.account_name, account.account_type, why))
+             AccountMatch(number, account.account_name, account.account_type, why))
         )  # fmt: skip
     return [found for _, found in sorted(ranked, key=lambda pair: pair[0])[:limit]]
 
 
-def _why(used: int, now: bool) -> str:
+def _match_reason(used: int, now: bool) -> str:
     if now:
         return "as it is now"
     return f"used {used}× for this vendor" if used else ""
 
 
-def _match(account: Account, needle: str) -> int | None:
+def _match_rank(account: Account, needle: str) -> int | None:
     """How well an account fits: 0 is best, None is not at all."""
     name = account.account_name.casefold()
     if not needle or str(account.account_id).startswith(needle) or name.startswith(needle):
@@ -547,19 +556,19 @@ def _match(account: Account, needle: str) -> int | None:
     return 2 if needle in name or needle in str(account.account_id) else None
 
 
-def to_place(picture: Picture, identity: str) -> Decimal:
+def amount_to_split(picture: QueueSnapshot, identity: str) -> Decimal:
     """What the legs of a split must add up to; positive is a debit."""
     card = picture.cards.get(identity)
     entry = entry_of(picture, card) if card is not None else None
     if card is not None and entry is not None:
-        return money.total([x.amount for x in changeable(picture, entry)])
+        return money.total([x.amount for x in changeable_legs(picture, entry)])
     line = line_of(picture, card) if card is not None else None
     return -(line[1].amount - picture.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
 
 
-def split(picture: Picture, identity: str, typed: str) -> Split:
+def parse_split(picture: QueueSnapshot, identity: str, typed: str) -> SplitInput:
     """``5020=30 5060=15.10``; the last amount may be left out (``5060=``): it takes the rest."""
-    whole = to_place(picture, identity)
+    whole = amount_to_split(picture, identity)
     lines: list[tuple[int, Decimal]] = []
     words = typed.replace(",", " ").replace(";", " ").split()
     for at, word in enumerate(words):
@@ -569,22 +578,24 @@ def split(picture: Picture, identity: str, typed: str) -> Split:
             account = int(number)
             value = Decimal(amount) if amount else left
         except (ValueError, InvalidOperation):
-            return Split(tuple(lines), left, f"{word} is not ACCOUNT=AMOUNT")
+            return SplitInput(tuple(lines), left, f"{word} is not ACCOUNT=AMOUNT")
         if picture.chart.get(account) is None:
-            return Split(tuple(lines), left, f"there is no account {account}")
+            return SplitInput(tuple(lines), left, f"there is no account {account}")
         if not amount and at < len(words) - 1:
-            return Split(tuple(lines), left, f"how much for {account}?")
+            return SplitInput(tuple(lines), left, f"how much for {account}?")
         if not value.is_finite() or not value:
-            return Split(tuple(lines), left, f"nothing is left for {account}" if not amount else f"{word}: no amount")
+            return SplitInput(
+                tuple(lines), left, f"nothing is left for {account}" if not amount else f"{word}: no amount"
+            )
         lines.append((account, value))
     left = money.total([whole, *(-v for _, v in lines)])
-    return Split(tuple(lines), left, f"{money.text(left)} is not placed yet" if left else "")
+    return SplitInput(tuple(lines), left, f"{money.text(left)} is not placed yet" if left else "")
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def bank_file(host: Host, picture: Picture, identity: str) -> Text:
+def bank_file(host: Host, picture: QueueSnapshot, identity: str) -> FileView:
     """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""
     card = picture.cards.get(identity)
     found = line_of(picture, card) if card is not None else None
@@ -596,16 +607,16 @@ def bank_file(host: Host, picture: Picture, identity: str) -> Text:
     if found is not None:
         record = picture.imports.get(found[1].file_sha256)
         name = record.name if record else ""
-        data = _by_digest(host, found[1].file_sha256, name)
+        data = _read_by_digest(host, found[1].file_sha256, name)
     else:
         name = str(card.details["file"])
-        data = _read(host, name) or _read(host, f"{host.layout.processed_dir}/{name}")
+        data = _read_import_file(host, name) or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
     if data is None:
         raise UsageError(f"{name or 'the file'} is not on this machine", remedy="Look where it was imported.")
-    return Text(name, _decoded(data), line if isinstance(line, int) else None)
+    return FileView(name, _decode_lines(data), line if isinstance(line, int) else None)
 
 
-def _by_digest(host: Host, digest: str, name: str) -> bytes | None:
+def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:
     """A processed file by its content: its name may have been taken, then it lies under another."""
     folder = host.layout.processed_dir
     with host.reading() as repo:
@@ -615,13 +626,13 @@ def _by_digest(host: Host, digest: str, name: str) -> bytes | None:
         paths += [p.relative_to(host.root).as_posix() for p in kept.rglob("*") if p.is_file()]
     stem = name.rsplit("/", 1)[-1]
     for path in sorted(dict.fromkeys(paths), key=lambda p: not p.endswith(stem)):
-        data = _read(host, path)
+        data = _read_import_file(host, path)
         if data is not None and hashlib.sha256(data).hexdigest() == digest:
             return data
     return None
 
 
-def _read(host: Host, path: str) -> bytes | None:
+def _read_import_file(host: Host, path: str) -> bytes | None:
     """A file below ``import/``, as committed or as it lies there; a card may name anything."""
     if not path.startswith(f"{host.layout.import_dir}/"):
         return None
@@ -636,7 +647,7 @@ def _read(host: Host, path: str) -> bytes | None:
         return None
 
 
-def _decoded(data: bytes) -> tuple[str, ...]:
+def _decode_lines(data: bytes) -> tuple[str, ...]:
     for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "latin-1"):
         try:
             return tuple(data[:SHOWN_BYTES].decode(encoding).splitlines())
@@ -645,7 +656,7 @@ def _decoded(data: bytes) -> tuple[str, ...]:
     return ()
 
 
-def script(host: Host, why: Mapping[str, Any]) -> Text:
+def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
     """The script that made an entry, as it was then, at the line of the call. ``why``: what ``review.why`` found.
 
     Raises ``UsageError`` where a person posted it.
@@ -661,15 +672,15 @@ def script(host: Host, why: Mapping[str, Any]) -> Text:
             data, path = Snapshot(repo, str(why["commit"]["id"])).read(other) or data, other
     if data is None:
         raise UsageError(f"{path} is not in that commit", remedy="cleared why shows what is known.")
-    return Text(path, _decoded(data), int(call["line"]) if call else None,
+    return FileView(path, _decode_lines(data), int(call["line"]) if call else None,
                 "" if call else "Which line made the entry is not known any more.")  # fmt: skip
 
 
-def proposal_of(card: Card) -> str:
+def proposal_folder(card: Card) -> str:
     """The full name of a proposal's folder: its number alone may be two."""
     return str(card.details.get("proposal", card.id))
 
 
-def names(rows: Sequence[Row]) -> str:
+def cards_summary(rows: Sequence[QueueRow]) -> str:
     """What a decision was about, briefly."""
     return rows[0].text if len(rows) == 1 else f"{len(rows)} cards"

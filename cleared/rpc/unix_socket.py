@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
-from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, converse, encode, error_frame
+from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, encode_frame, error_frame, serve_lines
 from cleared.errors import BusyError, Place, UsageError, WorkspaceError
 
 MAX_CONNECTIONS: Final = 32
@@ -84,13 +84,13 @@ class SocketServer:
                 return
         data = {"type": "BusyError", "message": f"{MAX_CONNECTIONS} clients are connected already"}
         with contextlib.suppress(OSError):
-            connection.sendall(encode(error_frame(None, RpcError(SERVER_ERROR, data["message"], data))))
+            connection.sendall(encode_frame(error_frame(None, RpcError(SERVER_ERROR, data["message"], data))))
         connection.close()
 
     def _talk(self, connection: socket.socket) -> None:
         try:
             with connection.makefile("rb") as source, connection.makefile("wb") as sink:
-                converse(cast(BinaryIO, source), cast(BinaryIO, sink), self._handle)
+                serve_lines(cast(BinaryIO, source), cast(BinaryIO, sink), self._handle)
         except (OSError, ValueError):  # the client left in the middle of a line
             pass
         finally:

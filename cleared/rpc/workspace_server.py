@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import cleared
 from cleared.bridge import jsonrpc, stdio
-from cleared.bridge.error_codec import refused
+from cleared.bridge.error_codec import refusal_error
 from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
 from cleared.changes.host import Host
 from cleared.changes.session import make_context
@@ -51,7 +51,7 @@ class Service:
         except Interrupted:  # Ctrl-C ended a run; it is meant for us
             raise KeyboardInterrupt from None
         except ClearedError as e:
-            raise refused(e) from None
+            raise refusal_error(e) from None
 
     def _primitive(self, name: str, params: list[Any] | dict[str, Any]) -> Any:
         primitive = self.host.registry.get(name)
@@ -60,7 +60,7 @@ class Service:
         try:
             args, kwargs = _given(primitive, params)
         except ValueError as e:
-            raise refused(PrimitiveError(str(e)), INVALID_PARAMS) from None
+            raise refusal_error(PrimitiveError(str(e)), INVALID_PARAMS) from None
         if name in ONLY_IN_A_RUN:
             raise PolicyError(
                 f"{name} is about a run, and there is none",
@@ -71,7 +71,7 @@ class Service:
                 return to_wire(dispatcher.call(name, args, kwargs))
         except PrimitiveError as e:
             if (e.place and e.place.field) or len(args) > len(primitive.params):
-                raise refused(e, INVALID_PARAMS) from None
+                raise refusal_error(e, INVALID_PARAMS) from None
             raise
 
     @contextmanager
@@ -171,7 +171,7 @@ class Current:
         try:
             service = self._get()
         except ClearedError as e:
-            raise refused(e) from None
+            raise refusal_error(e) from None
         return service.handle(request)
 
     def _get(self) -> Service:
@@ -188,12 +188,12 @@ def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout
 
     current = Current(host_factory)
     with (
-        stdio.streams(stdin or sys.stdin.buffer, stdout or sys.stdout.buffer) as (source, sink),
-        stdio.stoppable(),
+        stdio.protected_streams(stdin or sys.stdin.buffer, stdout or sys.stdout.buffer) as (source, sink),
+        stdio.raise_on_sigterm(),
     ):
         try:
-            jsonrpc.converse(source, sink, current.handle)
-        except stdio.Stopped:
+            jsonrpc.serve_lines(source, sink, current.handle)
+        except stdio.Terminated:
             pass
 
 
@@ -202,8 +202,8 @@ def serve_socket(host_factory: HostFactory, path: Path) -> None:
     from cleared.rpc.unix_socket import SocketServer
 
     current = Current(host_factory)
-    with stdio.stoppable(), SocketServer(path, current.handle) as server:
+    with stdio.raise_on_sigterm(), SocketServer(path, current.handle) as server:
         try:
             server.serve()
-        except stdio.Stopped:
+        except stdio.Terminated:
             pass

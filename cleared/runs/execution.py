@@ -179,7 +179,7 @@ class _Run:
     def _go_on(self, context: Context) -> None:
         """Stage that the questions which this run has taken up are done with."""
         for card in self._over():
-            context.cards.go_on(card, format_iso(self.host.clock.now()), self.script.name, self.run_id)
+            context.cards.record_continuation(card, format_iso(self.host.clock.now()), self.script.name, self.run_id)
 
     def _over(self, outcome: str = "") -> tuple[str, ...]:
         """The questions that are done with when this run ends so: not yet where it goes on and asks something else."""

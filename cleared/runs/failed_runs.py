@@ -34,15 +34,15 @@ def record(
     fresh.note("run", f"failed: {error}"[:2_000])
     for card in failed.cards.added.values():
         if card.kind == "bad_file":
-            fresh.cards.add(card)
+            fresh.cards.add_card(card)
     key = (failed.agent, script.blob, error.type, str(error.line), error.message)
     number = 0
     identity = card_id("failed_run", *key)
-    while (known := fresh.cards.known.get(identity)) is not None and known.status != "open":
+    while (known := fresh.cards.committed_cards.get(identity)) is not None and known.status != "open":
         number += 1
         identity = card_id("failed_run", *key, str(number))
     first = str(error).splitlines()[0]
-    fresh.cards.add(
+    fresh.cards.add_card(
         Card(
             identity, "failed_run", f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
             None, failed.agent,

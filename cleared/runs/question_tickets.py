@@ -44,7 +44,9 @@ class Questions:
         self.host, self.repo, self.snapshot = host, repo, snapshot
         self.scripts = Scripts(host, snapshot)
         self.approvals = self.scripts.approvals
-        self.cards = queue_files.load(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
+        self.cards = (
+            queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
+        )
         self._rules: ReviewRules | None = None
         self._old = self._asked_before()
 

@@ -46,7 +46,7 @@ def record(
     ``ended``: held questions that this one is asked instead of.
     """
     fresh = attempt.fresh_context()
-    questions = Questions(host, repo, snapshot, fresh.cards.known)
+    questions = Questions(host, repo, snapshot, fresh.cards.committed_cards)
     earlier = [card for card, _ in questions.of_run(attempt.run_id)]
     same = [c for c in earlier if c.details.get("key") == question.key]
     if waiting := [c for c in same if c.status == "open"]:
@@ -63,16 +63,16 @@ def record(
         details["instead_of"] = instead
         fresh.note("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     clean = host.redactor  # what is signed is what is kept
-    card = Card(_identity(fresh.cards.known, attempt, question), "question",
+    card = Card(_identity(fresh.cards.committed_cards, attempt, question), "question",
                 clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
                 attempt.run_id, None, attempt.script.name, clean.data(plain(details)))  # fmt: skip
     try:
         card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
         host.say(f"the question is held: its run cannot be signed for: {error}")
-    fresh.cards.add(card)
+    fresh.cards.add_card(card)
     for each in ended:
-        fresh.cards.go_on(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
+        fresh.cards.record_continuation(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
     subject = f"log: {attempt.script.name} asks: {' '.join(question.text.split())}"[:200]
     return [draft.commit(host, repo, snapshot, fresh, subject, trailers)], [card]
 

@@ -40,7 +40,7 @@ def status(host: Host) -> dict[str, Any]:
     with host.reading() as repo:
         git = held_by_git(repo)
         lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
-        cards = queue_files.load(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
+        cards = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
         waiting = sum(card.status == "open" for card in cards)
         unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
     trouble = [] if service else ["the service is not up (cleared up)"]

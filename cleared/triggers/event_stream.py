@@ -152,7 +152,7 @@ def _lines(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any
 
 
 def _resolved(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
-    cards = queue_files.load(CommittedSource(after), host.layout.queue_dir)
+    cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
     found = [(cards[name], how) for name, how in said.says["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}

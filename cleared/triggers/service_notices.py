@@ -63,7 +63,7 @@ def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str
     """``about``: the agent, where it is one agent's."""
 
     def act(desk: Desk) -> Decided | None:
-        known = desk.context.cards.known.get(card_id(kind, *key))
+        known = desk.context.cards.committed_cards.get(card_id(kind, *key))
         if known is not None:
             return None
         desk.context.agent = about
@@ -107,7 +107,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         )  # fmt: skip
         for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
             if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
-                desk.context.cards.resolve(card.id, format_iso(desk.context.now), BY, "the file was set aside")
+                desk.context.cards.resolve_card(card.id, format_iso(desk.context.now), BY, "the file was set aside")
         return Decided(f"log: {title}"[:200], files, moves=moves)
 
     decide(host, f"service: set {path} aside", act, by=BY)

@@ -17,8 +17,8 @@ from textual.widgets import Input, Static
 
 from cleared.errors import UsageError
 from cleared.review import view
-from cleared.review.entry_decisions import Correction, with_details
-from cleared.review.view import Found, Picture
+from cleared.review.entry_decisions import Correction, add_typed_details
+from cleared.review.view import AccountMatch, QueueSnapshot
 from cleared.terminal import escape_text
 from cleared.tui import rendering
 
@@ -42,7 +42,7 @@ class Dialog(ModalScreen[T], Generic[T]):
     def action_cancel(self) -> None:
         self.dismiss(None)
 
-    def framed(self, *parts: Static | Input | VerticalScroll) -> ComposeResult:
+    def compose_frame(self, *parts: Static | Input | VerticalScroll) -> ComposeResult:
         frame = Vertical(*parts, classes="frame")
         frame.border_title = Text(self.heading)
         yield frame
@@ -67,7 +67,7 @@ class AskText(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         parts: list[Static | Input | VerticalScroll] = [Static(self.body)] if self.body else []
-        return self.framed(
+        return self.compose_frame(
             *parts, Input(self.value, placeholder=self.hint), Static("Enter takes it · Esc goes back", classes="hint")
         )
 
@@ -89,7 +89,7 @@ class Choose(Dialog[str | None]):
         parts: list[Static | Input | VerticalScroll] = []
         if self.body:
             parts.append(VerticalScroll(Static(self.body), classes="covered"))
-        return self.framed(*parts, Static(lines), Static("Esc goes back", classes="hint"))
+        return self.compose_frame(*parts, Static(lines), Static("Esc goes back", classes="hint"))
 
     def on_key(self, event: events.Key) -> None:
         if event.character in [key for key, _ in self.options]:
@@ -110,7 +110,7 @@ class Look(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         pane = VerticalScroll(Static(self.body, classes="" if self.wrap else "wide"), classes="pane")
-        return self.framed(pane, Static("↑ ↓ move · Esc goes back", classes="hint"))
+        return self.compose_frame(pane, Static("↑ ↓ move · Esc goes back", classes="hint"))
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -133,15 +133,15 @@ class AskAccount(Dialog[Correction | None]):
         ("escape", "cancel", "Back"), ("down", "move(1)", "Next"), ("up", "move(-1)", "Previous"),
     ]  # fmt: skip
 
-    def __init__(self, title: str, picture: Picture, identity: str, *, one: bool) -> None:
+    def __init__(self, title: str, picture: QueueSnapshot, identity: str, *, one: bool) -> None:
         super().__init__(title)
         self.picture, self.identity, self.one = picture, identity, one
-        self.listed: list[Found] = []
+        self.listed: list[AccountMatch] = []
         self.current = 0
 
     def compose(self) -> ComposeResult:
         hint = "Enter takes the marked account · ↑ ↓ choose · Tab note · Esc goes back"
-        return self.framed(
+        return self.compose_frame(
             Input(placeholder="number or name" + ("; several: 5020=30 5060=" if self.one else ""), id="typed"),
             Static(id="found"),
             Input(placeholder=NOTE, id="note"),
@@ -150,36 +150,36 @@ class AskAccount(Dialog[Correction | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._refill()
+        self._refill_list()
 
     def on_resize(self) -> None:
-        self._draw()
+        self._redraw_list()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "typed":
-            self._refill()
+            self._refill_list()
 
     def action_move(self, by: int) -> None:
         self.current = max(0, min(self.current + by, len(self.listed) - 1))
-        self._draw()
+        self._redraw_list()
 
     @property
     def typed(self) -> str:
         return self.query_one("#typed", Input).value.strip()
 
-    def _refill(self) -> None:
+    def _refill_list(self) -> None:
         self.current = 0
-        self.listed = [] if "=" in self.typed else view.accounts(self.picture, self.identity, self.typed)
-        self._draw()
+        self.listed = [] if "=" in self.typed else view.match_accounts(self.picture, self.identity, self.typed)
+        self._redraw_list()
 
-    def _draw(self) -> None:
+    def _redraw_list(self) -> None:
         pane = self.query_one("#found", Static)
         if "=" not in self.typed:
             size = pane.content_size
-            pane.update(rendering.found(self.listed, self.current, size.height or 8, size.width or 60))
+            pane.update(rendering.render_accounts(self.listed, self.current, size.height or 8, size.width or 60))
             return
-        split = view.split(self.picture, self.identity, self.typed)
-        lines = [f"  {view.name_of(self.picture, a)}   {v}" for a, v in split.lines]
+        split = view.parse_split(self.picture, self.identity, self.typed)
+        lines = [f"  {view.account_label(self.picture, a)}   {v}" for a, v in split.lines]
         problem = split.problem if self.one else "Several accounts are for one card at a time."
         lines.append(f"! {problem}" if problem else "✓ All of it is placed: Enter takes it.")
         pane.update(Text("\n".join(map(escape_text, lines))))
@@ -187,14 +187,14 @@ class AskAccount(Dialog[Correction | None]):
     def on_input_submitted(self) -> None:
         typed, more = self.typed, self.query_one("#note", Input).value
         if "=" in typed:
-            split = view.split(self.picture, self.identity, typed)
+            split = view.parse_split(self.picture, self.identity, typed)
             if self.one and not split.problem:
-                self._take(Correction(lines=split.lines), more)
+                self._dismiss_with(Correction(lines=split.lines), more)
         elif self.listed:
-            self._take(Correction(self.listed[self.current].id), more)
+            self._dismiss_with(Correction(self.listed[self.current].id), more)
 
-    def _take(self, correction: Correction, more: str) -> None:
+    def _dismiss_with(self, correction: Correction, more: str) -> None:
         try:
-            self.dismiss(with_details(correction, more))
+            self.dismiss(add_typed_details(correction, more))
         except UsageError as error:
             self.query_one("#found", Static).update(Text(escape_text(f"! {error}")))

@@ -10,20 +10,20 @@ from cleared import app
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.review import card_decisions, view
-from cleared.review.card_decisions import Done
+from cleared.review.card_decisions import DecisionResult
 from cleared.review.entry_decisions import Correction
-from cleared.review.undo import undo
-from cleared.review.view import Choice
+from cleared.review.undo import undo_decision
+from cleared.review.view import CardChoice
 from cleared.runs.outcome import RunResult
 
-Open = Callable[[], Host]
+OpenHost = Callable[[], Host]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ActionRequest:
     """A decision that somebody made: about which open cards, and all that was asked for it."""
 
-    choice: Choice
+    choice: CardChoice
     cards: tuple[str, ...]
     about: str
     """What the cards say, for the line that tells how it went."""
@@ -33,11 +33,11 @@ class Wish:
     of: str | None = None
 
 
-UNDO = Wish(Choice("undo", "Undo"), (), "")
+UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ActionResult:
     """How it went, in one line. ``cards``: those that are settled, after an undo those that are asked again."""
 
     text: str
@@ -47,85 +47,85 @@ class Said:
 
 
 @dataclass(slots=True)
-class Acts:
+class ActionExecutor:
     """Decides wishes, each as one commit.
 
     ``open`` gives the workspace as its settings are then: who may decide, and how, is what they say. ``proposals``
     counts approvals since the last decision that ``undo`` knows: it must not silently take back an older one instead.
     """
 
-    open: Open
-    _later: list[str] = field(default_factory=list)
+    open: OpenHost
+    _not_undoable: list[str] = field(default_factory=list)
 
-    def do(self, wish: Wish) -> Said:
+    def execute_request(self, wish: ActionRequest) -> ActionResult:
         """Never raises a ``ClearedError``: a refusal is told like any other outcome."""
         try:
-            return self._do(self.open(), wish)
+            return self._dispatch_request(self.open(), wish)
         except ClearedError as error:
-            return Said(" ".join(str(error).split()), False)
+            return ActionResult(" ".join(str(error).split()), False)
         except OSError as error:
-            return Said(f"{error.filename or ''}: {error.strerror or error}; nothing was changed", False)
+            return ActionResult(f"{error.filename or ''}: {error.strerror or error}; nothing was changed", False)
 
-    def _do(self, host: Host, wish: Wish) -> Said:
+    def _dispatch_request(self, host: Host, wish: ActionRequest) -> ActionResult:
         verb, ids = wish.choice.verb, list(wish.cards)
         if verb == "undo":
-            return self._undo(host)
+            return self._undo_last(host)
         if verb == "confirm":
-            return self._told("Confirmed", wish, card_decisions.confirm(host, ids))
+            return self._decision_result("Confirmed", wish, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
             done = app.correct(host, ids, wish.correction or Correction())
-            return self._told("Posted" if done.posted and not done.entries else "Corrected", wish, done)
+            return self._decision_result("Posted" if done.posted and not done.entries else "Corrected", wish, done)
         if verb == "reject":
-            done = card_decisions.reject(host, ids, wish.reason, wish.outcome, wish.of)
-            return self._told("Rejected", wish, done)
+            done = card_decisions.reject_cards(host, ids, wish.reason, wish.outcome, wish.of)
+            return self._decision_result("Rejected", wish, done)
         if verb == "agree":
-            return self._told("Agreed", wish, app.agree(host, ids))
+            return self._decision_result("Agreed", wish, app.agree(host, ids))
         if verb == "answer":
             done, run = app.answer(host, ids[0], wish.choice.value)
             if run is not None:
-                done.said.append(_how(run, "went on"))
-            return self._told(f"Answered {wish.choice.value}", wish, done)
+                done.messages.append(_run_summary(run, "went on"))
+            return self._decision_result(f"Answered {wish.choice.value}", wish, done)
         if verb == "retry":
-            return self._retry(host, wish)
-        return self._proposal(host, wish)
+            return self._run_again(host, wish)
+        return self._decide_proposal(host, wish)
 
-    def _told(self, what: str, wish: Wish, done: Done) -> Said:
-        self._later.clear()
+    def _decision_result(self, what: str, wish: ActionRequest, done: DecisionResult) -> ActionResult:
+        self._not_undoable.clear()
         more = f", posted {', '.join(done.posted[:3])}{' …' if len(done.posted) > 3 else ''}" if done.posted else ""
         settled = tuple(c for c in wish.cards if c not in done.agreed)
         said = [f"{what}: {wish.about}{more}"] if settled or not done.agreed else []
-        return Said(". ".join([*said, *done.said]), True, settled, tuple(done.siblings))
+        return ActionResult(". ".join([*said, *done.messages]), True, settled, tuple(done.similar_cards))
 
-    def _undo(self, host: Host) -> Said:
-        if self._later:
-            said = self._later.pop()
+    def _undo_last(self, host: Host) -> ActionResult:
+        if self._not_undoable:
+            said = self._not_undoable.pop()
             raise PolicyError(f"{said} is not taken back here", remedy="u again takes back the decision before it.")
-        done = undo(host)
+        done = undo_decision(host)
         if done.agreed:
-            return Said(". ".join(done.said), True)
+            return ActionResult(". ".join(done.messages), True)
         names = ", ".join(done.entries or done.cards)
-        return Said(f"Taken back: {names or 'the last decision'}", True, tuple(done.cards))
+        return ActionResult(f"Taken back: {names or 'the last decision'}", True, tuple(done.cards))
 
-    def _retry(self, host: Host, wish: Wish) -> Said:
+    def _run_again(self, host: Host, wish: ActionRequest) -> ActionResult:
         """Run the agent of a failed run, or of a held question, again; where it works now, the card is settled."""
-        card = view.look(host).cards.get(wish.cards[0])
+        card = view.read_queue(host).cards.get(wish.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
         found = app.run_again(host, card.agent, card.id)
         if found.status not in _WENT_WELL:
-            return Said(_how(found, "ran"), False)
+            return ActionResult(_run_summary(found, "ran"), False)
         if card.kind != "question":  # the run that asks again has settled it
-            self._told("", wish, card_decisions.answer(host, card.id, "seen"))
-        self._later.append(f"the run of {card.agent}")
-        return Said(_how(found, "ran"), True, wish.cards)
+            self._decision_result("", wish, card_decisions.answer_card(host, card.id, "seen"))
+        self._not_undoable.append(f"the run of {card.agent}")
+        return ActionResult(_run_summary(found, "ran"), True, wish.cards)
 
-    def _proposal(self, host: Host, wish: Wish) -> Said:
+    def _decide_proposal(self, host: Host, wish: ActionRequest) -> ActionResult:
         from cleared.proposals.approval import reject_proposal
 
-        card = view.look(host).cards.get(wish.cards[0])
+        card = view.read_queue(host).cards.get(wish.cards[0])
         if card is None:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")
-        name = view.proposal_of(card)
+        name = view.proposal_folder(card)
         if wish.choice.verb == "approve":
             outcome = app.approve(host, name)
             said = f"{outcome.proposal.id} is live now"
@@ -134,14 +134,14 @@ class Acts:
         else:
             outcome = reject_proposal(host, name, wish.reason)
             said = f"{outcome.proposal.id} is rejected; the live scripts stay"
-        self._later.append(f"the decision about {outcome.proposal.id}")
-        return Said(said, True, wish.cards)
+        self._not_undoable.append(f"the decision about {outcome.proposal.id}")
+        return ActionResult(said, True, wish.cards)
 
 
 _WENT_WELL: Final = ("succeeded", "waiting")
 
 
-def _how(run: RunResult, what: str) -> str:
+def _run_summary(run: RunResult, what: str) -> str:
     """How a run ended, in a few words."""
     if run.status == "waiting":
         return f"{run.agent} {what}, and asks something"
@@ -150,7 +150,7 @@ def _how(run: RunResult, what: str) -> str:
     return f"{run.agent} failed: {run.error or run.status}"
 
 
-def code(host: Host, picture: view.Picture, identity: str) -> Sequence[view.Text]:
+def card_code(host: Host, picture: view.QueueSnapshot, identity: str) -> Sequence[view.FileView]:
     """The code behind a card: a proposal's changes, else the script at the line that made the entry.
 
     Raises ``ClearedError``.
@@ -159,8 +159,8 @@ def code(host: Host, picture: view.Picture, identity: str) -> Sequence[view.Text
 
     card = picture.cards.get(identity)
     if card is not None and card.kind == "proposal":
-        found = diff_code(host, view.proposal_of(card))
-        return [view.Text(path, tuple(text.splitlines())) for path, text in found.items()]
+        found = diff_code(host, view.proposal_folder(card))
+        return [view.FileView(path, tuple(text.splitlines())) for path, text in found.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [view.script(host, app.why(host, card.entry_id))]
+    return [view.entry_script(host, app.why(host, card.entry_id))]

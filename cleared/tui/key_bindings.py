@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.review.view import Choice, Shown
+from cleared.review.view import CardChoice, CardView
 
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
@@ -28,7 +28,7 @@ _VERBS: Final = {
 }  # fmt: skip
 
 
-def by_key(card: Shown, key: str) -> Choice | None:
+def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     """The choice that a key makes of this card, if it has one."""
     answers = [c for c in card.choices if c.verb == "answer"]
     if key.isdecimal():
@@ -43,11 +43,11 @@ def by_key(card: Shown, key: str) -> Choice | None:
     return answers[0] if key == "r" and card.kind == "line" and answers else None
 
 
-def offers(card: Shown) -> list[tuple[str, str]]:
+def available_keys(card: CardView) -> list[tuple[str, str]]:
     """The keys that do something to this card, with what they do, in the order of their use."""
     found: list[tuple[str, str]] = []
     for key in "acrwt":
-        choice = by_key(card, key)
+        choice = choice_for_key(card, key)
         if choice is not None:
             found.append((key, choice.label))
     taken = {label for _, label in found}

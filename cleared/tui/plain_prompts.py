@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from cleared.errors import ClearedError, UsageError
 from cleared.review import view
-from cleared.review.entry_decisions import Correction, with_details
-from cleared.review.view import Choice, Group, Picture, Row, Shown
+from cleared.review.entry_decisions import Correction, add_typed_details
+from cleared.review.view import CardChoice, CardGroup, CardView, QueueRow, QueueSnapshot
 from cleared.terminal import escape_text
 from cleared.tui import key_bindings
-from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code
+from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
 
 Ask = Callable[[str], str | None]
 """Shows a prompt and gives the line that was typed; None at the end of the input."""
@@ -19,65 +19,65 @@ Tell = Callable[[str], None]
 _OUTCOMES = {"1": "duplicate", "2": "personal", "3": "suspense"}
 
 
-class Ended(Exception):
+class InputEnded(Exception):
     """Nothing more will be typed."""
 
 
-class Plain:
+class PlainReview:
     """One sitting at the queue."""
 
-    def __init__(self, acts: Acts, ask: Ask, tell: Tell) -> None:
+    def __init__(self, acts: ActionExecutor, ask: Ask, tell: Tell) -> None:
         self.acts, self._ask, self._tell = acts, ask, tell
         self.done = 0
         self.skipped: list[str] = []
-        self.picture: Picture = view.look(acts.open())
+        self.picture: QueueSnapshot = view.read_queue(acts.open())
         self.first: str | None = None
         """The card to show next, where that is not simply the oldest."""
 
-    def run(self) -> None:
+    def run_prompts(self) -> None:
         """Until ``q`` or the end of the input; not at all where nothing waits."""
         try:
             going = bool(self.picture.cards)
             while going:
-                identity = self._next()
-                going = self._card(identity) if identity is not None else self._end()
-        except Ended:
+                identity = self._next_card()
+                going = self._ask_about_card(identity) if identity is not None else self._ask_at_end()
+        except InputEnded:
             self._tell("")
         left = len(self.picture.cards)
         if not left and not self.done:
             self._tell("Nothing waits for you.")
             return
-        self._tell(f"{_count(self.done, 'decision')} made. {_count(left, 'card')} left.")
+        self._tell(f"{_count_text(self.done, 'decision')} made. {_count_text(left, 'card')} left.")
 
-    def _next(self) -> str | None:
+    def _next_card(self) -> str | None:
         first, self.first = self.first, None
         if first in self.picture.cards:
             return first
         return next((i for i in self.picture.cards if i not in self.skipped), None)
 
-    def _end(self) -> bool:
+    def _ask_at_end(self) -> bool:
         """All cards are decided or skipped. False for ``q``."""
         self._tell("")
         if self.picture.cards:
-            again = f"Enter shows the {_count(len(self.picture.cards), 'skipped card')} again"
+            again = f"Enter shows the {_count_text(len(self.picture.cards), 'skipped card')} again"
         else:
             again = "Nothing waits for you"
-        typed = self._line(f"{again}; u undo, q quit: ")
+        typed = self._read_line(f"{again}; u undo, q quit: ")
         if typed == "u":
-            self._do(UNDO)
+            self._execute_request(UNDO)
         elif typed != "q":
             self.skipped.clear()
-            self.picture = view.look(self.acts.open())
+            self.picture = view.read_queue(self.acts.open())
         return typed != "q"
 
-    def _card(self, identity: str) -> bool:
+    def _ask_about_card(self, identity: str) -> bool:
         """Show a card and take what is said of it. False for ``q``."""
-        card = view.show(self.picture, identity)
-        self._show(card)
+        card = view.show_card(self.picture, identity)
+        self._print_card(card)
         while True:
-            offered = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.offers(card))
+            offered = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.available_keys(card))
             looks = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
-            typed = self._line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
+            typed = self._read_line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
             key, _, rest = typed.partition(" ")
             if key == "q":
                 return False
@@ -89,24 +89,24 @@ class Plain:
                 self.skipped.append(identity)
                 return True
             elif key == "u":
-                self._do(UNDO)
+                self._execute_request(UNDO)
                 return True
             elif key in ("o", "f"):
-                self._file(identity, key)
+                self._print_file(identity, key)
             elif key == "g":
-                if self._group(identity):
+                if self._decide_group(identity):
                     return True
             else:
-                choice = key_bindings.by_key(card, key)
+                choice = key_bindings.choice_for_key(card, key)
                 if choice is None:
                     self._tell(f"{escape_text(typed)} does nothing here.")
-                elif self._decide(choice, [view.row(self.picture, self.picture.cards[identity])], rest):
+                elif self._decide_cards(choice, [view.queue_row(self.picture, self.picture.cards[identity])], rest):
                     return True
 
-    def _show(self, card: Shown) -> None:
+    def _print_card(self, card: CardView) -> None:
         left = len(self.picture.cards)
         self._tell("")
-        self._tell(f"{card.heading}. {_count(left, 'card')} left, {self.done} done.")
+        self._tell(f"{card.heading}. {_count_text(left, 'card')} left, {self.done} done.")
         self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
         for section in card.sections:
             self._tell(f"{escape_text(section.title)}:")
@@ -115,32 +115,32 @@ class Plain:
             for cells in section.rows:
                 self._tell("  " + escape_text(", ".join(c for c in cells if c)))
 
-    def _decide(self, choice: Choice, rows: list[Row], typed: str) -> bool:
+    def _decide_cards(self, choice: CardChoice, rows: list[QueueRow], typed: str) -> bool:
         """Ask for what the choice needs, and do it. False where it was called off."""
-        ids, about = tuple(r.id for r in rows), view.names(rows)
-        wish = Wish(choice, ids, about)
+        ids, about = tuple(r.id for r in rows), view.cards_summary(rows)
+        wish = ActionRequest(choice, ids, about)
         if choice.verb == "correct":
-            correction = self._correction(ids[0], typed, len(ids) == 1)
+            correction = self._ask_correction(ids[0], typed, len(ids) == 1)
             if correction is None:
                 return False
-            wish = Wish(choice, ids, about, correction)
+            wish = ActionRequest(choice, ids, about, correction)
         elif choice.verb in ("reject", "decline"):
             outcome = of = None
             if choice.verb == "reject" and any(view.posts_line(self.picture, self.picture.cards[i]) for i in ids):
-                outcome, of = self._outcome(ids[0])
+                outcome, of = self._ask_outcome(ids[0])
                 if outcome is None:
                     return False
-            reason = typed or self._line("Why? (empty: do not reject) ")
+            reason = typed or self._read_line("Why? (empty: do not reject) ")
             if not reason:
                 return False
-            wish = Wish(choice, ids, about, None, reason, outcome, of)
-        self._do(wish)
+            wish = ActionRequest(choice, ids, about, None, reason, outcome, of)
+        self._execute_request(wish)
         return True
 
-    def _do(self, wish: Wish) -> None:
-        said: Said = self.acts.do(wish)
+    def _execute_request(self, wish: ActionRequest) -> None:
+        said: ActionResult = self.acts.execute_request(wish)
         self._tell(escape_text(said.text) if said.ok else f"Not done: {escape_text(said.text)}")
-        self.picture = view.look(self.acts.open())
+        self.picture = view.read_queue(self.acts.open())
         if said.ok:
             undone = wish.choice.verb == "undo"
             self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
@@ -148,77 +148,82 @@ class Plain:
             self.first = next((i for i in said.cards if undone and i in self.picture.cards), None)
         more = [i for i in said.siblings if i in self.picture.cards]
         if more and wish.correction is not None and wish.correction.account is not None:
-            rows = [view.row(self.picture, self.picture.cards[i]) for i in more]
-            self._list(rows)
-            if self._line(f"{_count(len(more), 'more card')} like it. Correct them the same way? (y or n) ") == "y":
-                self._do(Wish(wish.choice, tuple(more), view.names(rows), wish.correction))
+            rows = [view.queue_row(self.picture, self.picture.cards[i]) for i in more]
+            self._print_rows(rows)
+            if (
+                self._read_line(f"{_count_text(len(more), 'more card')} like it. Correct them the same way? (y or n) ")
+                == "y"
+            ):
+                self._execute_request(
+                    ActionRequest(wish.choice, tuple(more), view.cards_summary(rows), wish.correction)
+                )
 
-    def _correction(self, identity: str, typed: str, one: bool) -> Correction | None:
+    def _ask_correction(self, identity: str, typed: str, one: bool) -> Correction | None:
         while True:
-            typed = typed or self._line(
+            typed = typed or self._read_line(
                 "Account: its number, part of its name, or several as 5020=30 5060= (empty: no) "
             )
             if not typed:
                 return None
             if "=" in typed:
-                split = view.split(self.picture, identity, typed)
+                split = view.parse_split(self.picture, identity, typed)
                 if one and not split.problem:
-                    return self._with_note(Correction(lines=split.lines))
+                    return self._ask_note(Correction(lines=split.lines))
                 self._tell(escape_text(split.problem) if one else "Several accounts are for one card at a time.")
             else:
-                found = view.accounts(self.picture, identity, typed, 9)
+                found = view.match_accounts(self.picture, identity, typed, 9)
                 if len(found) == 1 or (found and str(found[0].id) == typed):
                     self._tell(f"{found[0].id} {escape_text(found[0].name)}")
-                    return self._with_note(Correction(found[0].id))
+                    return self._ask_note(Correction(found[0].id))
                 self._tell("Several fit:" if found else "No account fits.")
                 for each in found:
                     self._tell(f"  {each.id} {escape_text(each.name)}{', ' + each.why if each.why else ''}")
             typed = ""
 
-    def _with_note(self, correction: Correction) -> Correction:
+    def _ask_note(self, correction: Correction) -> Correction:
         asked = 'Note (empty: none; before it also date=2025-01-31 vendor="A B" tags=x,y) '
         while True:
             try:
-                return with_details(correction, self._line(asked))
+                return add_typed_details(correction, self._read_line(asked))
             except UsageError as error:
                 self._tell(escape_text(str(error)))
 
-    def _outcome(self, identity: str) -> tuple[str | None, str | None]:
-        said = self._line(
+    def _ask_outcome(self, identity: str) -> tuple[str | None, str | None]:
+        said = self._read_line(
             "It posts a bank line. What is that? 1 a duplicate, 2 personal, 3 to wait in suspense (empty: no) "
         )
         outcome = _OUTCOMES.get(said, said if said in _OUTCOMES.values() else None)
         if outcome != "duplicate":
             return outcome, None
-        for each in view.twins(self.picture, self.picture.cards[identity]):
+        for each in view.possible_duplicates(self.picture, self.picture.cards[identity]):
             self._tell(f"  {each.entry_id} {each.date} {each.amount} {escape_text(each.description)}")
-        return outcome, self._line("A duplicate of which entry? ")
+        return outcome, self._read_line("A duplicate of which entry? ")
 
-    def _group(self, identity: str) -> bool:
-        found: Group | None = view.group(self.picture, identity)
+    def _decide_group(self, identity: str) -> bool:
+        found: CardGroup | None = view.card_group(self.picture, identity)
         if found is None:
             self._tell("This kind of card has no group.")
             return False
         self._tell(
-            f"{_count(len(found.rows), 'card')}, {escape_text(found.vendor)}, {escape_text(found.accounts)}, {found.total} in all:"
+            f"{_count_text(len(found.rows), 'card')}, {escape_text(found.vendor)}, {escape_text(found.accounts)}, {found.total} in all:"
         )
-        self._list(list(found.rows))
-        card = view.show(self.picture, identity)
+        self._print_rows(list(found.rows))
+        card = view.show_card(self.picture, identity)
         verbs = ("confirm", "correct", "reject") if found.kind == "entry" else ("correct",)
-        offered = {k: key_bindings.by_key(card, k) for k in "acr"}
+        offered = {k: key_bindings.choice_for_key(card, k) for k in "acr"}
         usable = {k: c for k, c in offered.items() if c is not None and c.verb in verbs}
         words = ", ".join(f"{k} {c.label}" for k, c in usable.items())
-        key, _, rest = self._line(f"For all of them: {words} (empty: none of it) ").partition(" ")
-        return key in usable and self._decide(usable[key], list(found.rows), rest)
+        key, _, rest = self._read_line(f"For all of them: {words} (empty: none of it) ").partition(" ")
+        return key in usable and self._decide_cards(usable[key], list(found.rows), rest)
 
-    def _list(self, rows: list[Row]) -> None:
+    def _print_rows(self, rows: list[QueueRow]) -> None:
         for each in rows:
             self._tell(f"  {each.date} {each.amount} {escape_text(each.text)}")
 
-    def _file(self, identity: str, key: str) -> None:
+    def _print_file(self, identity: str, key: str) -> None:
         try:
             host = self.acts.open()
-            texts = code(host, self.picture, identity) if key == "o" else [
+            texts = card_code(host, self.picture, identity) if key == "o" else [
                 view.bank_file(host, self.picture, identity)
             ]  # fmt: skip
         except ClearedError as error:
@@ -233,12 +238,12 @@ class Plain:
             if text.note:
                 self._tell(text.note)
 
-    def _line(self, prompt: str) -> str:
+    def _read_line(self, prompt: str) -> str:
         typed = self._ask(prompt)
         if typed is None:
-            raise Ended
+            raise InputEnded
         return typed.strip()
 
 
-def _count(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cleared.review.view import Found, Row, Section, Shown
-from cleared.review.view import Text as File
+from cleared.review.view import AccountMatch, CardSection, CardView, QueueRow
+from cleared.review.view import FileView as File
 from cleared.terminal import escape_text
 
 LABEL = 16
@@ -23,20 +23,20 @@ _KINDS = {
 }  # fmt: skip
 
 
-def cut(text: object, width: int) -> str:
+def cut_text(text: object, width: int) -> str:
     """The text in at most so many columns of the terminal, wide characters counted as two."""
     shown = Text(escape_text(text), no_wrap=True)
     shown.truncate(max(1, width), overflow="ellipsis")
     return shown.plain
 
 
-def fill(text: object, width: int, *, right: bool = False) -> str:
-    shown = cut(text, width)
+def fill_text(text: object, width: int, *, right: bool = False) -> str:
+    shown = cut_text(text, width)
     blank = " " * (width - cell_len(shown))
     return blank + shown if right else shown + blank
 
 
-def card(shown: Shown, width: int) -> RenderableType:
+def render_card(shown: CardView, width: int) -> RenderableType:
     """The large card: what it is about and the amount, then each section beside its name."""
     head = Table.grid(expand=True, padding=(0, 0))
     head.add_column(ratio=1, overflow="fold")
@@ -48,18 +48,18 @@ def card(shown: Shown, width: int) -> RenderableType:
     body.add_column(width=LABEL, style=QUIET, overflow="fold")
     body.add_column(ratio=1, overflow="fold")
     for section in shown.sections:
-        body.add_row(Text(escape_text(section.title)), _section(section, width - LABEL - 2))
+        body.add_row(Text(escape_text(section.title)), _render_section(section, width - LABEL - 2))
     return Group(head, Text(""), body)
 
 
-def _section(section: Section, width: int) -> RenderableType:
+def _render_section(section: CardSection, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(escape_text(line), overflow="fold") for line in section.lines]
     if section.rows:
-        parts.append(_columns(section.rows, width))
+        parts.append(_render_columns(section.rows, width))
     return Group(*parts)
 
 
-def _columns(rows: Sequence[Sequence[str]], width: int) -> Text:
+def _render_columns(rows: Sequence[Sequence[str]], width: int) -> Text:
     """Columns as wide as what is in them; the widest gives way where there is no room, the last goes first."""
     count = max(len(r) for r in rows)
     if count > 4 and width < 76:
@@ -68,7 +68,9 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Text:
     while sum(wide) + 2 * (count - 1) > width and max(wide) > 8:
         wide[wide.index(max(wide))] -= 1
     numeric = [all(_is_amount(r[c]) for r in rows if c < len(r)) for c in range(count)]
-    lines = ["  ".join(fill(r[c] if c < len(r) else "", wide[c], right=numeric[c]) for c in range(count)) for r in rows]
+    lines = [
+        "  ".join(fill_text(r[c] if c < len(r) else "", wide[c], right=numeric[c]) for c in range(count)) for r in rows
+    ]
     return Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="ellipsis")
 
 
@@ -76,31 +78,31 @@ def _is_amount(text: str) -> bool:
     return text.lstrip("-").replace(".", "", 1).isdecimal()
 
 
-def rows(listed: Sequence[Row], current: int, height: int, width: int) -> Text:
+def render_rows(listed: Sequence[QueueRow], current: int, height: int, width: int) -> Text:
     """As many rows of the list as there is room for, around the current one, which has an arrow."""
     first = max(0, min(current - height // 2, len(listed) - height))
     out = Text(no_wrap=True)
     for at, each in enumerate(listed[first : first + height], first):
         kind = _KINDS.get(each.kind, each.kind)
         room = width - 2 - 10 - 2 - 11 - 2 - (len(kind) + 2 if kind else 0)
-        line = f"{'▸' if at == current else ' '} {fill(each.date, 10)}  {fill(each.amount, 11, right=True)}  "
-        line += fill(each.text, max(4, room)) + (f"  {kind}" if kind else "")
+        line = f"{'▸' if at == current else ' '} {fill_text(each.date, 10)}  {fill_text(each.amount, 11, right=True)}  "
+        line += fill_text(each.text, max(4, room)) + (f"  {kind}" if kind else "")
         out.append(line + "\n", STRONG if at == current else QUIET)
     return out
 
 
-def found(accounts: Sequence[Found], current: int, height: int, width: int) -> Text:
+def render_accounts(accounts: Sequence[AccountMatch], current: int, height: int, width: int) -> Text:
     """The accounts that fit what was typed."""
     first = max(0, min(current - height // 2, len(accounts) - height))
     out = Text(no_wrap=True)
     for at, each in enumerate(accounts[first : first + height], first):
         why = f"  {each.why}" if each.why else f"  {each.type}"
-        line = f"{'▸' if at == current else ' '} {each.id}  {fill(each.name, max(8, width - 10 - cell_len(why)))}{why}"
+        line = f"{'▸' if at == current else ' '} {each.id}  {fill_text(each.name, max(8, width - 10 - cell_len(why)))}{why}"
         out.append(line + "\n", STRONG if at == current else "")
     return out if accounts else Text("No account fits.", QUIET)
 
 
-def file(text: File) -> Text:
+def render_file(text: File) -> Text:
     """A file with the numbers of its lines; the one that matters has an arrow."""
     width = len(str(len(text.lines)))
     out = Text(no_wrap=True)
@@ -112,7 +114,7 @@ def file(text: File) -> Text:
     return out
 
 
-def changes(text: File) -> Text:
+def render_changes(text: File) -> Text:
     """A file without a line that matters, or the changes of one: what is added is bold, what is removed is dim."""
     out = Text(no_wrap=True)
     for line in text.lines:
@@ -121,14 +123,14 @@ def changes(text: File) -> Text:
     return out
 
 
-def progress(done: int, left: int, waiting: int) -> str:
+def progress_text(done: int, left: int, waiting: int) -> str:
     """``3 done · 97 left ▰▱▱▱▱▱▱▱▱▱``"""
     full = 10 * done // (done + left) if done + left else 10
     busy = f"saving {waiting} · " if waiting else ""
     return f"{busy}{done} done · {left} left  {'▰' * full}{'▱' * (10 - full)}"
 
 
-def keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
+def render_keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
     """The keys of the moment on one line; where there is no room, those that help knows anyway go first."""
     shown = [(key, escape_text(label)) for key, label in offers]
     for spare in "fos":
@@ -140,7 +142,7 @@ def keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
     return out
 
 
-def empty(done: int) -> RenderableType:
+def render_empty(done: int) -> RenderableType:
     """Nothing waits."""
     said = f"{done} decision{'' if done == 1 else 's'} made here.  u takes the last one back." if done else ""
     return Padding(

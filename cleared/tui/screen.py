@@ -22,11 +22,11 @@ from textual.widgets import Static
 from cleared.errors import ClearedError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction
-from cleared.review.view import Choice, Picture, Row
+from cleared.review.view import CardChoice, QueueRow, QueueSnapshot
 from cleared.terminal import escape_text
 from cleared.tui import key_bindings, rendering
 from cleared.tui.dialogs import AskAccount, AskText, Choose, Dialog, Look, TakesKeys
-from cleared.tui.key_actions import UNDO, Acts, Said, Wish, code
+from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
 
 CLOSING_SECONDS: Final = 0.03
 """How long a dialog may take to close after the key that ends it."""
@@ -83,22 +83,22 @@ class ReviewApp(App[None]):
         Binding("end", "move(1000000)"), Binding("pagedown,space", "page(1)"), Binding("pageup", "page(-1)"),
     ]  # fmt: skip
 
-    def __init__(self, acts: Acts, heard: list[str] | None = None) -> None:
+    def __init__(self, acts: ActionExecutor, heard: list[str] | None = None) -> None:
         super().__init__()
         self.acts, self.heard = acts, heard if heard is not None else []
-        self.picture: Picture = view.look(acts.open())
+        self.picture: QueueSnapshot = view.read_queue(acts.open())
         self.order: list[str] = list(self.picture.cards)
-        self.listed: list[Row] = self.picture.rows
+        self.listed: list[QueueRow] = self.picture.rows
         self.current = 0
         self.done = 0
         self.said = ""
         self.parting = ""
-        self.wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self.wishes: asyncio.Queue[ActionRequest] = asyncio.Queue()
         self.pending: dict[str, int] = {}
         """Cards that a decision is under way for, which are not listed."""
         self.waiting = 0
         self.leaving = False
-        self.same: Wish | None = None
+        self.same: ActionRequest | None = None
         self.ahead: deque[events.Key] = deque()
         self.closing = False
 
@@ -115,32 +115,32 @@ class ReviewApp(App[None]):
     def on_mount(self) -> None:
         self.register_theme(CALM)
         self.theme = "calm"
-        self._decide_in_turn()
-        self.set_interval(WATCH_SECONDS, self._watch)
-        self.set_interval(0.25, self._hear)
-        self.call_after_refresh(self._draw)
+        self._execute_requests()
+        self.set_interval(WATCH_SECONDS, self._poll_head)
+        self.set_interval(0.25, self._show_progress)
+        self.call_after_refresh(self._redraw_screen)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self._redraw_screen)
 
     @property
     def identity(self) -> str | None:
         return self.listed[self.current].id if self.listed else None
 
-    def _list(self) -> None:
+    def _refresh_rows(self) -> None:
         """The rows that are listed, after the picture or the order has changed; the current card stays where it is."""
         known = self.picture.cards
         kept = {i: None for i in self.order if i in known}
         self.order = [*kept, *(i for i in known if i not in kept)]
-        self.listed = [view.row(self.picture, known[i]) for i in self.order if i not in self.pending]
+        self.listed = [view.queue_row(self.picture, known[i]) for i in self.order if i not in self.pending]
         self.current = max(0, min(self.current, len(self.listed) - 1))
 
-    def _draw(self) -> None:
+    def _redraw_screen(self) -> None:
         screen = self.screen_stack[0]
         width = screen.size.width
         left = len(self.listed)
-        name = rendering.cut(f"cleared review · {self.picture.name}", max(10, width - 42))
-        how = rendering.progress(self.done, left, self.waiting)
+        name = rendering.cut_text(f"cleared review · {self.picture.name}", max(10, width - 42))
+        how = rendering.progress_text(self.done, left, self.waiting)
         head = Text(name, rendering.STRONG, no_wrap=True)
         head.append(" " * max(1, width - 2 - head.cell_len - len(how))).append(how, "")
         screen.query_one("#head", Static).update(head)
@@ -151,65 +151,65 @@ class ReviewApp(App[None]):
         if self.identity is None:
             card.border_title = ""
             card.border_subtitle = ""
-            shown.update(rendering.empty(self.done))
+            shown.update(rendering.render_empty(self.done))
             offers = [("u", "undo"), ("?", "help"), ("q", "quit")]
         else:
-            found = view.show(self.picture, self.identity)
+            found = view.show_card(self.picture, self.identity)
             card.border_title = Text(f"{found.heading} · {self.current + 1} of {left}")
-            shown.update(rendering.card(found, max(40, card.content_size.width)))
+            shown.update(rendering.render_card(found, max(40, card.content_size.width)))
             size = listing.content_size
-            listing.update(rendering.rows(self.listed, self.current, size.height or 5, size.width or width - 4))
-            offers = [(key, _short(key, label)) for key, label in key_bindings.offers(found)]
+            listing.update(rendering.render_rows(self.listed, self.current, size.height or 5, size.width or width - 4))
+            offers = [(key, _short_label(key, label)) for key, label in key_bindings.available_keys(found)]
             offers += [("s", "skip"), ("u", "undo")]
             offers += [("o", "code")] if found.has_code else []
             offers += [("f", "file")] if found.has_file else []
             offers += [("?", "help"), ("q", "quit")]
             self.call_after_refresh(self._mark_more)
-        screen.query_one("#keys", Static).update(rendering.keys(offers, width - 2))
+        screen.query_one("#keys", Static).update(rendering.render_keys(offers, width - 2))
 
     def _mark_more(self) -> None:
         """Nobody should approve what lies below the edge without knowing that there is more."""
         card = self.screen_stack[0].query_one("#card", VerticalScroll)
         card.border_subtitle = "PgDn shows more" if self.listed and card.scroll_y < card.max_scroll_y else ""
 
-    def _tell(self, text: str) -> None:
+    def _show_message(self, text: str) -> None:
         self.said = text
-        self._draw()
+        self._redraw_screen()
 
-    def _hear(self) -> None:
+    def _show_progress(self) -> None:
         """What the program says meanwhile, such as that it waits for another command; how it went comes last."""
         if self.heard and self.waiting:
-            self._tell(self.heard[-1])
+            self._show_message(self.heard[-1])
         self.heard.clear()
 
     # -- decisions, one after the other -----------------------------------------------------------------------------
 
-    def _wish(self, wish: Wish) -> None:
+    def _submit_request(self, wish: ActionRequest) -> None:
         for identity in wish.cards:
             self.pending[identity] = self.pending.get(identity, 0) + 1
         self.waiting += 1
         self.wishes.put_nowait(wish)
-        self._list()
-        self._top()
-        self._draw()
+        self._refresh_rows()
+        self._scroll_to_top()
+        self._redraw_screen()
 
     @work
-    async def _decide_in_turn(self) -> None:
+    async def _execute_requests(self) -> None:
         while True:
             wish = await self.wishes.get()
-            said = await asyncio.to_thread(self.acts.do, wish)
+            said = await asyncio.to_thread(self.acts.execute_request, wish)
             self.waiting -= 1
-            self._went(wish, said)
+            self._note_result(wish, said)
             if len(said.cards) < len(wish.cards) or wish.choice.verb == "undo" or self.wishes.empty():
-                await self._look_again()
-            self._release(wish, said)
+                await self._reload_queue()
+            self._release_cards(wish, said)
             if wish.choice.verb == "undo" and said.ok:
-                self._go_to(said.cards)
-            self._draw()
+                self._select_card(said.cards)
+            self._redraw_screen()
             if self.leaving and not self.waiting:
-                self._leave()
+                self._close_app()
 
-    def _went(self, wish: Wish, said: Said) -> None:
+    def _note_result(self, wish: ActionRequest, said: ActionResult) -> None:
         self.said = f"{'✓' if said.ok else '! Not done:'} {said.text}"
         self.same = None
         if not said.ok:
@@ -217,10 +217,10 @@ class ReviewApp(App[None]):
         undone = wish.choice.verb == "undo"
         self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
         if said.siblings and wish.correction is not None and wish.correction.account is not None:
-            self.same = Wish(wish.choice, said.siblings, f"{len(said.siblings)} cards", wish.correction)
+            self.same = ActionRequest(wish.choice, said.siblings, f"{len(said.siblings)} cards", wish.correction)
             self.said += f". {len(said.siblings)} more like it: = corrects them the same way"
 
-    def _release(self, wish: Wish, said: Said) -> None:
+    def _release_cards(self, wish: ActionRequest, said: ActionResult) -> None:
         """Its cards may be listed again; those that are settled, but were not read again yet, are not."""
         for identity in wish.cards:
             self.pending[identity] -= 1
@@ -231,66 +231,66 @@ class ReviewApp(App[None]):
             elif said.ok and identity in self.order:  # the first of two has decided: it waits for somebody else
                 self.order.remove(identity)
                 self.order.append(identity)
-        self._list()
+        self._refresh_rows()
 
-    async def _look_again(self) -> None:
+    async def _reload_queue(self) -> None:
         try:
-            self.picture = await asyncio.to_thread(lambda: view.look(self.acts.open()))
+            self.picture = await asyncio.to_thread(lambda: view.read_queue(self.acts.open()))
         except (ClearedError, OSError) as error:
             self.said = f"! {error}"
-        self._list()
+        self._refresh_rows()
 
-    def _go_to(self, cards: tuple[str, ...]) -> None:
+    def _select_card(self, cards: tuple[str, ...]) -> None:
         at = next((n for n, r in enumerate(self.listed) if r.id in cards), None)
         if at is not None:
             self.current = at
-            self._top()
+            self._scroll_to_top()
 
     @work(exclusive=True, group="watch")
-    async def _watch(self) -> None:
+    async def _poll_head(self) -> None:
         """Take up what somebody else has committed."""
         if self.waiting:
             return
         before = self.picture.head
 
-        def head() -> str:
+        def read_head() -> str:
             with self.acts.open().reading() as repo:
                 return repo.head()
 
         try:
-            now = await asyncio.to_thread(head)
+            now = await asyncio.to_thread(read_head)
         except (ClearedError, OSError):
             return
         if now != before and not self.waiting:
             at = self.identity
-            await self._look_again()
-            self._go_to((at,) if at else ())
-            self._draw()
+            await self._reload_queue()
+            self._select_card((at,) if at else ())
+            self._redraw_screen()
 
     # -- keys typed faster than the screen ---------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
         """Keys wait for a dialog that is being opened or closed: none is lost, none goes to the wrong place."""
-        if isinstance(event, events.Key) and not self._may_take():
+        if isinstance(event, events.Key) and not self._accepts_keys():
             self.ahead.append(event)
             return
         await super().on_event(event)
-        if isinstance(event, events.Key) and isinstance(self.screen, Dialog) and self._ends(event):
+        if isinstance(event, events.Key) and isinstance(self.screen, Dialog) and self._closes_dialog(event):
             self.closing = True
-            self.set_timer(CLOSING_SECONDS, self._has_closed)
+            self.set_timer(CLOSING_SECONDS, self._dialog_closed)
 
-    def _may_take(self) -> bool:
+    def _accepts_keys(self) -> bool:
         return not self.closing and (not isinstance(self.screen, Dialog) or self.screen.ready)
 
-    def _ends(self, event: events.Key) -> bool:
+    def _closes_dialog(self, event: events.Key) -> bool:
         return event.key in ("enter", "escape") or isinstance(self.screen, Choose)
 
-    def _has_closed(self) -> None:
+    def _dialog_closed(self) -> None:
         self.closing = False
         self.post_message(TakesKeys())
 
     async def on_takes_keys(self) -> None:
-        while self.ahead and self._may_take():
+        while self.ahead and self._accepts_keys():
             await self.on_event(self.ahead.popleft())
 
     # -- keys -------------------------------------------------------------------------------------------------------
@@ -298,52 +298,56 @@ class ReviewApp(App[None]):
     def action_choose(self, key: str) -> None:
         if self.identity is None:
             return
-        choice = key_bindings.by_key(view.show(self.picture, self.identity), key)
+        choice = key_bindings.choice_for_key(view.show_card(self.picture, self.identity), key)
         if choice is None:
-            self._tell(f"{key} does nothing here; ? shows the keys.")
+            self._show_message(f"{key} does nothing here; ? shows the keys.")
         else:
-            self._decide(choice, [self.listed[self.current]])
+            self._ask_and_submit(choice, [self.listed[self.current]])
 
-    def _decide(self, choice: Choice, rows: list[Row]) -> None:
+    def _ask_and_submit(self, choice: CardChoice, rows: list[QueueRow]) -> None:
         """Ask for what the choice needs, then put it in the line. The first question is there before the next key."""
         picture = self.picture
         rows = [r for r in rows if r.id in picture.cards]
         if not rows:
-            self._tell("! Somebody else has decided that meanwhile.")
+            self._show_message("! Somebody else has decided that meanwhile.")
             return
-        ids, about = tuple(r.id for r in rows), view.names(rows)
-        plain = Wish(choice, ids, about)
+        ids, about = tuple(r.id for r in rows), view.cards_summary(rows)
+        plain = ActionRequest(choice, ids, about)
 
-        def corrected(correction: Correction | None) -> None:
+        def submit_correction(correction: Correction | None) -> None:
             if correction is not None:
-                self._wish(replace(plain, correction=correction))
+                self._submit_request(replace(plain, correction=correction))
 
-        def why(outcome: str | None = None, of: str | None = None) -> None:
-            def said(reason: str | None) -> None:
+        def ask_reason(outcome: str | None = None, of: str | None = None) -> None:
+            def submit_reason(reason: str | None) -> None:
                 if reason is not None:
-                    self._wish(replace(plain, reason=reason, outcome=outcome, of=of))
+                    self._submit_request(replace(plain, reason=reason, outcome=outcome, of=of))
 
-            self.push_screen(AskText("Why?", "kept with the decision"), said)
+            self.push_screen(AskText("Why?", "kept with the decision"), submit_reason)
 
-        def outcome(key: str | None) -> None:
+        def take_outcome(key: str | None) -> None:
             if key == "d":
-                self.push_screen(self._twin(picture, ids[0]), lambda of: why("duplicate", of) if of else None)
+                self.push_screen(
+                    self._ask_duplicate(picture, ids[0]), lambda of: ask_reason("duplicate", of) if of else None
+                )
             elif key is not None:
-                why(_OUTCOME[key])
+                ask_reason(_OUTCOME[key])
 
         if choice.verb == "correct":
-            title = f"Which account? {rendering.cut(about, 40)}"
-            self.push_screen(AskAccount(title, picture, ids[0], one=len(ids) == 1), corrected)
+            title = f"Which account? {rendering.cut_text(about, 40)}"
+            self.push_screen(AskAccount(title, picture, ids[0], one=len(ids) == 1), submit_correction)
         elif choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
-            self.push_screen(Choose("It posts a bank line. What is that?", _OUTCOMES), outcome)
+            self.push_screen(Choose("It posts a bank line. What is that?", _OUTCOMES), take_outcome)
         elif choice.verb in ("reject", "decline"):
-            why()
+            ask_reason()
         else:
-            self._wish(plain)
+            self._submit_request(plain)
 
-    def _twin(self, picture: Picture, identity: str) -> AskText:
-        likely = view.twins(picture, picture.cards[identity])
-        lines = "\n".join(f"{e.entry_id}  {e.date}  {e.amount}  {rendering.cut(e.description, 36)}" for e in likely)
+    def _ask_duplicate(self, picture: QueueSnapshot, identity: str) -> AskText:
+        likely = view.possible_duplicates(picture, picture.cards[identity])
+        lines = "\n".join(
+            f"{e.entry_id}  {e.date}  {e.amount}  {rendering.cut_text(e.description, 36)}" for e in likely
+        )
         first = likely[0].entry_id if likely else ""
         return AskText("A duplicate of which entry?", "its id", first, Text(lines))
 
@@ -351,55 +355,57 @@ class ReviewApp(App[None]):
         if self.identity is not None:
             self.order.remove(self.identity)
             self.order.append(self.listed[self.current].id)
-            self._list()
-            self._top()
-            self._draw()
+            self._refresh_rows()
+            self._scroll_to_top()
+            self._redraw_screen()
 
     def action_group(self) -> None:
         if self.identity is None:
             return
-        found = view.group(self.picture, self.identity)
+        found = view.card_group(self.picture, self.identity)
         if found is None:
-            self._tell("This kind of card has no group.")
+            self._show_message("This kind of card has no group.")
             return
-        card = view.show(self.picture, self.identity)
+        card = view.show_card(self.picture, self.identity)
         listed = [r for r in found.rows if r.id not in self.pending]
-        usable = {k: c for k in "acr" if (c := key_bindings.by_key(card, k)) is not None and c.verb != "answer"}
+        usable = {k: c for k in "acr" if (c := key_bindings.choice_for_key(card, k)) is not None and c.verb != "answer"}
         body = Text(
             "\n".join(
-                f"{r.date}  {rendering.fill(r.amount, 10, right=True)}  {rendering.cut(r.text, 44)}" for r in listed
+                f"{r.date}  {rendering.fill_text(r.amount, 10, right=True)}  {rendering.cut_text(r.text, 44)}"
+                for r in listed
             )
         )
-        title = (
-            f"{len(listed)} × {rendering.cut(found.vendor, 24)} · {rendering.cut(found.accounts, 24)} · {found.total}"
-        )
+        title = f"{len(listed)} × {rendering.cut_text(found.vendor, 24)} · {rendering.cut_text(found.accounts, 24)} · {found.total}"
         options = [(k, f"{c.label}, all {len(listed)}") for k, c in usable.items()]
         self.push_screen(
-            Choose(title, options, body), lambda key: self._decide(usable[key], listed) if key is not None else None
+            Choose(title, options, body),
+            lambda key: self._ask_and_submit(usable[key], listed) if key is not None else None,
         )
 
     def action_same(self) -> None:
         wish, self.same = self.same, None
         ids = tuple(r.id for r in self.listed if wish is not None and r.id in wish.cards)
         if wish is None or not ids:
-            self._tell("There is nothing to correct the same way.")
+            self._show_message("There is nothing to correct the same way.")
             return
-        self._wish(Wish(wish.choice, ids, f"{len(ids)} cards" if len(ids) > 1 else "one more", wish.correction))
+        self._submit_request(
+            ActionRequest(wish.choice, ids, f"{len(ids)} cards" if len(ids) > 1 else "one more", wish.correction)
+        )
 
     def action_undo(self) -> None:
-        self._wish(UNDO)
+        self._submit_request(UNDO)
 
     def action_move(self, by: int) -> None:
         self.current = max(0, min(self.current + by, len(self.listed) - 1))
-        self._top()
-        self._draw()
+        self._scroll_to_top()
+        self._redraw_screen()
 
     def action_page(self, by: int) -> None:
         card = self.screen.query_one("#card", VerticalScroll)
         card.scroll_relative(y=by * max(1, card.size.height - 2), animate=False)
         self.call_after_refresh(self._mark_more)
 
-    def _top(self) -> None:
+    def _scroll_to_top(self) -> None:
         self.screen_stack[0].query_one("#card", VerticalScroll).scroll_home(animate=False)
 
     def action_code(self) -> None:
@@ -410,14 +416,14 @@ class ReviewApp(App[None]):
         identity, picture = self.identity, self.picture
         if identity is None:
             return
-        self._tell("Looking for the code …")
+        self._show_message("Looking for the code …")
         try:
-            texts = await asyncio.to_thread(lambda: code(self.acts.open(), picture, identity))
+            texts = await asyncio.to_thread(lambda: card_code(self.acts.open(), picture, identity))
         except ClearedError as error:
-            self._tell(f"! {error}")
+            self._show_message(f"! {error}")
             return
-        self._tell("")
-        self._look_at(texts)
+        self._show_message("")
+        self._view_texts(texts)
 
     @work(exclusive=True, group="look")
     async def action_file(self) -> None:
@@ -427,11 +433,11 @@ class ReviewApp(App[None]):
         try:
             text = await asyncio.to_thread(lambda: view.bank_file(self.acts.open(), picture, identity))
         except ClearedError as error:
-            self._tell(f"! {error}")
+            self._show_message(f"! {error}")
             return
-        self._look_at([text])
+        self._view_texts([text])
 
-    def _look_at(self, texts: object) -> None:
+    def _view_texts(self, texts: object) -> None:
         assert isinstance(texts, list)
         if not texts or isinstance(self.screen, Dialog):
             return
@@ -441,7 +447,7 @@ class ReviewApp(App[None]):
                 body.append(f"{escape_text(text.name)}\n", rendering.STRONG)
             if text.note:
                 body.append(f"{text.note}\n", rendering.QUIET)
-            body.append_text(rendering.file(text) if text.line else rendering.changes(text))
+            body.append_text(rendering.render_file(text) if text.line else rendering.render_changes(text))
         title = texts[0].name if len(texts) == 1 else f"{len(texts)} files"
         self.push_screen(Look(title, body, texts[0].line if len(texts) == 1 else None))
 
@@ -455,11 +461,11 @@ class ReviewApp(App[None]):
     def action_leave(self) -> None:
         self.leaving = True
         if self.waiting:
-            self._tell("Leaving as soon as the last decision is saved …")
+            self._show_message("Leaving as soon as the last decision is saved …")
         else:
-            self._leave()
+            self._close_app()
 
-    def _leave(self) -> None:
+    def _close_app(self) -> None:
         left = len(self.listed)
         self.parting = f"{self.done} decided, {left} left." if self.done or left else "Nothing waits for you."
         self.exit()
@@ -471,7 +477,7 @@ _SHORT: Final = {
 }  # fmt: skip
 
 
-def _short(key: str, label: str) -> str:
+def _short_label(key: str, label: str) -> str:
     """A word for the line of keys."""
     if key == "g":
         return label.removesuffix(" of this kind")

@@ -138,10 +138,10 @@ def test_a_decision_that_was_taken_back_is_replayed(
 ) -> None:  # fmt: skip
     """Whoever can write the queue removes the lines by which an answer was taken back, before its run went on."""
     from cleared.app import open_workspace
-    from cleared.review.card_decisions import answer
+    from cleared.review.card_decisions import answer_card
 
     card = asks(ws)["id"]
-    answer(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on
+    answer_card(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on
     kept = lines(ws)
     ws.ok("queue", "undo")
     write(ws, kept)

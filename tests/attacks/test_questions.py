@@ -76,7 +76,7 @@ def test_a_held_question_offers_nothing_but_to_ask_again(ws: Workspace) -> None:
     from cleared.review import view
 
     card = forge(ws, mallory())
-    shown = view.show(view.look(open_workspace(ws.root)), card)
+    shown = view.show_card(view.read_queue(open_workspace(ws.root)), card)
     assert [c.verb for c in shown.choices] == ["retry"]
     assert any("not trusted" in line for s in shown.sections for line in s.lines)
 

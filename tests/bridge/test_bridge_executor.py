@@ -374,9 +374,9 @@ def test_exact_values_survive_both_ways() -> None:
         None, True, 0, -(10**4500), 1.5, Decimal("4.00"), Decimal("1E+90"), Decimal("-0"), date(2025, 1, 2), NOW,
         (1, (2,)), {1, 2}, frozenset("a"), b"\0\xff", {"$exact": 1}, {"$decimal": "1"}, {1: {None: "x"}}, [[[]]], {},
     ]  # fmt: skip
-    encode: Callable[[Any], Any] = lambda v: value_codec.encode(v, exact=True)  # noqa: E731
+    encode: Callable[[Any], Any] = lambda v: value_codec.encode_value(v, exact=True)  # noqa: E731
     for value in values:
-        again = value_codec.decode(encode(value), exact=True)
+        again = value_codec.decode_value(encode(value), exact=True)
         assert again == value and repr(again)[:100] == repr(value)[:100] if not isinstance(value, int) else True
         assert type(again) is type(value)
     for broken in (
@@ -389,10 +389,10 @@ def test_exact_values_survive_both_ways() -> None:
         ["other", "\0", ""],
     ):
         with pytest.raises(ValueError, match="malformed"):
-            value_codec.decode({"$exact": broken}, exact=True)
+            value_codec.decode_value({"$exact": broken}, exact=True)
     deep: Any = []
     for _ in range(500):
         deep = [deep]
-    assert value_codec.encode(deep, exact=True)
+    assert value_codec.encode_value(deep, exact=True)
     with pytest.raises(ValueError, match="nested"):
-        value_codec.encode(deep, exact=False)
+        value_codec.encode_value(deep, exact=False)

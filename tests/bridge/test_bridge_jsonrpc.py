@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from cleared.bridge import jsonrpc
-from cleared.bridge.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError, answer, encode, parse, read_line
+from cleared.bridge.jsonrpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Request,
+    RpcError,
+    answer_line,
+    encode_frame,
+    parse_line,
+    read_line,
+)
 
 
 def server(request: Request) -> Any:
@@ -109,7 +118,7 @@ SPECIFICATION = [
 
 
 def said(line: str | bytes) -> Any:
-    reply = answer(line.encode() if isinstance(line, str) else line, server)
+    reply = answer_line(line.encode() if isinstance(line, str) else line, server)
     if reply is None:
         return None
     assert reply.endswith(b"\n") and reply.count(b"\n") == 1 and reply.isascii()
@@ -201,7 +210,7 @@ def test_texts_survive_whatever_they_hold() -> None:
 def test_a_fraction_is_a_float_and_the_last_of_two_keys_counts() -> None:
     reply = said('{"jsonrpc":"2.0","method":"echo","params":{"a":1,"a":0.10},"id":1}')
     assert reply["result"] == {"a": 0.1}
-    parsed = parse(b'{"jsonrpc":"2.0","method":"echo","params":[0.5, 2]}')
+    parsed = parse_line(b'{"jsonrpc":"2.0","method":"echo","params":[0.5, 2]}')
     assert isinstance(parsed, Request) and [type(v) for v in parsed.params] == [float, int]
 
 
@@ -216,7 +225,7 @@ def test_long_lines_are_refused_and_the_next_one_is_read(monkeypatch: pytest.Mon
         read_line(stream)
     assert read_line(stream) is None
     with pytest.raises(ValueError, match="more than 100 bytes"):
-        encode({"result": "x" * 100})
+        encode_frame({"result": "x" * 100})
 
 
 def test_a_batch_is_bounded() -> None:

@@ -104,4 +104,4 @@ def test_what_fails_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(module, "agent_text", lambda: '"""\nname: Broken\ntrigger: on_demand\n"""\n1 / 0\n')
     with pytest.raises(CheckFailed, match="division"):
-        module.walk(tmp_path / "books", False)
+        module.run_demo(tmp_path / "books", False)

@@ -14,7 +14,7 @@ from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
 from cleared.changes.host_cache import Kept
 from cleared.rpc.workspace_server import Current
-from cleared.tui.key_actions import Acts
+from cleared.tui.key_actions import ActionExecutor
 
 POSTS = (
     'journal_add_double("2025-02-03", "rent", 5020, 1010, "100.00", status="pending-review")\n'
@@ -78,7 +78,7 @@ def test_the_service_does(posts: Workspace) -> None:
 def test_review_and_all_else_that_keeps_a_workspace_open(posts: Workspace) -> None:
     """``up``, ``loop`` and ``review`` keep it in one way."""
     kept = Kept(lambda: open_workspace(posts.root))
-    acts = Acts(kept)
+    acts = ActionExecutor(kept)
     first = acts.open()
     assert acts.open() is first
     posts.ok("config", "approve")

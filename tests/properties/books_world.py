@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cleared.cards.card import Card
-from cleared.cards.queue_files import CardDraft, load
+from cleared.cards.queue_files import CardDraft, load_cards
 from cleared.config.loading import load as load_config
 from cleared.dispatch import Dispatcher
 from cleared.importing.drop_folder import ImportSession
@@ -109,7 +109,7 @@ class World:
         return BankBook(self.source, self.layout)
 
     def cards(self) -> list[Card]:
-        return list(load(self.source, "queue").values())
+        return list(load_cards(self.source, "queue").values())
 
     def check(self) -> None:
         books = self.books()
@@ -148,7 +148,7 @@ class World:
         for path, file in imports.moves().items():
             self.files[str(file.processed_as)] = file.data
             (self.root / path).unlink()
-        self.files |= books.changes() | bank.changes(context.run_id) | context.cards.changes()
+        self.files |= books.changes() | bank.changes(context.run_id) | context.cards.changed_files()
         return context
 
     def drop(self, name: str, data: bytes) -> None:

@@ -185,8 +185,8 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
         commit = history.commit_info(ws.root, "HEAD")
         workspace = ws.read("agents/approvals/workspace").strip()
         key = signer(repo, commit, workspace)
-        cards = queue_files.load(CommittedSource(Snapshot(repo, commit.id)), "queue").values()
-        before = queue_files.load(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
+        cards = queue_files.load_cards(CommittedSource(Snapshot(repo, commit.id)), "queue").values()
+        before = queue_files.load_cards(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
         for card in cards:
             if card.status == "resolved" and card.id in before and before[card.id].status == "open":
                 found += [a.key for a in parse_agreements(card.id, card.agreed)[-2:] if a.is_genuine and a.key != key]

@@ -99,8 +99,8 @@ def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypa
     monkeypatch.setenv("CLEARED_CLOCK", "2099-02-23T06:00:00Z")
     posted.ok("queue", "expire")
     assert posted.cards() and all(c["overdue"] for c in posted.cards())
-    picture = view.look(open_workspace(posted.root, clock=clock_from("2025-02-25T06:00:00Z")))
-    shown = view.show(picture, next(iter(picture.cards)))
+    picture = view.read_queue(open_workspace(posted.root, clock=clock_from("2025-02-25T06:00:00Z")))
+    shown = view.show_card(picture, next(iter(picture.cards)))
     assert [s.lines for s in shown.sections if s.title == "Waiting"] == [("for 15 days",)]
 
 

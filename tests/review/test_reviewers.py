@@ -105,28 +105,30 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
     from cleared.app import open_workspace
-    from cleared.review.view import Choice
-    from cleared.tui.key_actions import UNDO, Acts, Wish
+    from cleared.review.view import CardChoice
+    from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest
 
-    acts = Acts(lambda: open_workspace(people.ws.root))
-    wish = Wish(Choice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
-    big = Wish(Choice("confirm", "Confirm"), (card(people.ws, INVOICE)["id"],), "invoice")
+    acts = ActionExecutor(lambda: open_workspace(people.ws.root))
+    wish = ActionRequest(CardChoice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
+    big = ActionRequest(CardChoice("confirm", "Confirm"), (card(people.ws, INVOICE)["id"],), "invoice")
     with people.at_the_keyboard("cleo"):
-        assert not acts.do(wish).ok and not acts.do(UNDO).ok
+        assert not acts.execute_request(wish).ok and not acts.execute_request(UNDO).ok
     with people.at_the_keyboard("ana"):
-        assert acts.do(wish).cards == wish.cards
-        said = acts.do(big)
+        assert acts.execute_request(wish).cards == wish.cards
+        said = acts.execute_request(big)
         assert said.ok and said.cards == () and "you are the first" in said.text
     assert entry(people.ws, INVOICE)["status"] == "pending-review"
     with people.at_the_keyboard("ben"):
-        assert acts.do(Wish(Choice("agree", "Agree"), big.cards, "invoice")).cards == big.cards
+        assert (
+            acts.execute_request(ActionRequest(CardChoice("agree", "Agree"), big.cards, "invoice")).cards == big.cards
+        )
     assert entry(people.ws, INVOICE)["status"] == "user-confirmed"
 
 
 def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
     from cleared.app import open_workspace
-    from cleared.tui.key_actions import Acts
-    from cleared.tui.plain_prompts import Plain
+    from cleared.tui.key_actions import ActionExecutor
+    from cleared.tui.plain_prompts import PlainReview
 
     def sitting(name: str, *typed: str) -> str:
         told: list[str] = []
@@ -137,8 +139,8 @@ def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) ->
             return next(keys, None)
 
         with people.at_the_keyboard(name):
-            acts = Acts(lambda: open_workspace(people.ws.root))
-            Plain(acts, ask, told.append).run()
+            acts = ActionExecutor(lambda: open_workspace(people.ws.root))
+            PlainReview(acts, ask, told.append).run_prompts()
         return "\n".join(told)
 
     said = sitting("ana", "a", "a", "q")  # the invoice, the coffee

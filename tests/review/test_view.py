@@ -12,7 +12,7 @@ from cleared.app import why as why_of
 from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.review import view
-from cleared.review.view import Picture
+from cleared.review.view import QueueSnapshot
 
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")
@@ -29,8 +29,8 @@ def host(ws: Workspace) -> Host:
     return open_workspace(ws.root)
 
 
-def look(ws: Workspace) -> Picture:
-    return view.look(host(ws))
+def look(ws: Workspace) -> QueueSnapshot:
+    return view.read_queue(host(ws))
 
 
 def card(ws: Workspace, text: str) -> str:
@@ -39,7 +39,7 @@ def card(ws: Workspace, text: str) -> str:
     return found
 
 
-def said(shown: view.Shown) -> str:
+def said(shown: view.CardView) -> str:
     return "\n".join(
         [s.title + "\n" + "\n".join(s.lines) + "\n".join("  ".join(r) for r in s.rows) for s in shown.sections]
     )
@@ -50,7 +50,7 @@ def test_an_entry_card_says_what_bank_and_agent_said_and_how_surely(posted: Work
     assert [(r.text, r.amount, r.date) for r in picture.rows] == [
         ("ACME INVOICE 12", "1500.00", "2025-01-06"), ("COFFEE", "-4.50", "2025-01-10"),
     ]  # fmt: skip
-    shown = view.show(picture, card(posted, "COFFEE"))
+    shown = view.show_card(picture, card(posted, "COFFEE"))
     assert (shown.heading, shown.amount, shown.group) == ("Entry to confirm", "-4.50", 1)
     text = said(shown)
     for part in ("january.csv, row 5", "5030 Uncategorised expense   4.50", "Not sure at all: no confident match",
@@ -58,7 +58,7 @@ def test_an_entry_card_says_what_bank_and_agent_said_and_how_surely(posted: Work
         assert part in text
     assert [c.verb for c in shown.choices] == ["confirm", "correct", "reject"]
     with pytest.raises(UsageError):
-        view.show(picture, "nosuchid")
+        view.show_card(picture, "nosuchid")
 
 
 def test_past_entries_of_the_same_text_are_shown_as_corrected(posted: Workspace) -> None:
@@ -66,12 +66,12 @@ def test_past_entries_of_the_same_text_are_shown_as_corrected(posted: Workspace)
     posted.drop("february.csv", FEBRUARY)
     posted.run("ingest")
     picture = look(posted)
-    shown = view.show(picture, next(r.id for r in picture.rows if r.text == "COFFEE 0977"))
+    shown = view.show_card(picture, next(r.id for r in picture.rows if r.text == "COFFEE 0977"))
     [past] = [s.rows for s in shown.sections if s.title == "Similar before"]
     assert [(r[0], r[2], r[3]) for r in past] == [
         ("2025-02-03", "5030 Uncategorised expense", "pending-review"), ("2025-01-10", "5070 Meals", "user-corrected"),
     ]  # fmt: skip
-    best = view.accounts(picture, shown.id)[0]
+    best = view.match_accounts(picture, shown.id)[0]
     assert (best.id, best.why) == (5070, "used 1× for this vendor"), "used before for this vendor"
 
 
@@ -81,7 +81,7 @@ def test_similar_before_shows_nothing_later(ws: Workspace) -> None:
     ws.run("ingest")
     past = {}
     for row in look(ws).rows:
-        [found] = [s.rows for s in view.show(look(ws), row.id).sections if s.title == "Similar before"]
+        [found] = [s.rows for s in view.show_card(look(ws), row.id).sections if s.title == "Similar before"]
         past[row.text] = [r[0] for r in found]
     assert past == {
         "COFFEE 20": ["2025-01-14", "2025-01-08", "2025-01-02"], "COFFEE 14": ["2025-01-08", "2025-01-02"],
@@ -94,25 +94,25 @@ def test_a_group_is_of_one_vendor_on_the_same_accounts(posted: Workspace) -> Non
     posted.run("ingest")
     picture = look(posted)
     coffee = [r.id for r in picture.rows if r.text.startswith("COFFEE")]
-    group = view.group(picture, coffee[0])
+    group = view.card_group(picture, coffee[0])
     assert group is not None and group.ids == coffee and len(coffee) == 3
     assert (group.vendor, group.accounts, group.total) == ("COFFEE", "5030 Uncategorised expense", "-14.40")
-    assert view.show(picture, coffee[0]).group == 3
-    other = view.group(picture, card(posted, "PAPER"))
+    assert view.show_card(picture, coffee[0]).group == 3
+    other = view.card_group(picture, card(posted, "PAPER"))
     assert other is not None and len(other.rows) == 1
 
 
 def test_accounts_are_found_by_number_and_name(posted: Workspace) -> None:
     picture, coffee = look(posted), card(posted, "COFFEE")
-    assert [a.id for a in view.accounts(picture, coffee, "507")] == [5070]
-    assert [a.id for a in view.accounts(picture, coffee, "MEA")] == [5070]
-    assert [a.id for a in view.accounts(picture, coffee, "supplies")] == [5060]
-    assert 5060 in [a.id for a in view.accounts(picture, coffee, "ffice")]
-    everything = [a.id for a in view.accounts(picture, coffee)]
+    assert [a.id for a in view.match_accounts(picture, coffee, "507")] == [5070]
+    assert [a.id for a in view.match_accounts(picture, coffee, "MEA")] == [5070]
+    assert [a.id for a in view.match_accounts(picture, coffee, "supplies")] == [5060]
+    assert 5060 in [a.id for a in view.match_accounts(picture, coffee, "ffice")]
+    everything = [a.id for a in view.match_accounts(picture, coffee)]
     assert everything[0] == 5020, "the most used of those that are likely"
     assert 1010 not in everything, "the bank's own account is no answer"
     assert everything[-1] == 5030, "the one it has is the least likely"
-    assert view.accounts(picture, coffee, "zzz") == []
+    assert view.match_accounts(picture, coffee, "zzz") == []
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_accounts_are_found_by_number_and_name(posted: Workspace) -> None:
     ],
 )
 def test_a_split_is_checked_as_it_is_typed(posted: Workspace, typed: str, lines: list[object], problem: str) -> None:
-    split = view.split(look(posted), card(posted, "COFFEE"), typed)
+    split = view.parse_split(look(posted), card(posted, "COFFEE"), typed)
     assert [(a, str(v)) for a, v in split.lines] == lines
     assert split.problem == problem
 
@@ -139,11 +139,11 @@ def test_a_held_line_can_be_posted_or_ignored(ws: Workspace) -> None:
     ws.script(HOLD)
     picture = look(ws)
     [row] = picture.rows
-    shown = view.show(picture, row.id)
+    shown = view.show_card(picture, row.id)
     assert (row.kind, row.amount, [c.verb for c in shown.choices]) == ("line", "-12.00", ["correct", "answer"])
     assert "who is this?" in said(shown)
-    assert view.to_place(picture, row.id) == Decimal("12.00")
-    group = view.group(picture, row.id)
+    assert view.amount_to_split(picture, row.id) == Decimal("12.00")
+    group = view.card_group(picture, row.id)
     assert group is not None and group.ids == [row.id]
 
 
@@ -153,7 +153,7 @@ def test_failed_runs_and_file_cards_say_what_they_are_about(posted: Workspace) -
     posted.drop("broken.csv", b"\x00\x01 no bank file")
     posted("agent", "run", "ingest")
     picture = look(posted)
-    by_kind = {r.kind: view.show(picture, r.id) for r in picture.rows}
+    by_kind = {r.kind: view.show_card(picture, r.id) for r in picture.rows}
     failed = by_kind["failed_run"]
     assert "cleared agent run" in said(failed) and [c.verb for c in failed.choices] == ["answer", "retry"]
     assert "broken.csv" in said(by_kind["bad_file"])
@@ -163,7 +163,7 @@ def test_rows_that_came_before_are_listed_with_their_file(posted: Workspace) -> 
     posted.drop("again.csv", posted.read("import/processed/january.csv"))
     posted.run("ingest")
     picture = look(posted)
-    [shown] = [view.show(picture, r.id) for r in picture.rows if r.kind == "duplicate_file"]
+    [shown] = [view.show_card(picture, r.id) for r in picture.rows if r.kind == "duplicate_file"]
     [table] = [s.rows for s in shown.sections if s.rows]
     assert "amount" in table[0] and len(table) == 5
     assert view.bank_file(host(posted), picture, shown.id).lines[1].startswith("DEBIT,01/03/2025")
@@ -173,7 +173,7 @@ def test_the_bank_file_and_the_script_are_opened_at_their_line(posted: Workspace
     picture, coffee = look(posted), card(posted, "COFFEE")
     found = view.bank_file(host(posted), picture, coffee)
     assert found.name == "january.csv" and found.line == 5 and "COFFEE" in found.lines[4]
-    code = view.script(host(posted), why_of(host(posted), "2025-01-004"))
+    code = view.entry_script(host(posted), why_of(host(posted), "2025-01-004"))
     assert code.name == "agents/ingest.py" and code.line
     assert "journal_add_double" in code.lines[code.line - 1]
 
@@ -190,13 +190,13 @@ def test_a_card_cannot_have_any_file_shown(posted: Workspace) -> None:
 
 
 def test_vendors_are_told_by_name_or_first_words() -> None:
-    assert view.vendor_of("", "COFFEE 0231 BERLIN") == view.vendor_of("", "Coffee 99 berlin")
-    assert view.vendor_of(" Amazon Web Services ", "AWS") == "AMAZON WEB SERVICES"
-    assert view.vendor_of("", "12345") == "12345"
-    assert view.vendor_of("", "スターバックス 渋谷 12") == "スターバックス 渋谷"
+    assert view.vendor_key("", "COFFEE 0231 BERLIN") == view.vendor_key("", "Coffee 99 berlin")
+    assert view.vendor_key(" Amazon Web Services ", "AWS") == "AMAZON WEB SERVICES"
+    assert view.vendor_key("", "12345") == "12345"
+    assert view.vendor_key("", "スターバックス 渋谷 12") == "スターバックス 渋谷"
 
 
 def test_confidence_is_said_in_words() -> None:
-    assert [view.sure(c) for c in ("0.60", "0.00", "1", "", "x")] == [
+    assert [view.confidence_text(c) for c in ("0.60", "0.00", "1", "", "x")] == [
         "60 % sure", "Not sure at all", "100 % sure", "Not said how sure", "Not said how sure",
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from harness import CLOCK, Workspace
 from peers import PATIENCE, Peer, peer, request
 
 from cleared.app import open_workspace
-from cleared.bridge.jsonrpc import Request, RpcError, answer
+from cleared.bridge.jsonrpc import Request, RpcError, answer_line
 from cleared.clock import clock_from
 from cleared.errors import ClearedError, PolicyError, PrimitiveError, UsageError
 from cleared.registry.json_values import from_wire, to_wire
@@ -56,7 +56,7 @@ def call(request: pytest.FixtureRequest, posted: Workspace) -> Caller:
         assert not (args and kwargs), "JSON-RPC has one or the other"
         params = to_wire(list(args) or kwargs)
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params})
-        told = json.loads(answer(line.encode(), service.handle) or b"")
+        told = json.loads(answer_line(line.encode(), service.handle) or b"")
         if "error" in told:
             data = told["error"]["data"]
             raise Refused(data["type"], data["message"], data["remedy"], (data["place"] or {}).get("field"))
@@ -162,7 +162,7 @@ def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, se
     assert refusal(service, "agent.show", [None]).data["place"]["field"] == "name"
     assert refusal(service, "accounts_get", [None]).data["place"]["field"] == "account_id"
     line = b'{"jsonrpc":"2.0","id":1,"method":"accounts.list","params":null}'
-    assert json.loads(answer(line, service.handle) or b"")["result"] == ask(service, "accounts.list")
+    assert json.loads(answer_line(line, service.handle) or b"")["result"] == ask(service, "accounts.list")
 
 
 def test_what_is_about_a_run_is_refused_outside_of_one(service: Service) -> None:
@@ -457,12 +457,12 @@ def test_too_many_clients_are_told_so(path: Path) -> None:
 
 
 def test_errors_are_of_the_documented_classes() -> None:
-    from cleared.bridge.error_codec import refused
+    from cleared.bridge.error_codec import refusal_error
     from cleared.errors import Place
 
     place = Place("a.csv", 3, None, "amount")
     for error in (UsageError("u"), PolicyError("p"), PrimitiveError("x", place=place, remedy="r")):
-        told = refused(error)
+        told = refusal_error(error)
         assert told.code == -32000 and told.data["type"] == type(error).__name__
         assert told.data["exit_code"] == int(error.exit_code)
     assert told.data["place"] == {"file": "a.csv", "line": 3, "column": None, "field": "amount"}

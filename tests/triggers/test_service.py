@@ -697,10 +697,12 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
     trust_books(there)
     from cleared.app import open_workspace
-    from cleared.review.card_decisions import answer
+    from cleared.review.card_decisions import answer_card
 
     [card] = world.ws.cards()
-    answer(open_workspace(world.ws.root), card["id"], "yes")  # the run is not gone on with, as if it were killed here
+    answer_card(
+        open_workspace(world.ws.root), card["id"], "yes"
+    )  # the run is not gone on with, as if it were killed here
     clone = World(Workspace(there))
     clone.ws.git("pull", "-q")
     with clone:

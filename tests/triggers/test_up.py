@@ -225,9 +225,9 @@ def test_an_answered_question_is_taken_up_within_a_second(up: Up) -> None:
 
 def settle(ws: Workspace, card: str, choice: str) -> None:
     from cleared.app import open_workspace
-    from cleared.review.card_decisions import answer
+    from cleared.review.card_decisions import answer_card
 
-    answer(open_workspace(ws.root), card, choice)
+    answer_card(open_workspace(ws.root), card, choice)
 
 
 def test_c10_on_demand_and_triggered_runs_go_one_way_and_leave_one_record(up: Up) -> None:

@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from cleared.app import open_workspace
 from cleared.clock import clock_from
 from cleared.tui.dialogs import AskAccount, Look
-from cleared.tui.key_actions import Acts
+from cleared.tui.key_actions import ActionExecutor
 from cleared.tui.screen import ReviewApp
 
 FEBRUARY = chase(
@@ -76,7 +76,7 @@ def sit(ws: Workspace, play: Play, size: tuple[int, int] = (100, 30)) -> ReviewA
 
     async def main() -> ReviewApp:
         heard: list[str] = []
-        acts = Acts(lambda: open_workspace(ws.root, clock=clock_from(CLOCK), say=heard.append))
+        acts = ActionExecutor(lambda: open_workspace(ws.root, clock=clock_from(CLOCK), say=heard.append))
         app = ReviewApp(acts, heard)
         async with app.run_test(size=size) as pilot:
             sitting = Sitting(app, pilot)
@@ -311,7 +311,7 @@ def test_a_card_that_somebody_else_has_decided_is_told_and_gone(posted: Workspac
         assert "! Not done" in s.text and "is settled" in s.text
         assert s.current == "COFFEE" and "0 done · 1 left" in s.text
         await asyncio.to_thread(posted.ok, "queue", "approve", "2025-01-004")
-        await s.app._watch().wait()
+        await s.app._poll_head().wait()
         await s.pilot.pause()
         assert "Nothing waits for you." in s.text, "what others decide is taken up"
 
