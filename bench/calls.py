@@ -66,7 +66,7 @@ def host_call(quick: bool) -> Result:
         dispatcher = Dispatcher(
             Registry([bench_post]), None, Env(), monotonic=SystemClock().monotonic, record=calls.append
         )
-        call = dispatcher.call
+        call = dispatcher.call_primitive
         run = {"id": "r", "agent": "a", "dry_run": False, "started_at": "", "event": {}, "script": "", "head": ""}
         traces.begin(run)
 

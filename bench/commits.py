@@ -41,10 +41,10 @@ def durable(quick: bool) -> Result:
             with opened.reading() as repo:
                 snapshot = Snapshot(repo, repo.head())
                 scripts = Scripts(opened, snapshot)
-                script = scripts.agent("thousand")
+                script = scripts.load_agent("thousand")
                 attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
-                attempt.execute(lambda: executor(opened))
-                attempt.context.check()
+                attempt.execute_script(lambda: executor(opened))
+                attempt.context.check_draft()
                 changes = draft.render(opened, snapshot, attempt.context).changes
                 write_and_commit(opened.root, {path: data or b"" for path, data in changes.items()})
 

@@ -17,7 +17,7 @@ from cleared.approvals.workspace_pin import pin_clone
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import initialise
 from cleared.clock import FixedClock, format_iso
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.workspace import starters
 
 BOOKS = "0" * 32
@@ -73,7 +73,9 @@ def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}
     for path, data in scripts.items():
         digest = digest_of(data)
-        record = ApprovalRecord("script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(registry()))
+        record = ApprovalRecord(
+            "script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(primitive_registry())
+        )
         found[record_path(path, digest)] = sign_record(record, key).render()
     return found
 

@@ -17,7 +17,7 @@ from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.clock import Clock, SystemClock
 from cleared.errors import UsageError
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.runs.attempt import Attempt, Event, Executor
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
@@ -67,7 +67,7 @@ def open_workspace(
         layout,
         layout.config,
         clock or SystemClock(),
-        registry(),
+        primitive_registry(),
         say or (lambda _: None),
         on_step,
         policy=force,
@@ -113,7 +113,7 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
     from cleared.queries import find_card, open_committed_books
-    from cleared.runs.failed_runs import event_of_card
+    from cleared.runs.failed_runs import read_card_event
     from cleared.runs.suspended_runs import ask_again
 
     if believed:
@@ -123,7 +123,7 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
         asked = found.kind == "question"
         if not asked and (found.kind != "failed_run" or found.agent != name):
             raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
-        event = None if asked else event_of_card(host, repo, snapshot, found, believed=believed)
+        event = None if asked else read_card_event(host, repo, snapshot, found, believed=believed)
     try:
         if not asked:
             return run(host, name, event=event)

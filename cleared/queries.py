@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from cleared.approvals.verification import Approvals
-from cleared.audit.provenance import collisions, unknown_origin
+from cleared.audit.provenance import find_merge_collisions, find_unknown_origins
 from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
@@ -30,7 +30,7 @@ from cleared.primitives import accounts as account_primitives
 from cleared.primitives import journal as journal_primitives
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.outcome import card_data
+from cleared.runs.outcome import card_to_json
 from cleared.runs.question_tickets import Questions
 from cleared.vcs import Repository, Snapshot
 
@@ -184,9 +184,9 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
         known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         late = {c.id for c in overdue_cards(known.values(), host.clock.now(), host.config.review.remind_after)}
-        held = Questions(host, repo, snapshot, known).held()
+        held = Questions(host, repo, snapshot, known).list_held()
         return [
-            card_data(c) | {"overdue": c.id in late, "held": held.get(c.id)}
+            card_to_json(c) | {"overdue": c.id in late, "held": held.get(c.id)}
             for c in known.values() if status in ("all", c.status)
         ]  # fmt: skip
 
@@ -197,8 +197,8 @@ def read_card(host: Host, text: str) -> dict[str, Any]:
         known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         found = find_card(known, text)
         late = overdue_cards([found], host.clock.now(), host.config.review.remind_after)
-        held = Questions(host, repo, snapshot, known).held([found])
-        return card_data(found) | {"overdue": bool(late), "held": held.get(found.id)}
+        held = Questions(host, repo, snapshot, known).list_held([found])
+        return card_to_json(found) | {"overdue": bool(late), "held": held.get(found.id)}
 
 
 def find_card(known: Mapping[str, Card], text: str) -> Card:
@@ -227,8 +227,8 @@ def read_journal(
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
     year, number = parse_month(month) if month else (None, None)
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        found = journal_primitives.query(books, status, year, number, account, text, limit)
-        return [journal_primitives.show_json(e) for e in found]
+        found = journal_primitives.find_entries(books, status, year, number, account, text, limit)
+        return [journal_primitives.entry_to_json(e) for e in found]
 
 
 def read_balances(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
@@ -259,7 +259,7 @@ def read_balances(host: Host, account: int | None = None, *, month: str | None =
 def read_accounts(host: Host) -> list[dict[str, Any]]:
     """The chart of accounts."""
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        return [dict(account_primitives.show(a)) for a in books.chart.accounts.values()]
+        return [dict(account_primitives.describe_account(a)) for a in books.chart.accounts.values()]
 
 
 def read_periods(host: Host) -> list[dict[str, Any]]:
@@ -276,10 +276,10 @@ def read_periods(host: Host) -> list[dict[str, Any]]:
 
 def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
-    from cleared.primitives import registry
+    from cleared.primitives import primitive_registry
     from cleared.registry.projections import describe
 
-    return [describe(p) for p in (host.registry if host else registry()).values()]
+    return [describe(p) for p in (host.registry if host else primitive_registry()).values()]
 
 
 def read_violations(host: Host) -> list[dict[str, Any]]:
@@ -292,10 +292,10 @@ def find_violations(host: Host) -> list[Violation]:
 
     with compared(host, "journal check") as (repo, snapshot, different):
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
-        colliding = collisions(host) if different else []
+        colliding = find_merge_collisions(host) if different else []
         if colliding or not different:
             found = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
-            return found + unknown_origin(host, repo, snapshot)
+            return found + find_unknown_origins(host, repo, snapshot)
         books, bank = open_books(host, WorkingSource(host))
         months = sorted({*books.months(), *head_books.months()})
         found = _include_unreadable(lambda: check_books(books, bank))
@@ -309,13 +309,13 @@ def find_violations(host: Host) -> list[Violation]:
                         f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
                     )
                 )  # fmt: skip
-        return found + unknown_origin(host, repo, snapshot)
+        return found + find_unknown_origins(host, repo, snapshot)
 
 
 def find_committed_violations(host: Host) -> list[Violation]:
     """Every violation in the books of the last commit, whatever lies in the working tree: what a card can be about."""
     with open_committed_books(host) as (repo, snapshot, books, bank):
-        return _include_unreadable(lambda: check_books(books, bank)) + unknown_origin(host, repo, snapshot)
+        return _include_unreadable(lambda: check_books(books, bank)) + find_unknown_origins(host, repo, snapshot)
 
 
 def _include_unreadable(look: Callable[[], list[Violation]]) -> list[Violation]:

@@ -157,10 +157,10 @@ def _choices(kind: Any) -> list[str]:
 
 def primitives() -> str:
     """What ``cleared primitives --markdown`` prints."""
-    from cleared.primitives import registry
+    from cleared.primitives import primitive_registry
     from cleared.registry import projections
 
-    return projections.markdown(registry())
+    return projections.markdown(primitive_registry())
 
 
 def config() -> str:

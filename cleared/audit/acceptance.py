@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cleared.audit.provenance import named_commits
+from cleared.audit.provenance import find_unexplained_commits
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import ORIGINS, Decided, Desk, decide
-from cleared.decisions.journal_decisions import made
-from cleared.decisions.signatures import ACCEPTS
+from cleared.decisions.decision_context import ORIGIN_TRAILERS, Decision, DecisionContext, commit_decision
+from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.signatures import ACCEPTS_TRAILER
 from cleared.errors import PolicyError, UsageError
 from cleared.vcs import Snapshot, history
 
@@ -21,19 +21,19 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
     found = history.commit_info(host.root, rev)
-    if any(mark in found.trailers for mark in ORIGINS) and not _is_named(host, found.id):
+    if any(mark in found.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, found.id):
         raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         context = desk.context
-        context.note("accept", f"{found.id} {found.subject}: {reason}"[:500])
+        context.log_action("accept", f"{found.id} {found.subject}: {reason}"[:500])
         said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
-        return Decided(said, trailers=((ACCEPTS, found.id),))
+        return Decision(said, trailers=((ACCEPTS_TRAILER, found.id),))
 
-    return found.id, made(decide(host, "journal accept", act, gathers=[]))
+    return found.id, require_commit(commit_decision(host, "journal accept", act, gathers=[]))
 
 
-def _is_named(host: Host, commit: str) -> bool:
+def _is_unexplained(host: Host, commit: str) -> bool:
     """Whether a check names the commit though it calls itself a run or a decision."""
     with host.reading() as repo:
-        return any(each == commit for each, _ in named_commits(host, repo, Snapshot(repo, repo.head())))
+        return any(each == commit for each, _ in find_unexplained_commits(host, repo, Snapshot(repo, repo.head())))

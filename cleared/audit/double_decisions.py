@@ -14,12 +14,12 @@ from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.vcs import Snapshot
 
 
-def settled_twice(host: Host, snapshot: Snapshot) -> list[Violation]:
+def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
     """Cards with two answers, with two runs that went on, or with a run that went on though they were rejected."""
     answers: dict[str, dict[str, None]] = {}
     runs: dict[str, dict[str, None]] = {}
     ticketed: set[str] = set()
-    for event in _events(host, snapshot):
+    for event in _read_events(host, snapshot):
         card, kind = str(event.get("id")), event.get("event")
         details = event.get("details")
         if kind == "open" and isinstance(details, dict) and "ticket" in details:
@@ -39,7 +39,7 @@ def settled_twice(host: Host, snapshot: Snapshot) -> list[Violation]:
         if went and len(said) == 1 and said[0].startswith("rejected"):
             what.append(f"was rejected, and gone on with by the run {went[0]}")
         if what:
-            entries = _entries(host, snapshot, went)
+            entries = _list_posted_entries(host, snapshot, went)
             which = f"Both may have posted: {', '.join(entries)}. " if len(entries) > 1 else ""
             which = which or (f"It posted {entries[0]}. " if entries else "")
             found.append(
@@ -52,7 +52,7 @@ def settled_twice(host: Host, snapshot: Snapshot) -> list[Violation]:
     return found
 
 
-def _events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
+def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
     folder = host.layout.queue_dir
     lines = [
         line for path, data in sorted(snapshot.contents(folder).items())
@@ -67,7 +67,7 @@ def _events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
     yield from sorted(events, key=lambda event: event.get("event") != "open")
 
 
-def _entries(host: Host, snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
+def _list_posted_entries(host: Host, snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
     """What these runs have posted, by the log, and is not voided."""
     marks = {f"run:{run}" for run in runs}
     if not marks:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.approvals.approval_record import CONFIG, try_parse_record
 from cleared.approvals.reviewers import review_rules
-from cleared.audit.commit_origins import Origin, Origins
-from cleared.audit.double_decisions import settled_twice
+from cleared.audit.commit_origins import CommitOrigins, Origin
+from cleared.audit.double_decisions import find_double_decisions
 from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import settled_by_nobody
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import REMEDY, find_lost
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import ORIGINS
-from cleared.decisions.signatures import ACCEPTS, parents, unauthorised
+from cleared.decisions.decision_context import ORIGIN_TRAILERS
+from cleared.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.violations import TWO_CLONES, Violation
 from cleared.vcs import Repository, Snapshot, history
@@ -26,52 +26,52 @@ from cleared.vcs import Repository, Snapshot, history
 if TYPE_CHECKING:
     from cleared.vcs.history import CommitInfo
 
-_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 _LOST: Final = "lost"
 
 
-def unknown_origin(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
     merge of such; and what was decided by those who may not."""
     lost = find_lost(host.layout, repo, snapshot)
     found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
-    found += (violation for _, violation in named_commits(host, repo, snapshot))
-    return [*found, *_cards(host, repo, snapshot), *settled_twice(host, snapshot)]
+    found += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+    return [*found, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot)]
 
 
-def named_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
+def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
     """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
-    unsigned = unauthorised(host, repo)
+    unsigned = find_unauthorized_commits(host, repo)
     theirs = {commit for commit, _ in unsigned}
-    commits = history.commits_touching(host.root, _roots(host))
-    origins = Origins(host, repo, snapshot, commits)
+    commits = history.commits_touching(host.root, _audited_roots(host))
+    origins = CommitOrigins(host, repo, snapshot, commits)
     accepted: dict[str, set[Origin]] = {}
     for commit in commits:
-        for each in commit.trailers.get(ACCEPTS, "").split("\n"):
-            accepted.setdefault(each, set()).add(origins.of(commit))
+        for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
+            accepted.setdefault(each, set()).add(origins.find_origin(commit))
     found = []
     for commit in commits:
-        answered, origin = accepted.get(commit.id, set()), origins.of(commit)
-        claims = any(mark in commit.trailers for mark in ORIGINS)
+        answered, origin = accepted.get(commit.id, set()), origins.find_origin(commit)
+        claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
         if not (claims and commit.id in theirs) and origin != "ours" and "ours" not in answered:
             enough = "genuine" in answered or (claims and not origins.touches_books(commit))
-            violations = _unfounded(host, repo, commit, origins, origin, answered=enough)
+            violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
             found += [(commit.id, violation) for violation in violations]
     return found + unsigned
 
 
-def _unfounded(
-    host: Host, repo: Repository, commit: CommitInfo, origins: Origins, origin: Origin, *, answered: bool
+def _explain_commit(
+    host: Host, repo: Repository, commit: CommitInfo, origins: CommitOrigins, origin: Origin, *, answered: bool
 ) -> Iterator[Violation]:  # fmt: skip
     """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
     somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
     short = commit.id[:10]
     said = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
-    before = parents(repo, commit.id)
+    before = read_parents(repo, commit.id)
     accept = f"cleared journal accept {short} --reason …"
     look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
     if len(before) > 1:
-        for path, what in _beyond_merging(host, repo, commit.id, before):
+        for path, what in _find_merge_changes(host, repo, commit.id, before):
             if not (what.startswith(_LOST) or not (answered or origin == "genuine")):
                 continue
             yield Violation(
@@ -81,13 +81,13 @@ def _unfounded(
             )  # fmt: skip
         return
     if origin == "genuine" or answered:
-        for path, rows in origins.altered(commit, before[0]) if before else ():
+        for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
             yield Violation(
-                "provenance", f"{said} removed or changed what was committed ({_shown(rows)}), and no machine that "
+                "provenance", f"{said} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
                 "counts here attests it", f"{look}; where it is a colleague's: cleared trust.", Place(path),
             )  # fmt: skip
         return
-    called = next((name for name in ORIGINS if name in commit.trailers), "")
+    called = next((name for name in ORIGIN_TRAILERS if name in commit.trailers), "")
     calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)
     if calling is None:
         yield Violation("provenance", f"{said} changed the books without a run or a decision", look)
@@ -100,7 +100,7 @@ def _unfounded(
         yield Violation("provenance", f"{said} calls itself {calling}, but no machine attests it", look)
 
 
-def collisions(host: Host) -> list[Violation]:
+def find_merge_collisions(host: Host) -> list[Violation]:
     """Files of the books that a merge which is under way could not join."""
     return [
         Violation(
@@ -112,11 +112,11 @@ def collisions(host: Host) -> list[Violation]:
     ]  # fmt: skip
 
 
-def _roots(host: Host) -> list[str]:
+def _audited_roots(host: Host) -> list[str]:
     return [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
 
 
-def _beyond_merging(host: Host, repo: Repository, merge: str, before: list[str]) -> list[tuple[str, str]]:
+def _find_merge_changes(host: Host, repo: Repository, merge: str, before: list[str]) -> list[tuple[str, str]]:
     """What a merge has that none of its parents had, and what it lacks that one of them had brought; by file."""
     try:
         after, sides = Snapshot(repo, merge), [Snapshot(repo, parent) for parent in before]
@@ -125,15 +125,15 @@ def _beyond_merging(host: Host, repo: Repository, merge: str, before: list[str])
         return []
     base = Snapshot(repo, base_id) if base_id else None
     paths: set[str] = set()
-    for root in _roots(host):
+    for root in _audited_roots(host):
         for each in (after, *sides):
             paths |= each.entries(root).keys()
     found = []
     for path in sorted(paths):
         if len({each.oid_of(path) for each in (after, *sides)}) == 1:
             continue
-        now, then = _rows(after.read(path)), [_rows(side.read(path)) for side in sides]
-        start = _rows(base.read(path) if base is not None else None)
+        now, then = _count_lines(after.read(path)), [_count_lines(side.read(path)) for side in sides]
+        start = _count_lines(base.read(path) if base is not None else None)
         brought: Counter[bytes] = Counter()
         for side in then:
             brought |= side - start
@@ -144,21 +144,21 @@ def _beyond_merging(host: Host, repo: Repository, merge: str, before: list[str])
         new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
         for rows, what in ((lost, _LOST), (new, "added what neither had:")):
             if rows:
-                found.append((path, f"{what} {_shown(rows)}"))
+                found.append((path, f"{what} {_quote_rows(rows)}"))
     return found
 
 
-def _rows(data: bytes | None) -> Counter[bytes]:
+def _count_lines(data: bytes | None) -> Counter[bytes]:
     return Counter((data or b"").splitlines())
 
 
-def _shown(rows: Iterable[bytes]) -> str:
+def _quote_rows(rows: Iterable[bytes]) -> str:
     texts = [row.decode("utf-8", "replace")[:60] for row in rows]
-    more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
-    return ", ".join(repr(text) for text in texts[:_SHOWN]) + more
+    more = f" and {len(texts) - _MAX_SHOWN} more lines" if len(texts) > _MAX_SHOWN else ""
+    return ", ".join(repr(text) for text in texts[:_MAX_SHOWN]) + more
 
 
-def _cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+def _check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
     record = try_parse_record(snapshot.read(CONFIG))
     if (
         record is not None and review_rules(record.policy).is_restricted

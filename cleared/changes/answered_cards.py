@@ -10,7 +10,7 @@ from typing import Any
 
 from cleared.cards.card import Card
 from cleared.changes.host import Host
-from cleared.importing.file_cards import line_marks
+from cleared.importing.file_cards import hash_lines
 from cleared.ledger.bank_lines import BankLine
 from cleared.primitives.context import Context
 
@@ -19,7 +19,7 @@ def answered(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
     """Open cards that what this run imports, or refuses, has answered, and how."""
     added = [card for card in context.cards.added.values() if card.kind == "bad_file"]
     refused = {path: card.id for card in added for path in _files(card)}
-    done = context.imports.moves()
+    done = context.imports.list_moves()
     for card in context.cards.open_cards():
         if card.id in context.cards.added or not (done or refused):
             continue
@@ -59,8 +59,8 @@ def _how(host: Host, card: Card, path: str, context: Context, refused: Mapping[s
     if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
         return ""
     wanted = {str(mark) for number, mark in enumerate(marks, 1) if number != known.get("line")}
-    for name, file in context.imports.moves().items():
-        if wanted <= set(line_marks(file.data)):
+    for name, file in context.imports.list_moves().items():
+        if wanted <= set(hash_lines(file.data)):
             return f"it is gone, and all its other lines were imported from {name} by {context.run_id}"
     return ""
 

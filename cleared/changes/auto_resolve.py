@@ -30,7 +30,7 @@ def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -
                 )
     for card, how in list(answered(host, context)):
         context.cards.resolve_card(card.id, format_iso(context.now), BY, how)
-    done = {file.sha256 for file in context.imports.moves().values()}
+    done = {file.sha256 for file in context.imports.list_moves().values()}
     if done and _set_aside(host, snapshot):
         for card in context.cards.open_cards():
             if card.kind == "set_aside" and card.details.get("sha256") in done:
@@ -48,6 +48,6 @@ def put_back(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
     folder = f"{host.layout.import_dir}/{FAILED}"
     if snapshot.entry(folder) is None:
         return []
-    done = {file.data for file in context.imports.moves().values()}
+    done = {file.data for file in context.imports.list_moves().values()}
     gone = [path for path in snapshot.entries(folder) if not (host.root / path).exists()]
     return [path for path in gone if snapshot.read(path) in done]

@@ -40,7 +40,7 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
     going: dict[str, bytes] = {}
-    for path, file in context.imports.moves().items():
+    for path, file in context.imports.list_moves().items():
         target = file.processed_as or ""
         tracked = snapshot.oid_of(path) is not None
         if tracked:
@@ -111,7 +111,7 @@ def commit(
     try:
         done = seal(
             repo, snapshot.commit, draft.changes, message, marks,
-            host.author, context.now, verify=context.imports.verify, on_step=host.on_step,
+            host.author, context.now, verify=context.imports.verify_unchanged, on_step=host.on_step,
             state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
             merges=merges,
         )  # fmt: skip

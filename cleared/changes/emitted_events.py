@@ -62,7 +62,7 @@ def events(data: bytes | None) -> Iterator[dict[str, Any]]:
 def trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
     """What the commit of this context has to say of itself."""
     counts = (
-        (EMITS, len(context.events)), (IMPORTS, len(context.imports.moves())), (RESOLVES, len(context.cards.resolved)),
+        (EMITS, len(context.events)), (IMPORTS, len(context.imports.list_moves())), (RESOLVES, len(context.cards.resolved)),
         (DEPTH, context.event.get("depth", 0)),
     )  # fmt: skip
     found = [(key, str(count)) for key, count in counts if count]

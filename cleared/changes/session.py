@@ -22,7 +22,7 @@ from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
-from cleared.primitives.loop_jobs import OwnLoop
+from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.vcs import Difference, Repository, Snapshot, differences
 
 
@@ -118,11 +118,11 @@ def make_context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
         cards=CardDraft(source, host.layout.queue_dir, host.redactor.text), now=now,
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
-        on_log=on_log, history=lambda limit: recent(host, limit), run_script=run_script,
-        check=_once(books, bank), ledger_accounts=host.ledger_accounts,
-        loop=OwnLoop(host.root, host.config),
+        on_log=on_log, list_commits=lambda limit: recent(host, limit), run_script=run_script,
+        check_draft=_once(books, bank), ledger_accounts=host.ledger_accounts,
+        loop=WorkspaceLoop(host.root, host.config),
     )  # fmt: skip
-    imports.card = context.card
+    imports.card = context.stage_card
     return context
 
 

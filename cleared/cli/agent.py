@@ -66,10 +66,10 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     for warning in result.warnings:
         print_message(f"cleared: {warning}")
     if json and not quiet:
-        print_json(result.data())
+        print_json(result.to_json_object())
     elif result.error is None and not quiet and result.status != "waiting":
         if dry_run:
-            _print_entries(result.data()["entries"])
+            _print_entries(result.to_json_object()["entries"])
         print_line(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
     bad = [c for c in result.cards if c.kind == "bad_file"]
     for card in bad:

@@ -358,7 +358,7 @@ def _check_import_folder(host: Host) -> Row:
         drop = ImportSession(
             host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None
         )
-        good = drop.scan()
+        good = drop.scan_folder()
     rows = sum(len(file.new) for file in good)
     detail = f"{len(good)} files wait with {rows} new rows" if good else "no files wait"
     if not drop.refused:

@@ -128,9 +128,9 @@ def accept_unknown_commit(
 @app.command("open")
 def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""
-    from cleared.decisions.journal_decisions import open_accounts
+    from cleared.decisions.journal_decisions import post_opening_balances
 
-    ids, commit = open_accounts(open_host(workspace))
+    ids, commit = post_opening_balances(open_host(workspace))
     if json:
         print_json({"entries": ids, "commit": commit})
     else:

@@ -191,7 +191,7 @@ def answer_question(
 
     done, result = do(open_host(workspace), card, choice)
     if json:
-        print_json({**_decision_data(done), "run": result.data() if result else None})
+        print_json({**_decision_data(done), "run": result.to_json_object() if result else None})
     else:
         _print_decision(done, json, "Answered")
     if result is not None:

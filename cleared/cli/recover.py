@@ -34,7 +34,7 @@ def recover_rows(
     done = recover_lost(host)
     if json:
         print_json({"lost": asdict(done.lost) if done.lost else None, "commit": done.commit or None,
-                  "files": done.files, "left": done.left})  # fmt: skip
+                  "files": done.files, "left": done.left_files})  # fmt: skip
         return
     if done.lost is None:
         print_line("Nothing is missing.")
@@ -48,5 +48,5 @@ def recover_rows(
     )
     what = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
     print_line(f"Brought back {what} in {len(done.files)} files ({done.commit[:10]}).")
-    for path in done.left:
+    for path in done.left_files:
         print_message(f"left as it is, somebody has changed it since: {path}")

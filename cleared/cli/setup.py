@@ -62,10 +62,10 @@ def import_bank_files(
     json: JsonOption = False,
 ) -> None:
     """Copy bank files into the drop folder (import/), each whole or not at all."""
-    from cleared.importing.drop_folder_copy import import_files
+    from cleared.importing.drop_folder_copy import copy_to_drop_folder
 
     host = open_host(workspace)
-    names = import_files(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
+    names = copy_to_drop_folder(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
     if json:
         print_json([f"{host.layout.import_dir}/{name}" for name in names])
         return

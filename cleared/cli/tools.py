@@ -116,19 +116,22 @@ def list_primitives(
     json: JsonOption = False,
 ) -> None:
     """List what agent scripts can call."""
-    from cleared.primitives import registry
+    from cleared.primitives import primitive_registry
     from cleared.registry import projections
 
     if stubs:
-        print_line(projections.stubs(registry()).rstrip())
+        print_line(projections.stubs(primitive_registry()).rstrip())
     elif markdown:
-        print_line(projections.markdown(registry()).rstrip())
+        print_line(projections.markdown(primitive_registry()).rstrip())
     elif json:
-        print_json([projections.describe(p) for p in registry().values()])
+        print_json([projections.describe(p) for p in primitive_registry().values()])
     else:
         print_table(
             ["primitive", "effect", "grant", "what it does"],
-            ((p.name, p.effect.value, p.grant, p.doc.split("\n", 1)[0].replace("``", "")) for p in registry().values()),
+            (
+                (p.name, p.effect.value, p.grant, p.doc.split("\n", 1)[0].replace("``", ""))
+                for p in primitive_registry().values()
+            ),
             empty="",
         )
 

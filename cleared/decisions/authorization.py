@@ -32,9 +32,9 @@ from cleared.primitives.context import Context
 from cleared.vcs import Snapshot
 from cleared.vcs.object_writer import message_text, parse_trailers
 
-AGREES: Final = "Agrees"
+AGREES_TRAILER: Final = "Agrees"
 """The trailer that names the cards of which a commit holds what the first of two has decided."""
-ASKS: Final = "Asks"
+AGREEMENT_TRAILER: Final = "Asks"
 """The same where it is the whole decision that takes two: the card of it."""
 
 
@@ -50,29 +50,29 @@ class SecondNeeded(PolicyError):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Authority:
+class Authorization:
     """By what right one decision is made. ``person``: whether somebody makes it, or a timeout, a check, a proposal."""
 
     host: Host
     snapshot: Snapshot
-    decision: str
+    decision_id: str
     by: str
-    person: bool
+    by_person: bool
     rules: ReviewRules = UNRESTRICTED
     books: WorkspaceIdentity | None = None
     problem: PolicyError | None = None
     """Why it cannot be known who may decide."""
-    covered: set[str] = field(default_factory=set)
+    agreed_marks: set[str] = field(default_factory=set)
     """Marks of what another reviewer has agreed to."""
     _key: Key | None = None
 
     @property
-    def workspace(self) -> str:
+    def workspace_id(self) -> str:
         """The books that what is signed here is for."""
         return self.books.id if self.books is not None else ""
 
     @property
-    def key(self) -> Key:
+    def reviewer_key(self) -> Key:
         """The key of whoever decides. Raises ``PolicyError`` where it is not a reviewer's."""
         if self._key is None:
             if self.books is not None:
@@ -89,39 +89,39 @@ class Authority:
             self._key = own
         return self._key
 
-    def must_be_a_reviewers(self) -> None:
+    def require_reviewer(self) -> None:
         """Raises ``PolicyError`` where a person decides who is no reviewer."""
-        if self.person and self.rules.is_restricted:
-            _ = self.key
+        if self.by_person and self.rules.is_restricted:
+            _ = self.reviewer_key
 
-    def effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
+    def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """What the draft would do that somebody must have the right to."""
         found = effects_of_draft(context.books, context.bank)
         record = try_parse_record((files or {}).get(CONFIG))
         if record is not None and review_rules(record.policy) != self.rules:
-            found.append(_of_rules(record, self.snapshot.read(CONFIG)))
+            found.append(_rule_change_effect(record, self.snapshot.read(CONFIG)))
         return found
 
-    def lone(self, effects: Iterable[Effect]) -> list[Effect]:
+    def effects_of_one(self, effects: Iterable[Effect]) -> list[Effect]:
         """Those that take two, and only one has decided."""
-        return [e for e in effects if self.rules.needs_two(e.weight) and e.mark not in self.covered]
+        return [e for e in effects if self.rules.needs_two(e.weight) and e.mark not in self.agreed_marks]
 
-    def must_allow(self, context: Context, files: Mapping[str, bytes | None]) -> None:
+    def require_allowed(self, context: Context, files: Mapping[str, bytes | None]) -> None:
         """Raises ``PolicyError`` where this is not for whoever decides it to decide."""
-        if not self.is_free(context, files):
-            self.must_be_a_reviewers()
+        if not self.is_free_for_all(context, files):
+            self.require_reviewer()
             # Of what cannot be known it is not assumed that everybody may.
-            unknown = self.problem is not None or not self.person
+            unknown = self.problem is not None or not self.by_person
             if (self.rules.is_restricted or self.problem) and unknown and effects_of_draft(context.books, context.bank):
                 raise self.problem or PolicyError("only a person decides about entries")
-        if self.person:
-            self._must_include_me(files)
+        if self.by_person:
+            self._require_self_included(files)
 
-    def is_free(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
+    def is_free_for_all(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
         """Whether everybody may do it: nothing but a setting that is not policy."""
-        return not context.staged and set(files) == {self.host.layout.config_file}
+        return not context.has_changes and set(files) == {self.host.layout.config_file}
 
-    def _must_include_me(self, files: Mapping[str, bytes | None]) -> None:
+    def _require_self_included(self, files: Mapping[str, bytes | None]) -> None:
         """Whoever says who may decide is among them: nobody locks everybody out."""
         record = try_parse_record(files.get(CONFIG))
         rules = review_rules(record.policy) if record is not None else UNRESTRICTED
@@ -133,40 +133,40 @@ class Authority:
 
     # -- two people -----------------------------------------------------------------------------------------------
 
-    def agreed(self, card: Card, effects: Iterable[Effect]) -> bool:
+    def has_agreement(self, card: Card, effects: Iterable[Effect]) -> bool:
         """Whether another reviewer has agreed to exactly this about the card; then it may be done."""
         marks = [e.mark for e in effects]
         known = parse_agreements(card.id, card.agreed)
-        if find_first_agreement(known, marks, self.rules, self.workspace, self.key.public) is None:
+        if find_first_agreement(known, marks, self.rules, self.workspace_id, self.reviewer_key.public) is None:
             return False
-        self.covered |= set(marks)
+        self.agreed_marks |= set(marks)
         return True
 
-    def agree(
+    def stage_agreement(
         self, context: Context, card: Card, effects: Iterable[Effect], says: str, wish: Mapping[str, Any]
     ) -> None:  # fmt: skip
         """Stage that this is what the first of two has decided about the card."""
         made = sign_agreement(
-            self.key, card=card.id, decision=self.decision, by=self.by, at=format_iso(context.now), says=says[:500],
-            workspace=self.workspace, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
+            self.reviewer_key, card=card.id, decision=self.decision_id, by=self.by, at=format_iso(context.now), says=says[:500],
+            workspace=self.workspace_id, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
         )  # fmt: skip
         context.cards.add_card(card)
         context.cards.record_agreement(card.id, made.to_dict())
-        context.note("agree", f"{card.id} {says}"[:500], card.entry_id or "")
+        context.log_action("agree", f"{card.id} {says}"[:500], card.entry_id or "")
 
-    def whole(self, context: Context, subject: Sequence[str], title: str) -> Card:
+    def agreement_card(self, context: Context, subject: Sequence[str], title: str) -> Card:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
         for number in range(len(context.cards.committed_cards) + 1):
             identity = card_id("agreement", *subject, str(number))
             known = context.cards.committed_cards.get(identity)
             if known is None:
-                return Card(identity, "agreement", title[:300], format_iso(context.now), self.decision,
+                return Card(identity, "agreement", title[:300], format_iso(context.now), self.decision_id,
                             details={"decision": " ".join(subject)})  # fmt: skip
             if known.status == "open":
                 return known
         raise AssertionError(subject)
 
-    def prove(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
+    def sign_settlement(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
         """What shows that a question was settled here, by whoever may; nothing where no run waits for it.
 
         Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none, ``PolicyError`` where
@@ -177,31 +177,31 @@ class Authority:
         if ticket is None:
             return {}
         approvals.identity.must_be_pinned()
-        key = self.key if self.person and self.rules.is_restricted else run_key(self.host.root, create=True)
+        key = self.reviewer_key if self.by_person and self.rules.is_restricted else run_key(self.host.root, create=True)
         assert key is not None
         return sign_answer(key, approvals.workspace, card.id, ticket, at, by, says)
 
     # -- the commit -----------------------------------------------------------------------------------------------
 
-    def sign(
+    def make_signature_trailers(
         self, changes: Mapping[str, bytes | None], message: str, trailers: Sequence[tuple[str, str]]
     ) -> list[tuple[str, str]]:  # fmt: skip
         """The trailers that show who decided this commit."""
-        marks = [*trailers, (KEY, self.key.public)]
+        marks = [*trailers, (KEY, self.reviewer_key.public)]
         said = message_text(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
         files = {p: data for p, data in changes.items() if data != self.snapshot.read(p)}
         payload = commit_payload(
-            self.workspace, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files
+            self.workspace_id, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files
         )
-        return [(KEY, self.key.public), (SIGNATURE, self.key.sign(payload))]
+        return [(KEY, self.reviewer_key.public), (SIGNATURE, self.reviewer_key.sign(payload))]
 
 
-def authority(host: Host, snapshot: Snapshot, decision: str, by: str, *, person: bool) -> Authority:
+def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *, person: bool) -> Authorization:
     """By what right a decision on this commit is made: by the approved rules in it.
 
     What restricts needs no trust: rules approved with a key that is not trusted here hold as well.
     """
-    found = Authority(host, snapshot, decision, by, person)
+    found = Authorization(host, snapshot, decision, by, person)
     data = snapshot.read(CONFIG)
     record = try_parse_record(data)
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
@@ -217,6 +217,6 @@ def authority(host: Host, snapshot: Snapshot, decision: str, by: str, *, person:
     return found
 
 
-def _of_rules(record: ApprovalRecord, before: bytes | None) -> Effect:
+def _rule_change_effect(record: ApprovalRecord, before: bytes | None) -> Effect:
     rules, old = review_rules(record.policy), try_parse_record(before)
     return rule_change_effect(rules.reviewers, rules.two_person, old.id if old is not None else "")

@@ -12,28 +12,28 @@ from cleared.changes.host import Host, actor
 from cleared.changes.lost_rows import refuse_lost
 from cleared.changes.session import make_context, new_run_id, refuse_dirty
 from cleared.clock import format_iso
-from cleared.decisions.authorization import ASKS, Authority, SecondNeeded, authority
+from cleared.decisions.authorization import AGREEMENT_TRAILER, Authorization, SecondNeeded, find_authorization
 from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
 
-ORIGINS: Final = ("Run", "Decision", "Proposed")
+ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 """Trailers of commits that came through the program: a run, a decision, a proposal."""
 
-UNDOABLE: Final = "Cards"
+UNDO_TRAILER: Final = "Cards"
 """The trailer of a decision that ``queue undo`` can take back: the cards it settled, the entries it was about."""
 
-SETTINGS: Final = "config"
+CONFIG_COMMAND: Final = "config"
 """The one decision of which it depends on what is decided whether it takes a reviewer."""
 
-RECOVER: Final = "recover"
+RECOVER_COMMAND: Final = "recover"
 """The one decision that is made while the branch lacks something, and the working tree may have it."""
 
-_TRIES: Final = 3
+_MAX_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Desk:
+class DecisionContext:
     """What a decision is made on: the locked repository, its last commit, a context to stage in."""
 
     host: Host
@@ -41,17 +41,17 @@ class Desk:
     snapshot: Snapshot
     context: Context
     by: str
-    authority: Authority
-    fresh: Callable[[], Context]
+    authorization: Authorization
+    make_context: Callable[[], Context]
     """Makes another context on the same commit, to try something in."""
 
-    def trial(self) -> Desk:
+    def with_empty_draft(self) -> DecisionContext:
         """The same desk with nothing staged yet; what is staged on it comes to nothing."""
-        return replace(self, context=self.fresh())
+        return replace(self, context=self.make_context())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Decided:
+class Decision:
     """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold.
 
     ``subject``: what it is about, for two people to agree to as a whole (default: the command). ``edited``: files whose
@@ -61,15 +61,15 @@ class Decided:
     message: str
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     trailers: tuple[tuple[str, str], ...] = ()
-    moves: tuple[LocalMove, ...] = ()
+    local_moves: tuple[LocalMove, ...] = ()
     subject: tuple[str, ...] = ()
-    edited: tuple[str, ...] = ()
-    merges: str | None = None
+    edited_files: tuple[str, ...] = ()
+    merged_commit: str | None = None
     """Another commit that the decision brings into the history; it is a parent of this one then."""
 
 
-def decide(
-    host: Host, what: str, act: Callable[[Desk], Decided | None], *, by: str | None = None, mark: str = "Decision",
+def commit_decision(
+    host: Host, what: str, act: Callable[[DecisionContext], Decision | None], *, by: str | None = None, mark: str = "Decision",
     gathers: Sequence[object] | None = None,
 ) -> str | None:  # fmt: skip
     """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
@@ -83,18 +83,18 @@ def decide(
     the first.
     """
     with host.writing(what) as repo:
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, _MAX_TRIES + 1):
             try:
-                return _decide(host, repo, what, act, by, mark)
+                return _try_decision(host, repo, what, act, by, mark)
             except HeadMoved:
-                if attempt == _TRIES or gathers is None:
+                if attempt == _MAX_TRIES or gathers is None:
                     raise
                 host.say("somebody committed meanwhile; once more, on the new commit")
-                _empty(gathers)
+                _empty_collected(gathers)
     raise AssertionError("unreachable")
 
 
-def _empty(gathered: Sequence[object]) -> None:
+def _empty_collected(gathered: Sequence[object]) -> None:
     for each in gathered:
         if isinstance(each, list):
             each.clear()
@@ -104,68 +104,68 @@ def _empty(gathered: Sequence[object]) -> None:
                 setattr(each, one.name, getattr(fresh, one.name))
 
 
-def _decide(
-    host: Host, repo: Repository, what: str, act: Callable[[Desk], Decided | None], by: str | None, mark: str
+def _try_decision(
+    host: Host, repo: Repository, what: str, act: Callable[[DecisionContext], Decision | None], by: str | None, mark: str
 ) -> str | None:  # fmt: skip
     snapshot = Snapshot(repo, repo.head())
-    if what != RECOVER:
+    if what != RECOVER_COMMAND:
         refuse_lost(host, repo, snapshot)
         refuse_dirty(host, snapshot)
     now = host.clock.now().replace(microsecond=0)
     decision = new_run_id(now)
-    right = authority(host, snapshot, decision, by or actor(), person=by is None)
+    right = find_authorization(host, snapshot, decision, by or actor(), person=by is None)
 
     def fresh() -> Context:
         context = make_context(
             host, repo, snapshot, agent="user", now=now, run_id=decision,
             event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
-            on_log=host.say, run_script=_no_scripts,
+            on_log=host.say, run_script=_refuse_script,
         )  # fmt: skip
-        context.cards.prove = right.prove
+        context.cards.prove = right.sign_settlement
         return context
 
-    if what != SETTINGS:
-        right.must_be_a_reviewers()
-    desk = Desk(host, repo, snapshot, fresh(), right.by, right, fresh)
+    if what != CONFIG_COMMAND:
+        right.require_reviewer()
+    desk = DecisionContext(host, repo, snapshot, fresh(), right.by, right, fresh)
     decided = act(desk)
     if decided is None:
         return None
-    right.must_allow(desk.context, decided.files)
+    right.require_allowed(desk.context, decided.files)
     marks = [(mark, decision), ("By", desk.by), ("Clock", format_iso(now))]
-    first = _first_of_two(desk, decided, what)
+    first = _stage_first_of_two(desk, decided, what)
     if first is not None:
         desk, decided = first
-    desk.context.note("decision", f"{decided.message} (by {desk.by})")
-    signs = right.person and right.rules.is_restricted and not right.is_free(desk.context, decided.files)
-    signs = signs and decided.merges is None  # what a merge brings was signed where it was decided
+    desk.context.log_action("decision", f"{decided.message} (by {desk.by})")
+    signs = right.by_person and right.rules.is_restricted and not right.is_free_for_all(desk.context, decided.files)
+    signs = signs and decided.merged_commit is None  # what a merge brings was signed where it was decided
     commit = draft.commit(
         host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
-        decided.moves, right.sign if signs else None, decided.edited, decided.merges,
+        decided.local_moves, right.make_signature_trailers if signs else None, decided.edited_files, decided.merged_commit,
     )  # fmt: skip
     if first is not None:
-        raise SecondNeeded(dict(decided.trailers)[ASKS], commit)
+        raise SecondNeeded(dict(decided.trailers)[AGREEMENT_TRAILER], commit)
     return commit
 
 
-def _first_of_two(desk: Desk, decided: Decided, what: str) -> tuple[Desk, Decided] | None:
+def _stage_first_of_two(desk: DecisionContext, decided: Decision, what: str) -> tuple[DecisionContext, Decision] | None:
     """Where the whole takes two and this is the first: what is committed instead. None: it may be done."""
-    right, context = desk.authority, desk.context
-    effects = right.effects(context, decided.files) if right.rules.two_person is not None else []
-    if not right.lone(effects):
+    right, context = desk.authorization, desk.context
+    effects = right.find_effects(context, decided.files) if right.rules.two_person is not None else []
+    if not right.effects_of_one(effects):
         return None
     if "Proposal" in dict(decided.trailers):  # an agreement to one would change what it was examined with
         raise PolicyError(
             "other reviewers, or another amount, take two; a proposal is approved by one",
             remedy="Edit config.yaml; then both: cleared config approve.",
         )
-    card = right.whole(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
-    if right.agreed(card, effects):
+    card = right.agreement_card(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
+    if right.has_agreement(card, effects):
         context.cards.resolve_card(card.id, format_iso(context.now), desk.by, "agreed")
         return None
-    instead = desk.trial()
-    right.agree(instead.context, card, effects, decided.message, {})
-    return instead, Decided(f"agree: {decided.message}"[:200], trailers=((ASKS, card.id),))
+    instead = desk.with_empty_draft()
+    right.stage_agreement(instead.context, card, effects, decided.message, {})
+    return instead, Decision(f"agree: {decided.message}"[:200], trailers=((AGREEMENT_TRAILER, card.id),))
 
 
-def _no_scripts(name: str, args: object) -> None:
+def _refuse_script(name: str, args: object) -> None:
     raise PolicyError("a decision runs no script")

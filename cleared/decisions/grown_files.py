@@ -16,21 +16,21 @@ from cleared.changes.auto_resolve import BY
 from cleared.changes.host import Host
 from cleared.changes.imported_files import Taken, held_files, save
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
 from cleared.workspace.safe_files import read_stable, write_atomic
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class GrownFiles:
     """``grown``: files that were written to since, and have been still for a while. ``again_in``: seconds until the
     next that is being written to may be still; None: there is none."""
 
-    grown: tuple[Taken, ...]
-    again_in: float | None
+    files: tuple[Taken, ...]
+    recheck_seconds: float | None
 
 
-def look(host: Host) -> Look:
+def find_grown_files(host: Host) -> GrownFiles:
     """Which of the files that are held were written to since they were taken. Changes nothing."""
     settle, now = host.config.import_.settle_seconds, host.clock.now().timestamp()
     grown, waits = [], []
@@ -43,35 +43,35 @@ def look(host: Host) -> Look:
             waits.append(settle - still)
         else:
             grown.append(taken)
-    return Look(tuple(grown), min(waits) if waits else None)
+    return GrownFiles(tuple(grown), min(waits) if waits else None)
 
 
-def bring_back(host: Host) -> Look:
+def return_grown_files(host: Host) -> GrownFiles:
     """Bring back what was written to files after they were taken; what the look at them found.
 
     Not under the writer lock: it is taken where there is something to do. Raises ``ClearedError``.
     """
-    found = look(host)
-    if not found.grown:
+    found = find_grown_files(host)
+    if not found.files:
         return found
     seen: list[Taken] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def act(desk: DecisionContext) -> Decision | None:
         seen.clear()
-        titles = [title for taken in look(host).grown if (title := _bring_one(host, desk, taken, seen))]
+        titles = [title for taken in find_grown_files(host).files if (title := _return_file(host, desk, taken, seen))]
         for title in titles:
             host.say(title)
         more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
-        return Decided(f"log: {titles[0]}{more}"[:200]) if titles else None
+        return Decision(f"log: {titles[0]}{more}"[:200]) if titles else None
 
-    decide(host, "look at imported files again", act, by=BY)
+    commit_decision(host, "look at imported files again", act, by=BY)
     for taken in seen:  # only now: killed before, it is brought once more, under the same name
         with contextlib.suppress(OSError):
             save(host, taken)
     return found
 
 
-def _bring_one(host: Host, desk: Desk, taken: Taken, seen: list[Taken]) -> str | None:
+def _return_file(host: Host, desk: DecisionContext, taken: Taken, seen: list[Taken]) -> str | None:
     """The title of the card that was staged; None where nothing is new. Raises ``ClearedError``."""
     context, most = desk.context, host.config.import_.max_bytes
     try:
@@ -82,37 +82,37 @@ def _bring_one(host: Host, desk: Desk, taken: Taken, seen: list[Taken]) -> str |
             return None  # gone, or being written at this moment
         seen.append(replace(taken, size=state[0], modified=state[1], at=format_iso(context.now)))
         said = f"{taken.name} was written to after it was imported, and is not read again: {error.message}"
-        return _card(desk, said, (taken.id, str(state[0])), file=taken.name)
+        return _stage_card(desk, said, (taken.id, str(state[0])), file=taken.name)
     digest = hashlib.sha256(data).hexdigest()
     seen.append(replace(taken, size=len(data), sha256=digest, modified=status.st_mtime_ns, at=format_iso(context.now)))
     if digest == taken.sha256 or any(digest == record.file_sha256 for record in context.bank.imports):
         return None
-    back = _put(host, taken, data, digest) if data else None
-    return _card(
-        desk, _said(taken, data, back), (digest, taken.name), file=back or taken.name, earlier=taken.name,
-        sha256=digest, bytes_before=taken.size, bytes_now=len(data), **_cut(taken, data),
+    back = _write_copy(host, taken, data, digest) if data else None
+    return _stage_card(
+        desk, _describe_growth(taken, data, back), (digest, taken.name), file=back or taken.name, earlier=taken.name,
+        sha256=digest, bytes_before=taken.size, bytes_now=len(data), **_find_torn_line(taken, data),
         remedy="Rows that are in the books are left out when it is imported. If this happens again, raise "
         "import.settle_seconds.",
     )  # fmt: skip
 
 
-def _card(desk: Desk, title: str, key: tuple[str, ...], **details: Any) -> str | None:
+def _stage_card(desk: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
     cards = desk.context.cards
     before = cards.added.keys() | cards.committed_cards.keys()
-    return None if desk.context.card("grown_file", key, title[:300], **details) in before else title
+    return None if desk.context.stage_card("grown_file", key, title[:300], **details) in before else title
 
 
-def _said(taken: Taken, data: bytes, back: str | None) -> str:
+def _describe_growth(taken: Taken, data: bytes, back: str | None) -> str:
     if back is None:
         return f"{taken.name} was emptied after it was imported; what was imported stays"
     if not taken.size or hashlib.sha256(data[: taken.size]).hexdigest() != taken.sha256:
         return f"{taken.name} was written anew after it was imported; it is {back} now"
-    cut = _cut(taken, data)
+    cut = _find_torn_line(taken, data)
     torn = f"; line {cut['row']} was not whole when it was imported: look at it" if cut else ""
     return f"{taken.name} grew by {len(data) - taken.size:,} bytes after it was imported; all of it is {back} now{torn}"
 
 
-def _cut(taken: Taken, data: bytes) -> dict[str, str | int]:
+def _find_torn_line(taken: Taken, data: bytes) -> dict[str, str | int]:
     """The line that was half written when the file was taken, where there was one: its number, and all of it."""
     before, after = data[: taken.size], data[taken.size :]
     if not before or not after or hashlib.sha256(before).hexdigest() != taken.sha256:
@@ -123,7 +123,7 @@ def _cut(taken: Taken, data: bytes) -> dict[str, str | int]:
     return {"row": before.count(b"\n") + 1, "whole_row": data[start:end][:500].decode("utf-8", "replace").strip()}
 
 
-def _put(host: Host, taken: Taken, data: bytes, digest: str) -> str:
+def _write_copy(host: Host, taken: Taken, data: bytes, digest: str) -> str:
     """The new file in ``import/``: named after its content, so that bringing it twice makes one."""
     name = PurePosixPath(taken.name)
     stem = name.stem.encode("utf-8", "surrogateescape")[:120].decode("utf-8", "ignore")

@@ -7,10 +7,10 @@ from typing import Final
 
 from cleared.cards.card import card_id
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import UNDOABLE, Decided, Desk, decide
+from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
 from cleared.ledger.entry import ZERO, Leg
-from cleared.primitives.journal import void
+from cleared.primitives.journal import void_with_corrections
 from cleared.schema import money
 
 OPENING_BALANCES: Final = 3900
@@ -20,21 +20,21 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
     """Void an entry; ``(entry id, reversal's id, commit)``."""
     ids: list[str] = []
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         context = desk.context
         original = context.books.existing(entry_id)
-        reversal = void(context, entry_id, reason)
+        reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
         card = context.cards.committed_cards.get(card_id("entry", original.entry_id))
         about = [card.id, original.entry_id] if card is not None and card.status == "open" else [original.entry_id]
         said = f"void: {original.entry_id}: {' '.join(reason.split())}"[:200]
-        return Decided(said, trailers=((UNDOABLE, " ".join(about)),))
+        return Decision(said, trailers=((UNDO_TRAILER, " ".join(about)),))
 
-    commit = made(decide(host, f"journal void {entry_id}", act, gathers=[ids]))
+    commit = require_commit(commit_decision(host, f"journal void {entry_id}", act, gathers=[ids]))
     return ids[0], ids[1], commit
 
 
-def open_accounts(host: Host) -> tuple[list[str], str]:
+def post_opening_balances(host: Host) -> tuple[list[str], str]:
     """Post the opening balance of every bank account that names one and has none yet; ``(entry ids, commit)``.
 
     Against 3900 Opening balances, on the day ``config.yaml`` says, tagged ``@kind=opening``. The balance is signed as
@@ -42,7 +42,7 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
     """
     ids: list[str] = []
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         done = {e.reference for e in books.entries() if "@kind=opening" in e.tags.split(";")}
@@ -51,13 +51,13 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
             if account.opening is None or reference in done or account.opening.balance == 0:
                 continue
             amount = money.decode(account.opening.balance, host.places)
-            legs = [_signed(account.ledger_account, amount), _signed(OPENING_BALANCES, -amount)]
+            legs = [_signed_leg(account.ledger_account, amount), _signed_leg(OPENING_BALANCES, -amount)]
             entry = books.add(
                 account.opening.date, f"Opening balance of {account.name or account.id}", legs, reference=reference,
                 status="bootstrap-confirmed", confidence="1.00", evidence="config.yaml: bank_accounts.opening",
                 tags="@kind=opening",
             )  # fmt: skip
-            context.note("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
+            context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
             ids.append(entry.entry_id)
         if not ids:
             raise PolicyError(
@@ -65,17 +65,17 @@ def open_accounts(host: Host) -> tuple[list[str], str]:
                 remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml, "
                 "or see cleared journal list --text opening.",
             )
-        return Decided(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
+        return Decision(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
 
-    return ids, made(decide(host, "journal open", act, gathers=[ids]))
+    return ids, require_commit(commit_decision(host, "journal open", act, gathers=[ids]))
 
 
-def _signed(account: int, amount: Decimal) -> Leg:
+def _signed_leg(account: int, amount: Decimal) -> Leg:
     """A leg that debits a positive amount and credits a negative one."""
     return Leg(account, amount, ZERO) if amount > 0 else Leg(account, ZERO, -amount)
 
 
-def made(commit: str | None) -> str:
+def require_commit(commit: str | None) -> str:
     """The commit of a decision that cannot come to nothing."""
     assert commit is not None
     return commit

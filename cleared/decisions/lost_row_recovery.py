@@ -9,28 +9,34 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import SEALS, Lost, find_lost
 from cleared.changes.session import open_books
-from cleared.decisions.decision_context import ORIGINS, RECOVER, Decided, Desk, decide
+from cleared.decisions.decision_context import (
+    ORIGIN_TRAILERS,
+    RECOVER_COMMAND,
+    Decision,
+    DecisionContext,
+    commit_decision,
+)
 from cleared.errors import CheckFailed
 from cleared.ledger.checks import check_books
 from cleared.ledger.violations import BooksViolated
 from cleared.vcs import Repository, Snapshot, forget, long_before, parents_in
 from cleared.workspace.safe_files import write_atomic
 
-_ROWS = (".csv", ".jsonl")
+_ROW_SUFFIXES = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovery:
     """What was lost, the commit that brought it back (empty: none was needed), the paths it brought back, and those
     that somebody has changed otherwise since, which were left."""
 
     lost: Lost | None = None
     commit: str = ""
     files: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    left_files: tuple[str, ...] = ()
 
 
-def recover_lost(host: Host) -> Recovered:
+def recover_lost(host: Host) -> Recovery:
     """Bring back all that runs and decisions had committed here and the branch has lost: entries, bank lines, cards,
     files that were moved, log rows.
 
@@ -38,24 +44,24 @@ def recover_lost(host: Host) -> Recovered:
     did what, and which events have had their run, is known again. Raises ``CheckFailed`` where it does not fit to what
     the branch has now; nothing is changed then.
     """
-    done: list[Recovered] = []
+    done: list[Recovery] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def act(desk: DecisionContext) -> Decision | None:
         done.clear()
         lost = find_lost(host.layout, desk.repo, desk.snapshot)
         if lost is None:
-            done.append(Recovered())
+            done.append(Recovery())
             return None
         base = desk.repo.common_ancestor(lost.head, lost.tip)
         is_behind = base != lost.tip
         since = base if is_behind else long_before(desk.repo, lost.tip, SEALS)
-        files, left = _put_together(host, desk.repo, lost, since)
+        files, left = _merge_lost_files(host, desk.repo, lost, since)
         if not files:
             raise CheckFailed(
                 f"{lost}; other rows are there in place of them",
                 remedy="If that is meant: cleared recover --forget.",
             )
-        violations = check_books(*open_books(host, _Over(CommittedSource(desk.snapshot), files)))
+        violations = check_books(*open_books(host, _OverlaidSource(CommittedSource(desk.snapshot), files)))
         if violations:
             raise CheckFailed(
                 f"{lost}; it does not fit to what the branch has now: {BooksViolated(violations)}",
@@ -63,27 +69,27 @@ def recover_lost(host: Host) -> Recovered:
                 f"{lost.tip[:10]}:{host.layout.processed_dir}/NAME > {host.layout.import_dir}/NAME), then: "
                 "cleared recover --forget, import them again, and decide again.",
             )
-        _step_back(host, desk, lost, files)
-        desk.context.note(RECOVER, str(lost)[:2_000])
-        done.append(Recovered(lost, "", tuple(files), tuple(left)))
+        _restore_committed_files(host, desk, lost, files)
+        desk.context.log_action(RECOVER_COMMAND, str(lost)[:2_000])
+        done.append(Recovery(lost, "", tuple(files), tuple(left)))
         said = f"recover: {len(lost.entries)} entries, {len(lost.lines)} bank lines, {len(lost.cards)} cards"
-        return Decided(said, files, merges=lost.tip if is_behind else None)
+        return Decision(said, files, merged_commit=lost.tip if is_behind else None)
 
-    commit = decide(host, RECOVER, act, gathers=[done])
+    commit = commit_decision(host, RECOVER_COMMAND, act, gathers=[done])
     found = done[0]
-    return Recovered(found.lost, commit or "", found.files, found.left)
+    return Recovery(found.lost, commit or "", found.files, found.left_files)
 
 
 def forget_lost(host: Host) -> Lost | None:
     """Have what the branch lost be lost: it is meant. What that is; None where nothing was."""
-    with host.writing(RECOVER) as repo:
+    with host.writing(RECOVER_COMMAND) as repo:
         lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
         if lost is not None:
             forget(repo)
         return lost
 
 
-def _put_together(
+def _merge_lost_files(
     host: Host, repo: Repository, lost: Lost, since: str | None
 ) -> tuple[dict[str, bytes | None], list[str]]:  # fmt: skip
     """The files as they are to be, and the paths that were left as they are."""
@@ -92,7 +98,7 @@ def _put_together(
     now, then, base = Snapshot(repo, lost.head), Snapshot(repo, lost.tip), Snapshot(repo, since)
     earlier: dict[str, set[str | None]] = {}
     for commit in history.log(host.root, None, files=True, since=since, rev=lost.tip):
-        if any(mark in commit.trailers for mark in ORIGINS):
+        if any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
             parents = parents_in(repo.object(commit.id)[1])
             before = Snapshot(repo, parents[0] if parents else None)
             for path in commit.files or ():
@@ -105,7 +111,7 @@ def _put_together(
             continue
         if here in olds:  # it is as it was before
             files[path] = then.read(path)
-        elif path.endswith(_ROWS) and here is not None and there is not None:
+        elif path.endswith(_ROW_SUFFIXES) and here is not None and there is not None:
             merged = join_rows(now.read(path) or b"", base.read(path) or b"", then.read(path) or b"")
             if merged != now.read(path):
                 files[path] = merged
@@ -114,7 +120,7 @@ def _put_together(
     return files, left
 
 
-def _step_back(host: Host, desk: Desk, lost: Lost, files: Mapping[str, bytes | None]) -> None:
+def _restore_committed_files(host: Host, desk: DecisionContext, lost: Lost, files: Mapping[str, bytes | None]) -> None:
     """Files that git left as the lost commit had them, and that will be others now: as the branch has them, so that
     nothing stands in the way. What they had, that commit has."""
     then = Snapshot(desk.repo, lost.tip)
@@ -135,8 +141,8 @@ def join_rows(ours: bytes, base: bytes, theirs: bytes) -> bytes:
     mine, old, new = (split_rows(text) for text in (ours, base, theirs))
     before, after, have = set(old), set(new), set(mine)
     added = [row for row in new if row not in before and row not in have]
-    changed = {_name(row): row for row in old if row not in after}
-    instead = {changed[_name(row)]: row for row in added if _name(row) in changed}
+    changed = {_row_key(row): row for row in old if row not in after}
+    instead = {changed[_row_key(row)]: row for row in added if _row_key(row) in changed}
     rows = [instead.get(row, row) for row in mine]
     placed = set(rows)
     rows += [row for row in added if row not in placed]
@@ -154,12 +160,12 @@ def split_rows(data: bytes) -> list[bytes]:
     return rows
 
 
-def _name(row: bytes) -> bytes:
+def _row_key(row: bytes) -> bytes:
     return row.partition(b",")[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Over:
+class _OverlaidSource:
     """The files of a commit, with others in place of some (a ``ledger.Source``)."""
 
     below: CommittedSource

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
-from cleared.decisions.grown_files import bring_back
-from cleared.decisions.journal_decisions import made
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.decisions.grown_files import return_grown_files
+from cleared.decisions.journal_decisions import require_commit
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.periods import PeriodMark, append_mark
@@ -18,7 +18,7 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
 from cleared.workspace.drop_names import FAILED, counts
 
-_SHOWN: Final = 10
+_MAX_SHOWN: Final = 10
 
 
 def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "", despite: str = "") -> str:
@@ -28,9 +28,9 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
     lines of the period are held or missing, unless ``despite`` says why that may be; it stays on record.
     """
     reason, despite = host.redactor.text(reason), host.redactor.text(despite)
-    bring_back(host)
+    return_grown_files(host)
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         closed = books.periods.closed_through
@@ -43,16 +43,16 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         violations = check_books(books, context.bank)
         if violations:
             raise BooksViolated(violations)
-        found = list(_open_matters(context, through))
+        found = list(_list_unsettled(context, through))
         why = " ".join(despite.split())
         if found and not why:
-            more = f"\n  … and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            more = f"\n  … and {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
             raise PolicyError(
                 f"not all that the bank said up to {through} is in the books:\n  "
-                + "\n  ".join(found[:_SHOWN]) + more,
+                + "\n  ".join(found[:_MAX_SHOWN]) + more,
                 remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
             )  # fmt: skip
-        _say_what_waits(host, context, through)
+        _report_pending(host, context, through)
         kept = f"despite {'; '.join(found)}: {why}"[:2_000] if found else ""
         mark = PeriodMark(
             through, "filed" if filed else "closed", desk.by, format_iso(context.now),
@@ -60,12 +60,12 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         )  # fmt: skip
         path = books.paths.periods
         said = f", despite {len(found)} open matter{'s' if len(found) > 1 else ''}: {why}" if found else ""
-        return Decided(f"close: through {through}{said}"[:200], {path: append_mark(books.source.read(path), mark)})
+        return Decision(f"close: through {through}{said}"[:200], {path: append_mark(books.source.read(path), mark)})
 
-    return made(decide(host, "period close", act, gathers=[]))
+    return require_commit(commit_decision(host, "period close", act, gathers=[]))
 
 
-def _open_matters(context: Context, through: date) -> Iterator[str]:
+def _list_unsettled(context: Context, through: date) -> Iterator[str]:
     """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
     for account in context.bank.accounts():
         for line in context.bank.account_lines(account):
@@ -78,12 +78,12 @@ def _open_matters(context: Context, through: date) -> Iterator[str]:
                 yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
     for card in context.cards.open_cards():
         gaps = card.details.get("gaps")
-        begins = [_begins(gap) for gap in gaps] if isinstance(gaps, list) else []
+        begins = [_gap_start(gap) for gap in gaps] if isinstance(gaps, list) else []
         if card.kind == "balance_gap" and min(begins, default=date.min) <= through:
             yield f"gap: {card.title[:200]} (card {card.id})"
 
 
-def _begins(gap: Mapping[str, Any]) -> date:
+def _gap_start(gap: Mapping[str, Any]) -> date:
     """The last day before a gap; the first of all days where a card does not say it."""
     try:
         return date.fromisoformat(str(gap["after"]))
@@ -91,7 +91,7 @@ def _begins(gap: Mapping[str, Any]) -> date:
         return date.min
 
 
-def _say_what_waits(host: Host, context: Context, through: date) -> None:
+def _report_pending(host: Host, context: Context, through: date) -> None:
     """What is no reason to refuse: decided of later, it is dated in the first open period."""
     waiting = [e for e in context.books.entries() if e.status == "pending-review" and e.date <= through]
     if waiting:
@@ -115,7 +115,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
     reason = host.redactor.text(reason)
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         closed = books.periods.closed_through
@@ -128,6 +128,6 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         mark = PeriodMark(still, "open", desk.by, format_iso(context.now), reason, digest)
         path = books.paths.periods
         said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
-        return Decided(said, {path: append_mark(books.source.read(path), mark)})
+        return Decision(said, {path: append_mark(books.source.read(path), mark)})
 
-    return made(decide(host, "period reopen", act, gathers=[]))
+    return require_commit(commit_decision(host, "period reopen", act, gathers=[]))

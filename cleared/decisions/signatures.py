@@ -36,23 +36,27 @@ from cleared.vcs import Repository, Snapshot, parents_in
 if TYPE_CHECKING:
     from cleared.vcs.history import CommitInfo
 
-ACCEPTS: Final = "Accepts"
-_ANSWER: Final = (
+ACCEPTS_TRAILER: Final = "Accepts"
+_REMEDY_FOR_TWO: Final = (
     "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
     "with: cleared journal accept COMMIT --reason …"
 )
-_ANSWER_ALONE: Final = _ANSWER.replace("two reviewers say", "a reviewer says")
-_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_ANSWER}"
-_ASKED: Final = ("question", "entry", "line")
+_REMEDY_FOR_ONE: Final = _REMEDY_FOR_TWO.replace("two reviewers say", "a reviewer says")
+_REMEDY_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_REMEDY_FOR_TWO}"
+_PERSON_ONLY_KINDS: Final = ("question", "entry", "line")
 """Cards that only a person answers."""
 
 
-def signer(repo: Repository, commit: CommitInfo, workspace: str) -> str:
+def find_signing_key(repo: Repository, commit: CommitInfo, workspace: str) -> str:
     """The key that a commit is signed with, with a signature that is its own; else empty. ``commit``: with its files.
 
     Raises ``WorkspaceError`` where the commit before it is not in this clone.
     """
-    key, signature, before = commit.trailers.get(KEY, ""), commit.trailers.get(SIGNATURE, ""), parents(repo, commit.id)
+    key, signature, before = (
+        commit.trailers.get(KEY, ""),
+        commit.trailers.get(SIGNATURE, ""),
+        read_parents(repo, commit.id),
+    )
     if not key or not signature or len(before) != 1:
         return ""
     after = Snapshot(repo, commit.id)
@@ -66,115 +70,117 @@ def signer(repo: Repository, commit: CommitInfo, workspace: str) -> str:
     return key if verify_signature(key, signature, payload) else ""
 
 
-def signed_by(host: Host, repo: Repository, commit_id: str) -> str:
+def find_signing_reviewer(host: Host, repo: Repository, commit_id: str) -> str:
     """Whose signature a decision's commit has, by the name that the rules before it had for the key; else empty."""
     from cleared.vcs import history
 
     commit = history.commit_info(host.root, commit_id)
     try:
-        before = parents(repo, commit_id)
+        before = read_parents(repo, commit_id)
         known = Snapshot(repo, before[0]) if len(before) == 1 else None
         if known is None or KEY not in commit.trailers:
             return ""
-        return _rules(known).reviewers.get(signer(repo, commit, _claimed(known)), "")
+        return _read_rules(known).reviewers.get(find_signing_key(repo, commit, _read_workspace_id(known)), "")
     except WorkspaceError:
         return ""
 
 
-def parents(repo: Repository, commit: str) -> list[str]:
+def read_parents(repo: Repository, commit: str) -> list[str]:
     """The ids of the commits before one."""
     return parents_in(repo.object(commit)[1])
 
 
-def unauthorised(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
+def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
     """What was decided since there are reviewers, and not by them, or by one where it takes two; each with its commit.
 
     What one reviewer could have decided, one can answer for; for the rest it takes two.
     """
     from cleared.vcs import history
 
-    first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _names_somebody(repo, c)), None)
+    first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _has_reviewers(repo, c)), None)
     if first is None:
         return []
     roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
     commits = history.commits_touching(host.root, roots, since=first.id)[::-1]
     begun = Snapshot(repo, first.id)
-    judge = _Judge(host, repo, _claimed(begun), _rules(begun))
-    judge.known[begun.read(CONFIG) or b""] = judge.rules
-    cases: list[tuple[str, _Case]] = []
+    judge = _HistoryJudge(host, repo, _read_workspace_id(begun), _read_rules(begun))
+    judge.approved_rules[begun.read(CONFIG) or b""] = judge.rules
+    cases: list[tuple[str, _CommitFindings]] = []
     answers: dict[str, set[str]] = {}
     for commit in commits:
         try:
-            case = judge.look(commit)
+            case = judge.judge_commit(commit)
         except (WorkspaceError, ValueError) as error:
-            case = _Case("", alone=[_violation(commit, f"it cannot be judged: {error}", _ANSWER)])
+            case = _CommitFindings(
+                "", needs_two=[_make_violation(commit, f"it cannot be judged: {error}", _REMEDY_FOR_TWO)]
+            )
         cases.append((commit.id, case))
-        for accepted in commit.trailers.get(ACCEPTS, "").split("\n") if case.key else ():
+        for accepted in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if case.key else ():
             answers.setdefault(accepted, set()).add(case.key)
     two = min(2, len(judge.rules.reviewers))
     books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
-    if books.pinned and judge.workspace != books.id:
+    if books.pinned and judge.workspace_id != books.id:
         said = "who decided was judged by the id of other books than this clone holds"
-        cases.append((first.id, _Case("", alone=[_violation(first, said, _OTHER_BOOKS)])))
+        cases.append((first.id, _CommitFindings("", needs_two=[_make_violation(first, said, _REMEDY_OTHER_BOOKS)])))
     return [
         (commit_id, v) for commit_id, case in cases
-        for needed, found in ((1, case.unsigned), (two, case.alone)) if len(answers.get(commit_id, ())) < needed
+        for needed, found in ((1, case.needs_one), (two, case.needs_two)) if len(answers.get(commit_id, ())) < needed
         for v in found
     ]  # fmt: skip
 
 
 @dataclass(slots=True)
-class _Case:
+class _CommitFindings:
     """One commit, by the reviewer with this ``key`` (empty: by none). ``unsigned``: what one reviewer could have
     decided; ``alone``: what takes two."""
 
     key: str
-    unsigned: list[Violation] = field(default_factory=list)
-    alone: list[Violation] = field(default_factory=list)
+    needs_one: list[Violation] = field(default_factory=list)
+    needs_two: list[Violation] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Judge:
+class _HistoryJudge:
     host: Host
     repo: Repository
-    workspace: str
+    workspace_id: str
     rules: ReviewRules
-    known: dict[bytes, ReviewRules] = field(default_factory=dict)
+    approved_rules: dict[bytes, ReviewRules] = field(default_factory=dict)
     """Records of the policy that were made by those who may → the rules they set; oldest first."""
 
-    def look(self, commit: CommitInfo) -> _Case:
+    def judge_commit(self, commit: CommitInfo) -> _CommitFindings:
         after = Snapshot(self.repo, commit.id)
         try:
-            before = [Snapshot(self.repo, parent) for parent in parents(self.repo, commit.id)]
+            before = [Snapshot(self.repo, parent) for parent in read_parents(self.repo, commit.id)]
         except WorkspaceError:  # a shallow clone ends here
             before = []
         if not before:
-            return _Case("")
+            return _CommitFindings("")
         base = before[0]
-        rules = self.known.get(base.read(CONFIG) or b"", self.rules)
-        key = signer(self.repo, commit, self.workspace)
-        case = _Case(key if key in rules.reviewers else "")
+        rules = self.approved_rules.get(base.read(CONFIG) or b"", self.rules)
+        key = find_signing_key(self.repo, commit, self.workspace_id)
+        case = _CommitFindings(key if key in rules.reviewers else "")
         if case.key and WORKSPACE in (commit.files or ()):
-            self.workspace = _claimed(after)  # books made from others, by a reviewer of theirs
+            self.workspace_id = _read_workspace_id(after)  # books made from others, by a reviewer of theirs
         is_run = "Run" in commit.trailers and "Decision" not in commit.trailers
-        effects = self._effects(commit, before, after)
-        changed = self._policy(commit, before, after, rules, case)
+        effects = self._find_effects(commit, before, after)
+        changed = self._judge_records(commit, before, after, rules, case)
         deeds = [e for e in effects if not is_run or e.is_decided]
-        rest = () if case.key else self._beside(commit, base, after, is_run, merged=len(before) > 1)
+        rest = () if case.key else self._list_other_decisions(commit, base, after, is_run, merged=len(before) > 1)
         if rules.is_restricted and not case.key:
-            what = [*([f"decided {_count(deeds)}"] if deeds else []), *rest]
-            if ACCEPTS in commit.trailers:
+            what = [*([f"decided {_name_decided(deeds)}"] if deeds else []), *rest]
+            if ACCEPTS_TRAILER in commit.trailers:
                 what.append("answers for another commit")
             if what:
                 said = f"it {' and '.join(what)}, without a reviewer's signature"
-                case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
-        heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or _settles(e))]
+                case.needs_one.append(_make_violation(commit, said, _REMEDY_FOR_ONE))
+        heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or _settles_entry(e))]
         heavy += changed
         if heavy:
-            self._two(commit, base, rules, [*effects, *changed], heavy, case)
+            self._require_two(commit, base, rules, [*effects, *changed], heavy, case)
         return case
 
-    def _effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
+    def _find_effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
         layout = self.host.layout
         months = [m for m in map(layout.journal_month, commit.files or ()) if m is not None]
         if not months and layout.outcomes not in (commit.files or ()):
@@ -187,12 +193,12 @@ class _Judge:
             if found is None:
                 found = made
             else:
-                names = {_result(e) for e in made}
-                found = [e for e in found if _result(e) in names]
+                names = {_effect_outcome(e) for e in made}
+                found = [e for e in found if _effect_outcome(e) in names]
         return found or []
 
-    def _policy(
-        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: ReviewRules, case: _Case
+    def _judge_records(
+        self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: ReviewRules, case: _CommitFindings
     ) -> list[Effect]:  # fmt: skip
         """Judge the records of approval that the commit brings; other rules of who may decide, if it sets such."""
         changed: list[Effect] = []
@@ -200,20 +206,22 @@ class _Judge:
             inherited = [each.read(path) for each in before]
             data = after.read(path)
             if path == CONFIG and data != inherited[0]:
-                record = self._approved(data, inherited, rules, case.key)
+                record = self._accept_settings(data, inherited, rules, case.key)
                 if record is None:
                     said = "it changed the approved settings, which no reviewer has approved"
-                    case.alone.append(_violation(commit, said, f"Restore {CONFIG} from the commit before. {_ANSWER}"))
+                    case.needs_two.append(
+                        _make_violation(commit, said, f"Restore {CONFIG} from the commit before. {_REMEDY_FOR_TWO}")
+                    )
                 elif len(before) == 1:
-                    changed += _other_rules(record, rules, try_parse_record(inherited[0]))
+                    changed += _rule_change_effects(record, rules, try_parse_record(inherited[0]))
             elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
                 record = try_parse_record(data)
-                if record is not None and self._genuine(record) and record.key not in rules.reviewers:
+                if record is not None and self._is_genuine(record) and record.key not in rules.reviewers:
                     said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
-                    case.unsigned.append(_violation(commit, said, _ANSWER_ALONE))
+                    case.needs_one.append(_make_violation(commit, said, _REMEDY_FOR_ONE))
         return changed
 
-    def _approved(
+    def _accept_settings(
         self, data: bytes | None, inherited: list[bytes | None], rules: ReviewRules, key: str
     ) -> ApprovalRecord | None:  # fmt: skip
         """The record of settings that a commit brings, if it may; its rules are known from then on.
@@ -224,18 +232,18 @@ class _Judge:
         if record is None or data is None:
             return None
         if len(inherited) > 1:
-            order = list(self.known)
-            newest = max((order.index(each) for each in inherited if each in self.known), default=0)
-            return record if data in self.known and order.index(data) >= newest else None
-        if not key or not self._genuine(record) or record.key not in rules.reviewers:
+            order = list(self.approved_rules)
+            newest = max((order.index(each) for each in inherited if each in self.approved_rules), default=0)
+            return record if data in self.approved_rules and order.index(data) >= newest else None
+        if not key or not self._is_genuine(record) or record.key not in rules.reviewers:
             return None
-        self.known[data] = review_rules(record.policy)
+        self.approved_rules[data] = review_rules(record.policy)
         return record
 
-    def _genuine(self, record: ApprovalRecord) -> bool:
-        return record.is_genuine and record.workspace == self.workspace
+    def _is_genuine(self, record: ApprovalRecord) -> bool:
+        return record.is_genuine and record.workspace == self.workspace_id
 
-    def _beside(
+    def _list_other_decisions(
         self, commit: CommitInfo, base: Snapshot, after: Snapshot, is_run: bool, merged: bool
     ) -> Iterator[str]:  # fmt: skip
         """What else an unsigned commit does that is for a person to decide."""
@@ -245,13 +253,15 @@ class _Judge:
         if layout.periods in (commit.files or ()):
             yield "closed or reopened a period"
         by_agent = commit.trailers.get("Agent") if is_run else None
-        resolved = [e for e in self._resolves(commit, base, after) if e.get("by") != by_agent or by_agent is None]
+        resolved = [
+            e for e in self._read_resolve_events(commit, base, after) if e.get("by") != by_agent or by_agent is None
+        ]
         if not resolved:
             return
         cards = queue_files.load_cards(CommittedSource(after), layout.queue_dir)
         for event in resolved:
             card = cards.get(str(event.get("id")))
-            if card is None or card.kind not in _ASKED:
+            if card is None or card.kind not in _PERSON_ONLY_KINDS:
                 continue
             then, said = card.details.get("on_timeout"), str(event.get("resolution"))
             as_asked = (then == "default" and said == card.details.get("default")) or (
@@ -260,7 +270,7 @@ class _Judge:
             if not (card.kind == "question" and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked):
                 yield f"answered the card {card.id}"
 
-    def _resolves(self, commit: CommitInfo, base: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
+    def _read_resolve_events(self, commit: CommitInfo, base: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
         for path in commit.files or ():
             if not path.startswith(f"{self.host.layout.queue_dir}/") or not path.endswith(queue_files.SUFFIX):
                 continue
@@ -271,8 +281,8 @@ class _Judge:
                     if isinstance(event, dict) and event.get("event") == "resolve":
                         yield event
 
-    def _two(
-        self, commit: CommitInfo, base: Snapshot, rules: ReviewRules, effects: list[Effect], heavy: list[Effect], case: _Case
+    def _require_two(
+        self, commit: CommitInfo, base: Snapshot, rules: ReviewRules, effects: list[Effect], heavy: list[Effect], case: _CommitFindings
     ) -> None:  # fmt: skip
         marks, covered = {e.mark for e in effects}, set[str]()
         cards = queue_files.load_cards(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
@@ -283,53 +293,53 @@ class _Judge:
             covers = found[-1].covers if found else ()
             if (
                 set(covers) <= marks
-                and find_first_agreement(found, covers, rules, self.workspace, case.key) is not None
+                and find_first_agreement(found, covers, rules, self.workspace_id, case.key) is not None
             ):
                 covered |= set(covers)
         alone = [e for e in heavy if e.mark not in covered]
         if alone:
             names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
             said = f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
-            case.alone.append(_violation(commit, said, _ANSWER))
+            case.needs_two.append(_make_violation(commit, said, _REMEDY_FOR_TWO))
 
 
-def _violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
+def _make_violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
     by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
     said = f"commit {short} ({commit.subject[:60]!r}, {by}): {said}"
     return Violation("authority", said, remedy.replace("COMMIT", short))
 
 
-def _settles(effect: Effect) -> bool:
+def _settles_entry(effect: Effect) -> bool:
     """What no run may do where it takes two."""
     return effect.entry is not None and effect.entry.status in ("auto-confirmed", "voided")
 
 
-def _result(effect: Effect) -> object:
+def _effect_outcome(effect: Effect) -> object:
     """What is there afterwards, whatever was before."""
     return (effect.entry.entry_id, effect.entry) if effect.entry is not None else effect.mark
 
 
-def _count(effects: list[Effect]) -> str:
+def _name_decided(effects: list[Effect]) -> str:
     names = sorted({e.entry.entry_id for e in effects if e.entry is not None})
     return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} bank lines"
 
 
-def _other_rules(record: ApprovalRecord, rules: ReviewRules, before: ApprovalRecord | None) -> list[Effect]:
+def _rule_change_effects(record: ApprovalRecord, rules: ReviewRules, before: ApprovalRecord | None) -> list[Effect]:
     new = review_rules(record.policy)
     if new == rules or rules.two_person is None:
         return []
     return [rule_change_effect(new.reviewers, new.two_person, before.id if before is not None else "")]
 
 
-def _rules(snapshot: Snapshot) -> ReviewRules:
+def _read_rules(snapshot: Snapshot) -> ReviewRules:
     record = try_parse_record(snapshot.read(CONFIG))
     return review_rules(record.policy) if record is not None else UNRESTRICTED
 
 
-def _claimed(snapshot: Snapshot) -> str:
+def _read_workspace_id(snapshot: Snapshot) -> str:
     """The id in a commit: history is judged by what it says of itself, and the end of it by the pin."""
     return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
 
 
-def _names_somebody(repo: Repository, commit: CommitInfo) -> bool:
-    return _rules(Snapshot(repo, commit.id)).is_restricted
+def _has_reviewers(repo: Repository, commit: CommitInfo) -> bool:
+    return _read_rules(Snapshot(repo, commit.id)).is_restricted

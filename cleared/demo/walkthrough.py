@@ -136,7 +136,7 @@ def _approve_agent(host: Host) -> dict[str, Any]:
 
 
 def _run_data(result: RunResult) -> dict[str, Any]:
-    data = result.data()
+    data = result.to_json_object()
     return {**data, "entries": len(data["entries"]), "cards": len(data["cards"]), "message": result.message}
 
 

@@ -19,9 +19,9 @@ from cleared.registry.vocabulary import Env
 __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 
 _NO_PLACE: Final = Place()
-MAX_TRACED: Final = 100
+MAX_TRACED_ITEMS: Final = 100
 """Items of a list that the trace keeps."""
-MAX_TEXT: Final = 2_000
+MAX_TRACED_TEXT: Final = 2_000
 """Characters of a text that it keeps."""
 
 
@@ -77,7 +77,9 @@ class Dispatcher:
         self._room = MAX_TRACE_BYTES
         """For what is held of arguments and results until the run ends."""
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place = _NO_PLACE) -> Any:
+    def call_primitive(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place = _NO_PLACE
+    ) -> Any:
         """Call one primitive. Raises ``ClearedError`` for every refusal; the first one latches."""
         if self.failure is not None:
             raise self.failure
@@ -88,7 +90,7 @@ class Dispatcher:
         try:
             primitive = self.registry.get(name)
             if primitive is None:
-                raise self._unknown(name)
+                raise self._unknown_error(name)
             if self.allowed is not None and name not in self.allowed:
                 raise PolicyError(
                     f"{name} is not granted to this script",
@@ -107,19 +109,21 @@ class Dispatcher:
         except ClearedError as e:
             call.duration = self.monotonic() - call.started
             call.error = str(e)
-            self._latch(e, call)
+            self._latch_failure(e, call)
             raise
         except BaseException as e:
             call.error = clip_text(f"{type(e).__name__}: {e}")
             if isinstance(e, Exception):
-                self._latch(PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call)
+                self._latch_failure(
+                    PrimitiveError(f"{name} failed: {call.error}", remedy="This is a fault of cleared."), call
+                )
             raise
         finally:
-            if any(type(v) is list or (type(v) is str and len(v) > MAX_TEXT) for v in (*args, *kwargs.values())):
-                call.args = tuple(self._held(v) for v in args)
-                call.kwargs = {k: self._held(v) for k, v in kwargs.items()}
+            if any(type(v) is list or (type(v) is str and len(v) > MAX_TRACED_TEXT) for v in (*args, *kwargs.values())):
+                call.args = tuple(self._clip_for_trace(v) for v in args)
+                call.kwargs = {k: self._clip_for_trace(v) for k, v in kwargs.items()}
         call.duration = self.monotonic() - call.started
-        call.result = self._held(result)
+        call.result = self._clip_for_trace(result)
         return result
 
     def _refuse_too_large(self, name: str, result: Any) -> None:
@@ -135,14 +139,14 @@ class Dispatcher:
             remedy="Ask for less at a time: a month, an account, a limit.",
         )
 
-    def _held(self, value: Any) -> Any:
+    def _clip_for_trace(self, value: Any) -> Any:
         """What is held of a value for the trace: of a list its beginning, and nothing once much is held."""
         kind = type(value)
-        if kind is str and len(value) > MAX_TEXT:
-            return self.env.redactor.text(value)[:MAX_TEXT] + "…"  # whole first: a secret may be cut in two
+        if kind is str and len(value) > MAX_TRACED_TEXT:
+            return self.env.redactor.text(value)[:MAX_TRACED_TEXT] + "…"  # whole first: a secret may be cut in two
         if kind is not list and kind is not dict:
             return value
-        kept = value[:MAX_TRACED] if kind is list else value
+        kept = value[:MAX_TRACED_ITEMS] if kind is list else value
         weight = data_size(kept)
         if weight > self._room:
             kept = [] if kind is list else "…"
@@ -152,12 +156,12 @@ class Dispatcher:
             return [*kept, f"… and {len(value) - len(kept)} more"]
         return kept
 
-    def _latch(self, error: ClearedError, call: Call) -> None:
+    def _latch_failure(self, error: ClearedError, call: Call) -> None:
         if self.failure is None:
             self.failure = error
             self.failed_call = call
 
-    def _unknown(self, name: str) -> UnknownPrimitive:
+    def _unknown_error(self, name: str) -> UnknownPrimitive:
         near = get_close_matches(name[:80], self.registry, n=1)
         hint = f"Did you mean {near[0]}?" if near else "cleared primitives lists them."
         return UnknownPrimitive(f"there is no primitive {name[:80]!r}", remedy=hint)

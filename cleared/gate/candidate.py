@@ -13,7 +13,7 @@ from cleared.config.loading import load
 from cleared.config.model import Config
 from cleared.errors import Place, UsageError
 from cleared.gate.regression_tests import CASES_DIR
-from cleared.runs.approved_scripts import MAX_SCRIPT, Scripts
+from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
 from cleared.workspace.location import Layout
 from cleared.workspace.safe_files import read_stable
 from cleared.workspace.safe_names import safe_name
@@ -135,7 +135,7 @@ def _read_change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
     full = host.root / path
     new = None
     if full.is_symlink() or full.exists():
-        new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT * 8, shown=path)[0]
+        new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT_BYTES * 8, shown=path)[0]
     return Change(path, kind, approved_text(scripts, path, kind), new)
 
 
@@ -169,7 +169,7 @@ def _used_scripts(host: Host, scripts: Scripts, change: Change) -> list[str]:
 
     working = Scripts(host, scripts.snapshot, working_copy=True)
     source = (change.new or b"").decode("utf-8", "replace")
-    return sorted(find_grants(source, change.path, host.registry, working.source_of)[1])
+    return sorted(find_grants(source, change.path, host.registry, working.read_shared_source)[1])
 
 
 def _unknown_target(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:

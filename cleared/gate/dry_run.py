@@ -17,8 +17,8 @@ from cleared.changes.host import Host
 from cleared.changes.session import recent
 from cleared.errors import ClearedError, PolicyError
 from cleared.ledger.violations import BooksViolated, Violation
-from cleared.primitives.journal import show_json
-from cleared.primitives.loop_jobs import RehearsedLoop
+from cleared.primitives.journal import entry_to_json
+from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event, MakeExecutor
@@ -65,7 +65,7 @@ class DryRun:
         statuses = Counter(str(e["status"]) for e in self.entries)
         return {
             "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
-            "files": len(self.files), "calls": dict(self.calls), "error": self.error.data() if self.error else None,
+            "files": len(self.files), "calls": dict(self.calls), "error": self.error.to_json_object() if self.error else None,
         }  # fmt: skip
 
 
@@ -81,19 +81,19 @@ def dry_run_script(
         )  # fmt: skip
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
-        attempt.context.history = lambda limit: recent(world.host, limit, rev, proposed=False)
-        attempt.context.loop = RehearsedLoop(world.host.root, world.host.config)
+        attempt.context.list_commits = lambda limit: recent(world.host, limit, rev, proposed=False)
+        attempt.context.loop = DryRunLoop(world.host.root, world.host.config)
         error: RunError | None = None
         result: object = None
         violations: tuple[Violation, ...] = ()
         try:
-            result = attempt.execute(executor)
-            attempt.context.imports.verify()
-            attempt.context.check()
+            result = attempt.execute_script(executor)
+            attempt.context.imports.verify_unchanged()
+            attempt.context.check_draft()
         except BooksViolated as e:
             violations = tuple(e.violations)
         except ClearedError as e:
-            error = attempt.explain(e)
+            error = attempt.explain_error(e)
         return _collect_dry_run(label, attempt, error, result, violations)
 
 
@@ -124,7 +124,7 @@ def _collect_dry_run(
     staged = () if error else [e for entries in context.books.staged.values() for e in entries]
     entries = []
     for entry in staged:
-        data = show_json(context.books.entry(entry.entry_id) or entry)
+        data = entry_to_json(context.books.entry(entry.entry_id) or entry)
         data.pop("entry_id")
         for line in data["lines"]:
             line.pop("leg_id")
@@ -134,7 +134,7 @@ def _collect_dry_run(
         () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
         () if error else tuple(context.events),
         {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
-        () if error else tuple(f.name for f in context.imports.moves().values()),
+        () if error else tuple(f.name for f in context.imports.list_moves().values()),
         dict(attempt.counts), violations,
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ class DryRunChecks:
 
     def check_dry_runs(self, subject: Subject) -> CheckResult:
         try:
-            subject.script = subject.proposed_setup.scripts.agent(subject.name)
+            subject.script = subject.proposed_setup.scripts.load_agent(subject.name)
         except ClearedError as e:  # what the static stages let pass by a setting
             return make_result("rehearsal", [_script_finding(subject, "rehearsal", str(e))], {})
         header, pin = subject.script.header, self.pins.get(subject.name)

@@ -23,8 +23,8 @@ from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_inp
 from cleared.gate.sample_data import find_open_time, make_sample_files
 from cleared.ledger.bank_lines import parse_imports
 from cleared.ledger.periods import parse_periods
-from cleared.primitives.ctx import BUILT_IN
-from cleared.runs.attempt import Event, event_of
+from cleared.primitives.ctx import BUILT_IN_EVENTS
+from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.header import Header
 from cleared.vcs import Repository, Snapshot
 
@@ -117,16 +117,16 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
     if kind == "event":
         for event in events(snapshot.read(host.layout.events)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
-                return Event(kind, str(event["name"]), event["payload"], str(event["id"])).data()
-        name = next((n for n in BUILT_IN if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
-        return Event(kind, name, _sample_payload(name), f"{kind}:sample").data()
+                return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
+        name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
+        return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
     about = header.schedule if kind == "schedule" else " ".join(header.watch)
-    return Event(kind, about or "", None, f"{kind}:sample").data()
+    return Event(kind, about or "", None, f"{kind}:sample").to_record()
 
 
 def _sample_payload(name: str) -> dict[str, Any] | None:
     """The payload that an event of the program itself has, of a run that never was."""
-    if name not in BUILT_IN:
+    if name not in BUILT_IN_EVENTS:
         return None
     if name == "loop.job_finished":
         return {
@@ -152,7 +152,7 @@ def _event_for(
     """The sample, with what goes with this occasion."""
     if sample is None:
         return None
-    event = event_of(sample)
+    event = parse_event(sample)
     if event.kind == "schedule":
         return replace(event, payload={"due": format_iso(now)})
     return replace(event, payload=dropped_payload(host, files)) if event.kind == "file_watch" else event

@@ -165,7 +165,7 @@ class Gate:
             raise UsageError(
                 f"{path} has no approved version to compare with", remedy=f"See cleared agent check {name}."
             )
-        subject.script = subject.proposed_setup.scripts.agent(name)
+        subject.script = subject.proposed_setup.scripts.load_agent(name)
         return DryRunChecks(self.repo, self.snapshot, self.executor, runs).compare_versions(subject, runs)
 
     def examine(
@@ -234,14 +234,14 @@ class Gate:
                 subject.approved = data == before.get(path)
                 if before.get(path) is not None:
                     with contextlib.suppress(ClearedError):
-                        subject.old = now_world.scripts.agent(subject.name)
+                        subject.old = now_world.scripts.load_agent(subject.name)
                 found.append(subject)
         return found
 
     def _make_subject(self, kind: Any, path: str, data: bytes, now: Setup, then: Setup) -> Subject:
         source = data.decode("utf-8", errors="surrogateescape")
         name = path.rsplit("/", 1)[-1].removesuffix(".py")
-        return Subject(kind, name, path, source, now, then, then.scripts.grants(source, path))
+        return Subject(kind, name, path, source, now, then, then.scripts.find_script_grants(source, path))
 
     def _affected_agents(self, candidate: Candidate) -> list[str]:
         names = set(candidate.agents_to_examine)
@@ -254,7 +254,7 @@ class Gate:
                 if held is None:
                     continue
                 source = held.decode("utf-8", "replace")
-                runs = find_grants(source, path, self.host.registry, self.scripts.source_of)[1]
+                runs = find_grants(source, path, self.host.registry, self.scripts.read_shared_source)[1]
                 if every or runs & changed:
                     names.add(path.removeprefix(f"{folder}/").removesuffix(".py"))
         for change in candidate.changes_of_kind("case"):

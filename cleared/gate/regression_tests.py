@@ -22,7 +22,7 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
-from cleared.runs.attempt import Event, MakeExecutor, event_of
+from cleared.runs.attempt import Event, MakeExecutor, parse_event
 from cleared.sandbox.finding import Finding
 from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
 
@@ -64,7 +64,7 @@ class RegressionTest:
             "expected": self.expected,
         }  # fmt: skip
         if self.event is not None:
-            data["event"] = self.event.data()
+            data["event"] = self.event.to_record()
         return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
 
 
@@ -81,7 +81,7 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
             datetime.fromisoformat(found["now"]),
             {str(k): _decode_bytes(v) for k, v in found["inputs"].items()},
             {str(k): _decode_bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), _require_text(found["run"]), event_of(found["event"]) if "event" in found else None,
+            dict(found["expected"]), _require_text(found["run"]), parse_event(found["event"]) if "event" in found else None,
         )  # fmt: skip
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:

@@ -15,7 +15,7 @@ from cleared.gate.semantic_lint import lint_semantics
 from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
-from cleared.runs.approved_scripts import Scripts, refused
+from cleared.runs.approved_scripts import Scripts, findings_error
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding
@@ -78,14 +78,17 @@ def check_working_copy(host: Host, name: str) -> None:
     with host.reading() as repo, contextlib.ExitStack() as stack:
         scripts = Scripts(host, Snapshot(repo, repo.head()), working_copy=True)
         world, static = Setup(host, scripts), StaticChecks(stack)
-        agent = scripts.agent(name)
-        names = find_grants(agent.source, agent.file, host.registry, scripts.source_of)[1]
+        agent = scripts.load_agent(name)
+        names = find_grants(agent.source, agent.file, host.registry, scripts.read_shared_source)[1]
         found: list[Finding] = []
-        for script in (agent, *(scripts.shared(each) for each in sorted(names) if scripts.source_of(each))):
+        for script in (
+            agent,
+            *(scripts.load_shared(each) for each in sorted(names) if scripts.read_shared_source(each)),
+        ):
             if not scripts.approvals.verify_version(script.file, script.source.encode()).may_run:
                 kind: Literal["agent", "script"] = "agent" if script is agent else "script"
                 subject = Subject(kind, script.name, script.file, script.source, world, world, script.grants)
                 subject.header = script.header
                 found += [*static.check_semantics(subject).findings, *static.check_types(subject).findings]
         if found:
-            raise refused(agent.file, found)
+            raise findings_error(agent.file, found)

@@ -13,7 +13,7 @@ from cleared.schema.bank_row import ParsedFile
 
 
 @dataclass(slots=True)
-class OpenFile:
+class ImportFile:
     """A file of the drop folder, read and understood."""
 
     name: str
@@ -27,26 +27,26 @@ class OpenFile:
     pending: list[BankLine] = field(default_factory=list)
     duplicates: list[tuple[int, str, str]] = field(default_factory=list)
     """(row, the line it repeats, note)"""
-    taken: bool = False
+    is_in_run: bool = False
     processed_as: str | None = None
 
 
-def in_time(parsed: ParsedFile) -> tuple[Any, Any]:
+def find_first_and_last_row(parsed: ParsedFile) -> tuple[Any, Any]:
     """First and last posted row in time; banks write files in either direction."""
     rows = [row for row in parsed.rows if row.state == "posted"]
     if not rows:
         return None, None
-    return (rows[-1], rows[0]) if _newest_first(rows) else (rows[0], rows[-1])
+    return (rows[-1], rows[0]) if _is_newest_first(rows) else (rows[0], rows[-1])
 
 
-def _newest_first(rows: list[Any]) -> bool:
+def _is_newest_first(rows: list[Any]) -> bool:
     if rows[0].posted_date != rows[-1].posted_date:
         return bool(rows[0].posted_date > rows[-1].posted_date)
     # One day only: the direction in which the balances add up.
-    return _breaks(rows) > _breaks(rows[::-1])
+    return _count_balance_breaks(rows) > _count_balance_breaks(rows[::-1])
 
 
-def _breaks(rows: list[Any]) -> int:
+def _count_balance_breaks(rows: list[Any]) -> int:
     return sum(
         1
         for a, b in itertools.pairwise(rows)
@@ -54,12 +54,12 @@ def _breaks(rows: list[Any]) -> int:
     )
 
 
-def gaps_within(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
+def find_balance_gaps(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
     """``(day, next day, amount missing)`` wherever the running balance does not follow from the row before."""
     rows = [row for row in parsed.rows if row.state == "posted"]
     if not rows:
         return []
-    if _newest_first(rows):
+    if _is_newest_first(rows):
         rows = rows[::-1]
     gaps = []
     for a, b in itertools.pairwise(rows):

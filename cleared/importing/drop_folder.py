@@ -15,8 +15,8 @@ from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.importing import file_cards
-from cleared.importing.bank_file import OpenFile, in_time
-from cleared.importing.file_cards import Report
+from cleared.importing.bank_file import ImportFile, find_first_and_last_row
+from cleared.importing.file_cards import StageCard
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify, line_of
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.schema import money
@@ -43,34 +43,36 @@ class ImportSession:
         self.places = places
         self.committed = committed
         """Whether a path exists in the commit the run builds on."""
-        self.files: dict[str, OpenFile] = {}
+        self.files: dict[str, ImportFile] = {}
         self.targets: set[str] = set()
         self.refused: dict[str, ClearedError] = {}
-        self.card: Report = lambda *a, **k: None
+        self.card: StageCard = lambda *a, **k: None
 
     # -- looking ------------------------------------------------------------------------------------------------
 
-    def scan(self) -> list[OpenFile]:
+    def scan_folder(self) -> list[ImportFile]:
         """Every file that can be read, by name. One that cannot stays where it is; those that cannot for the same
         reason get one card."""
         found, refused = [], {}
-        for name in check_deadline(self._names()):
+        for name in check_deadline(self._list_names()):
             if self.only is not None and name not in self.only:
                 continue
             if name in self.files and self.files[name].processed_as:
                 continue
             try:
-                _refuse_unspeakable(name)
-                found.append(self.open(name))
+                _refuse_bad_name(name)
+                found.append(self.open_file(name))
             except DeadlineExceeded:
                 raise
             except ClearedError as e:
                 if name not in self.refused:
                     refused[name] = self.refused[name] = e
-        file_cards.refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
+        file_cards.stage_refusals(
+            refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card
+        )
         return found
 
-    def _names(self) -> Iterable[str]:
+    def _list_names(self) -> Iterable[str]:
         root = self.folder
         names: list[str] = []
         for folder, folders, files in os.walk(root, followlinks=False):
@@ -86,10 +88,10 @@ class ImportSession:
                 break
         return sorted(names)[:MAX_FILES]
 
-    def open(self, name: str, format: str | None = None) -> OpenFile:
+    def open_file(self, name: str, format: str | None = None) -> ImportFile:
         """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
         known = self.files.get(name)
-        if known is not None and (format is None or known.parsed.format == format or known.taken):
+        if known is not None and (format is None or known.parsed.format == format or known.is_in_run):
             return known
         shown = f"{self.layout.import_dir}/{name}"
         drop = self.folder
@@ -107,8 +109,8 @@ class ImportSession:
         except ImportFileError as e:
             raise e.of_file(shown) from None  # places are relative to the workspace
         self._check_currency(name, parsed, account)
-        file = OpenFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
-        self._sort_rows(file)
+        file = ImportFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
+        self._separate_duplicates(file)
         self.files[name] = file
         return file
 
@@ -122,7 +124,7 @@ class ImportSession:
                     remedy="Amounts in other currencies cannot be posted yet; export the account in " + base + ".",
                 )
 
-    def _sort_rows(self, file: OpenFile) -> None:
+    def _separate_duplicates(self, file: ImportFile) -> None:
         """Tell new rows from those a line already said."""
         account = file.account.id
         has_ids = any(row.bank_id for row in file.parsed.rows)
@@ -147,24 +149,24 @@ class ImportSession:
 
     # -- taking -------------------------------------------------------------------------------------------------
 
-    def take(self, name: str, format: str | None = None) -> OpenFile:
+    def take_new_rows(self, name: str, format: str | None = None) -> ImportFile:
         """Take the file's new rows into the run: each must be posted, held or ignored before the seal."""
         if name in self.refused:
             raise self.refused[name]
-        file = self.open(name, format)
+        file = self.open_file(name, format)
         if file.processed_as:
             raise PrimitiveError(
                 f"{name} was marked processed in this run already",
                 place=Place(field="filename"),
                 remedy="Parse a file before marking it.",
             )
-        if not file.taken:
-            file.taken = True
+        if not file.is_in_run:
+            file.is_in_run = True
             # Another file of this run may have said the same meanwhile.
             fresh = [line for line in file.new if line.line_id not in self.bank.taken]
             file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
             file.new = fresh
-            file_cards.revisions(file, self.bank, self.card)
+            file_cards.stage_revisions(file, self.bank, self.card)
             for line in [*file.new, *file.pending]:
                 self.bank.taken[line.line_id] = (file.account.id, line)
             for line in file.new:
@@ -172,10 +174,10 @@ class ImportSession:
                     self.bank.set_aside(line.line_id, "ignored", "the bank reported an amount of zero")
         return file
 
-    def find(self, name: str) -> OpenFile:
+    def find_parsed_file(self, name: str) -> ImportFile:
         """A file this run has parsed."""
         file = self.files.get(name)
-        if file is not None and file.taken:
+        if file is not None and file.is_in_run:
             return file
         raise PrimitiveError(
             f"{name!r} was not parsed in this run",
@@ -183,15 +185,15 @@ class ImportSession:
             remedy="Call importer_parse(filename) first.",
         )
 
-    def mark_processed(self, name: str, imported_at: str, run_id: str) -> OpenFile:
+    def mark_processed(self, name: str, imported_at: str, run_id: str) -> ImportFile:
         """Stage that the file is done: it moves to ``import/processed/`` in the run's commit."""
-        file = self.find(name)
+        file = self.find_parsed_file(name)
         if file.processed_as:
             return file
-        file.processed_as = self._free_name(name)
+        file.processed_as = self._choose_target(name)
         rows = file.parsed.rows
         days = [row.posted_date for row in rows]
-        first, last = in_time(file.parsed)
+        first, last = find_first_and_last_row(file.parsed)
         opening = money.text(first.balance - first.amount) if first and first.balance is not None else ""
         closing = money.text(last.balance) if last and last.balance is not None else ""
         before = [r for r in self.bank.imports if r.account == file.account.id]
@@ -200,16 +202,16 @@ class ImportSession:
             max(days).isoformat() if days else "", len(rows), len(file.new),
             money.text(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
         )  # fmt: skip
-        file_cards.overlap(file, before, self.bank, self.card)
-        file_cards.near(file, before, self.bank, self.card)
-        file_cards.gaps(file, record, before, self.card)
+        file_cards.stage_overlap(file, before, self.bank, self.card)
+        file_cards.stage_near_matches(file, before, self.bank, self.card)
+        file_cards.stage_gaps(file, record, before, self.card)
         self.bank.new_imports.append(record)
         self.bank.record_all |= {line.line_id for line in [*file.new, *file.pending]}
         for row, line_id, note in file.duplicates:
             self.bank.new_duplicates.append((file.sha256, row, line_id, note))
         return file
 
-    def _free_name(self, name: str) -> str:
+    def _choose_target(self, name: str) -> str:
         """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
         path = Path(name)
         for n in range(1, 100_000):
@@ -222,14 +224,14 @@ class ImportSession:
 
     # -- sealing ------------------------------------------------------------------------------------------------
 
-    def moves(self) -> Mapping[str, OpenFile]:
+    def list_moves(self) -> Mapping[str, ImportFile]:
         """Files that leave the drop folder in this run: path in the workspace → file."""
         return {f"{self.layout.import_dir}/{f.name}": f for f in self.files.values() if f.processed_as}
 
-    def verify(self) -> None:
+    def verify_unchanged(self) -> None:
         """Raises ``PrimitiveError`` where a file the run took rows from is no longer what was parsed."""
         for file in self.files.values():
-            if not file.taken:
+            if not file.is_in_run:
                 continue
             path = self.folder / file.name
             shown = f"{self.layout.import_dir}/{file.name}"
@@ -244,7 +246,7 @@ class ImportSession:
                 )
 
 
-def _refuse_unspeakable(name: str) -> None:
+def _refuse_bad_name(name: str) -> None:
     """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
     if unspeakable(name):
         raise PolicyError(

@@ -9,7 +9,7 @@ from cleared.workspace.safe_files import read_stable, write_atomic
 from cleared.workspace.safe_names import safe_name
 
 
-def import_files(root: Path, import_dir: str, sources: list[Path], max_bytes: int) -> list[str]:
+def copy_to_drop_folder(root: Path, import_dir: str, sources: list[Path], max_bytes: int) -> list[str]:
     """Copy bank files into the drop folder, each atomically; the names they got.
 
     Raises ``UsageError`` for what cannot be copied; then nothing was.

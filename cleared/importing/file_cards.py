@@ -16,24 +16,24 @@ from typing import Any, Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import ClearedError, Place
-from cleared.importing.bank_file import OpenFile, gaps_within
+from cleared.importing.bank_file import ImportFile, find_balance_gaps
 from cleared.ledger.bank_lines import BankLine, ImportRecord
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.schema import money
 from cleared.workspace.drop_names import escaped
 from cleared.workspace.safe_files import read_stable
 
-Report = Callable[..., Any]
+StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
-MAX_MARKS: Final = 500
+MAX_HASHED_LINES: Final = 500
 
 
-def line_marks(data: bytes) -> list[str]:
+def hash_lines(data: bytes) -> list[str]:
     """Something short for each line of a file, by which another file that holds the same lines is known."""
     return [hashlib.sha256(line.strip()).hexdigest()[:8] for line in data.splitlines()]
 
 
-def known_by(path: Path, max_bytes: int, place: Place | None) -> dict[str, Any]:
+def read_fingerprint(path: Path, max_bytes: int, place: Place | None) -> dict[str, Any]:
     """What a file that could not be read is known by later: its digest, its lines, the line that was wrong; of no
     interest to people."""
     try:
@@ -41,40 +41,42 @@ def known_by(path: Path, max_bytes: int, place: Place | None) -> dict[str, Any]:
     except ClearedError:
         return {}
     found: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest()}
-    if place is not None and place.line is not None and data.count(b"\n") <= MAX_MARKS:
-        found |= {"line": place.line, "lines": line_marks(data)}
+    if place is not None and place.line is not None and data.count(b"\n") <= MAX_HASHED_LINES:
+        found |= {"line": place.line, "lines": hash_lines(data)}
     return {"_known_by": found}
 
 
-_MOST_NAMED: Final = 50
-_MOST_KINDS: Final = 20
-_PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
+_MAX_NAMED: Final = 50
+_MAX_REFUSAL_KINDS: Final = 20
+_VARIABLE_PART: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
 
 
-def refusals(refused: Mapping[str, ClearedError], folder: Path, shown: str, max_bytes: int, card: Report) -> None:
+def stage_refusals(
+    refused: Mapping[str, ClearedError], folder: Path, shown: str, max_bytes: int, card: StageCard
+) -> None:
     """Files that could not be read: one card for each kind of refusal, however many files it met."""
     kinds: dict[str, list[str]] = {}
     for name, error in refused.items():
-        kind = type(error).__name__ + _PARTICULAR.sub("", error.message.replace(name, ""))
-        kinds.setdefault(kind if kind in kinds or len(kinds) < _MOST_KINDS else "", []).append(name)
+        kind = type(error).__name__ + _VARIABLE_PART.sub("", error.message.replace(name, ""))
+        kinds.setdefault(kind if kind in kinds or len(kinds) < _MAX_REFUSAL_KINDS else "", []).append(name)
     for names in kinds.values():
         first, error = escaped(names[0]), refused[names[0]]
         about: dict[str, Any] = {"file": f"{shown}/{first}"}
-        key: tuple[str, ...] = (first, _identity(folder / names[0]), error.message)
+        key: tuple[str, ...] = (first, _file_stamp(folder / names[0]), error.message)
         title = f"{first[:120]} was"
-        known = known_by(folder / names[0], max_bytes, error.place)
+        known = read_fingerprint(folder / names[0], max_bytes, error.place)
         if len(names) > 1:
-            key = ("many", *(f"{escaped(name)}:{_identity(folder / name)}" for name in names))
+            key = ("many", *(f"{escaped(name)}:{_file_stamp(folder / name)}" for name in names))
             title = f"{len(names)} files were"
             known = {}
-            about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MOST_NAMED]]}
+            about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MAX_NAMED]]}
         card(
-            "bad_file", key, f"{title} not imported: {_in_file(error)}", **about, cause=error.message,
+            "bad_file", key, f"{title} not imported: {_describe_error(error)}", **about, cause=error.message,
             place=str(error.place or ""), remedy=error.remedy or "", **known,
         )  # fmt: skip
 
 
-def _identity(path: Path) -> str:
+def _file_stamp(path: Path) -> str:
     try:
         stat = path.lstat()
     except OSError:
@@ -82,7 +84,7 @@ def _identity(path: Path) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
-def _in_file(error: ClearedError) -> str:
+def _describe_error(error: ClearedError) -> str:
     """Where in the file, why, and what to do; the file itself is named already."""
     place = replace(error.place, file=None) if error.place else Place()
     where = f"{place}: " if str(place) else ""
@@ -90,7 +92,7 @@ def _in_file(error: ClearedError) -> str:
     return f"{where}{error.message.rstrip('.')}{remedy}".splitlines()[0][:500]
 
 
-def overlap(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
     """Rows that came before and were left out: a card for the file."""
     if not file.duplicates:
         return
@@ -116,7 +118,7 @@ def overlap(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Re
     )  # fmt: skip
 
 
-def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
+def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
     """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
     account = file.account.id
     if not any(line.bank_id for line in file.new):
@@ -136,7 +138,7 @@ def revisions(file: OpenFile, bank: BankBook, card: Report) -> None:
                 )  # fmt: skip
 
 
-def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Report) -> None:
+def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
     """Same amount within five days, other text, where the two files should both have said it."""
     if not before or not file.new:
         return
@@ -166,9 +168,9 @@ def near(file: OpenFile, before: list[ImportRecord], bank: BankBook, card: Repor
         )  # fmt: skip
 
 
-def gaps(file: OpenFile, record: ImportRecord, before: list[ImportRecord], card: Report) -> None:
+def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord], card: StageCard) -> None:
     """A running balance that jumps, within the file or between it and its neighbours in time."""
-    found = gaps_within(file.parsed)
+    found = find_balance_gaps(file.parsed)
     earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
     later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
     # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.

@@ -9,14 +9,14 @@ from cleared.registry.primitive import Primitive, Registry
 
 
 @cache
-def registry() -> Registry:
+def primitive_registry() -> Registry:
     """All primitives. Raises ``DeclarationError`` where two share a name."""
     from cleared.primitives import accounts, config, ctx, git, importer, journal, loop, money, queue, script
 
-    return collect(importer, journal, money, accounts, git, queue, config, ctx, script, loop)
+    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop)
 
 
-def collect(*modules: ModuleType) -> Registry:
+def collect_primitives(*modules: ModuleType) -> Registry:
     """The primitives declared in these modules, in the order of their declaration."""
     found = Registry()
     for module in modules:

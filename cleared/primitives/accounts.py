@@ -13,7 +13,7 @@ from cleared.registry.vocabulary import AccountId, Line
 @primitive(effect=Effect.READ, grant="accounts.read")
 def accounts_list(ctx: Context) -> list[AccountInfo]:
     """All accounts, in the order of the chart."""
-    return [show(a) for a in ctx.books.chart.accounts.values()]
+    return [describe_account(a) for a in ctx.books.chart.accounts.values()]
 
 
 @primitive(effect=Effect.READ, grant="accounts.read")
@@ -23,7 +23,7 @@ def accounts_get(ctx: Context, account_id: AccountId) -> AccountInfo:
     if account is None:
         message, remedy = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
         raise PrimitiveError(message, place=Place(field="account_id"), remedy=remedy)
-    return show(account)
+    return describe_account(account)
 
 
 @primitive(effect=Effect.READ, grant="accounts.read")
@@ -41,10 +41,10 @@ def accounts_by_type(ctx: Context, account_type: Line) -> list[AccountInfo]:
             place=Place(field="account_type"),
             remedy=f"Use one of {', '.join(TYPES)}.",
         )
-    return [show(a) for a in ctx.books.chart.accounts.values() if a.account_type == account_type]
+    return [describe_account(a) for a in ctx.books.chart.accounts.values() if a.account_type == account_type]
 
 
-def show(account: Account) -> AccountInfo:
+def describe_account(account: Account) -> AccountInfo:
     """An account as scripts and ``--json`` see it."""
     return {
         "account_id": account.account_id,

@@ -23,7 +23,7 @@ from cleared.registry.vocabulary import Env
 from cleared.schema import money
 
 if TYPE_CHECKING:
-    from cleared.primitives.loop_jobs import OwnLoop
+    from cleared.primitives.loop_jobs import WorkspaceLoop
 
 MAX_EVENTS: Final = 1_000
 
@@ -40,7 +40,7 @@ class Budget:
     entries: int = 0
     total: Decimal = Decimal(0)
 
-    def charge(self, entry: Entry) -> None:
+    def charge_entry(self, entry: Entry) -> None:
         """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
         self.entries += 1
         self.total = money.total([self.total, entry.amount])
@@ -48,13 +48,13 @@ class Budget:
             leg.account_id for leg in entry.legs if self.accounts is not None and leg.account_id not in self.accounts
         ]
         if self.max_entries is not None and self.entries > self.max_entries:
-            raise self._spent("max_entries", f"{self.entries} entries", str(self.max_entries))
+            raise self._budget_error("max_entries", f"{self.entries} entries", str(self.max_entries))
         if self.max_total is not None and self.total > self.max_total:
-            raise self._spent("max_total", f"a total of {self.total}", str(self.max_total))
+            raise self._budget_error("max_total", f"a total of {self.total}", str(self.max_total))
         if outside:
-            raise self._spent("accounts", f"account {outside[0]}", ", ".join(map(str, self.accounts or ())))
+            raise self._budget_error("accounts", f"account {outside[0]}", ", ".join(map(str, self.accounts or ())))
 
-    def _spent(self, key: str, what: str, allowed: str) -> PrimitiveError:
+    def _budget_error(self, key: str, what: str, allowed: str) -> PrimitiveError:
         return PrimitiveError(
             f"{what} is beyond the script's budget ({key}: {allowed})",
             place=Place(field=key),
@@ -80,58 +80,60 @@ class Context:
     event: Mapping[str, Any]
     on_log: Callable[[str], None]
     """Shows a log line to whoever watches the run."""
-    history: Callable[[int], list[dict[str, Any]]]
+    list_commits: Callable[[int], list[dict[str, Any]]]
     """The newest commits, for ``git_log``."""
     run_script: Callable[[str, Mapping[str, Any]], Any]
-    check: Callable[[], None]
+    check_draft: Callable[[], None]
     """Raises ``BooksViolated`` where base + draft breaks an invariant."""
     ledger_accounts: Mapping[str, int]
-    loop: OwnLoop
+    loop: WorkspaceLoop
     """The workspace's own loop of jobs."""
-    may_enqueue: frozenset[str] = frozenset()
+    enqueue_grants: frozenset[str] = frozenset()
     """The kinds of jobs that the script may ask for, each as the grant ``loop_enqueue:KIND``."""
     budget: Budget = field(default_factory=Budget)
     answers: Mapping[str, str] = field(default_factory=dict)
     """What people have answered to this run's questions: key → choice."""
     stops_to_ask: bool = False
     """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
-    asked: list[str] = field(default_factory=list)
+    asked_keys: list[str] = field(default_factory=list)
     """The places of the questions that the run has come to."""
     log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
+    commit_messages: list[str] = field(default_factory=list)
     last_entry: str | None = None
     """The entry this run staged last, which ``"pending"`` means; None after a duplicate or before the first."""
     last_was_duplicate: bool = False
 
     @property
-    def staged(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether the draft would change anything."""
         return bool(
             self.books.staged or self.books.statuses or self.bank.named() or self.bank.new_imports
             or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
         )  # fmt: skip
 
-    def note(self, action: str, details: str, entry_id: str = "") -> None:
+    def log_action(self, action: str, details: str, entry_id: str = "") -> None:
         """A row for the agent log."""
-        self.log.add(LogRow(action, details, entry_id))
+        self.log.add_row(LogRow(action, details, entry_id))
 
-    def emit(self, name: str, payload: Any) -> None:
+    def stage_event(self, name: str, payload: Any) -> None:
         if len(self.events) >= MAX_EVENTS:
             raise PrimitiveError(f"the run emitted more than {MAX_EVENTS} events", remedy="Emit one event for many.")
         if len(json.dumps(payload, default=str)) > 65_536:
             raise PrimitiveError("the event's payload is larger than 64 kB", remedy="Emit ids, not data.")
         self.events.append({"name": name, "payload": payload})
 
-    def card_about(self, entry: Entry, title: str, description: str, confidence: str) -> str:
+    def stage_entry_card(self, entry: Entry, title: str, description: str, confidence: str) -> str:
         """Stage a card that asks about an entry, unless it was asked about before; its id."""
-        return self.card(
+        return self.stage_card(
             "entry", (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
             confidence=confidence, amount=str(entry.amount), evidence=entry.evidence,
             accounts=[leg.account_id for leg in entry.legs],
         )  # fmt: skip
 
-    def card(self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any) -> str:
+    def stage_card(
+        self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any
+    ) -> str:
         """Stage a card unless it was asked before; its id."""
         identity = card_id(kind, *key)
         self.cards.add_card(

@@ -12,11 +12,11 @@ from cleared.registry.dict_shapes import EventInfo
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Json, Line, Text
 
-BUILT_IN: Final = (
+BUILT_IN_EVENTS: Final = (
     "run.succeeded", "run.failed", "proposal.approved", "card.resolved", "import.new", "loop.job_finished",
 )  # fmt: skip
 """Events that the program itself tells of; no script and no person can."""
-LOOP_ENQUEUE: Final = "loop.enqueue"
+LOOP_ENQUEUE_EVENT: Final = "loop.enqueue"
 """What ``loop_enqueue`` emits, and nothing else can: the loop takes it for an order."""
 _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
@@ -24,7 +24,7 @@ _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 @primitive(effect=Effect.READ, grant="ctx.log")
 def ctx_log(ctx: Context, message: Text) -> None:
     """Write a line to the agent log (``logs/agent-log.csv``) and to whoever watches the run."""
-    ctx.note("log", message)
+    ctx.log_action("log", message)
     ctx.on_log(message)
 
 
@@ -37,12 +37,12 @@ def ctx_dry_run(ctx: Context) -> bool:
 @primitive(effect=Effect.OUTBOX, grant="ctx.emit")
 def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
     """Emit an event for other agents; it becomes part of the run's commit and is delivered afterwards."""
-    emit_checked(ctx, event_name, payload)
+    emit_event(ctx, event_name, payload)
 
 
-def emit_checked(ctx: Context, event_name: str, payload: Json) -> None:
+def emit_event(ctx: Context, event_name: str, payload: Json) -> None:
     """Stage an event. Raises ``PrimitiveError`` where its name is not one, or its payload too large."""
-    if event_name in BUILT_IN or event_name == LOOP_ENQUEUE:
+    if event_name in BUILT_IN_EVENTS or event_name == LOOP_ENQUEUE_EVENT:
         raise PrimitiveError(
             f"{event_name} is told by the program itself",
             place=Place(field="event_name"),
@@ -54,8 +54,8 @@ def emit_checked(ctx: Context, event_name: str, payload: Json) -> None:
             place=Place(field="event_name"),
             remedy="Lower case letters, digits, _ with . or - between, such as transactions.imported.",
         )
-    ctx.emit(event_name, payload)
-    ctx.note("ctx_emit", event_name)
+    ctx.stage_event(event_name, payload)
+    ctx.log_action("ctx_emit", event_name)
 
 
 @primitive(effect=Effect.READ, grant="ctx.read")

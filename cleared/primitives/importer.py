@@ -5,7 +5,7 @@ from __future__ import annotations
 from cleared.clock import format_iso
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
-from cleared.importing.bank_file import OpenFile
+from cleared.importing.bank_file import ImportFile
 from cleared.ledger.bank_lines import BankLine
 from cleared.primitives.context import Context
 from cleared.registry.dict_shapes import BankFile, Processed, Transaction
@@ -28,7 +28,7 @@ def importer_scan(ctx: Context) -> list[BankFile]:
             "account": f.account.id,
             "ledger_account": f.account.ledger_account,
         }
-        for f in ctx.imports.scan()
+        for f in ctx.imports.scan_folder()
     ]
 
 
@@ -41,12 +41,12 @@ def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> 
     it on when posting; ``bank_id`` is the bank's own id, empty where the file has none. Every row given must be posted,
     held or ignored before the file can be marked processed.
     """
-    file = ctx.imports.take(filename, format)
-    ctx.note("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
-    return [_transaction(file, line) for line in check_deadline(file.new) if line.amount != 0]
+    file = ctx.imports.take_new_rows(filename, format)
+    ctx.log_action("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
+    return [_to_transaction(file, line) for line in check_deadline(file.new) if line.amount != 0]
 
 
-def _transaction(file: OpenFile, line: BankLine) -> Transaction:
+def _to_transaction(file: ImportFile, line: BankLine) -> Transaction:
     by_transaction = file.account.date_basis == "transaction" and line.transaction_date is not None
     day = line.transaction_date if by_transaction and line.transaction_date else line.posted_date
     return {
@@ -71,7 +71,7 @@ def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
     The run's commit is refused where a row of the file is neither posted, held nor ignored.
     """
     file = ctx.imports.mark_processed(filename, format_iso(ctx.now), ctx.run_id)
-    ctx.note("importer_mark_processed", f"{filename} → {file.processed_as}")
+    ctx.log_action("importer_mark_processed", f"{filename} → {file.processed_as}")
     return {
         "name": file.name,
         "path": file.processed_as or "",
@@ -97,7 +97,7 @@ def importer_ignore(ctx: Context, reference: Line, reason: Text) -> None:
             f"the line {reference} is posted", place=Place(field="reference"), remedy="Void its entry instead."
         )
     ctx.bank.set_aside(reference, "ignored", reason)
-    ctx.note("importer_ignore", f"{reference}: {reason}"[:500])
+    ctx.log_action("importer_ignore", f"{reference}: {reason}"[:500])
 
 
 @primitive(effect=Effect.READ, grant="importer.read")

@@ -35,12 +35,12 @@ from cleared.registry.vocabulary import (
 )
 from cleared.schema import money
 
-WRITE: Final = "journal.write"
-READ: Final = "journal.read"
+WRITE_GRANT: Final = "journal.write"
+READ_GRANT: Final = "journal.read"
 _CENT: Final = Decimal("0.01")
 
 
-@primitive(effect=Effect.STAGE, grant=WRITE)
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
 def journal_add_double(
     ctx: Context,
     date: Date,
@@ -61,13 +61,13 @@ def journal_add_double(
     with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
     amounts finer than the currency.
     """
-    return _post(
-        ctx, date, description, _pair(debit_account, credit_account, amount), counterparty, reference, confidence,
+    return _post_entry(
+        ctx, date, description, _make_two_legs(debit_account, credit_account, amount), counterparty, reference, confidence,
         status, evidence, field="amount",
     )  # fmt: skip
 
 
-@primitive(effect=Effect.STAGE, grant=WRITE)
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
 def journal_add(
     ctx: Context,
     date: Date,
@@ -86,12 +86,12 @@ def journal_add(
     ``lines=[{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 4}]``: debits and credits must be equal.
     ``tags`` may not begin with ``@`` (those are the host's) nor hold ``;``. Otherwise as ``journal_add_double``.
     """
-    return _post(
-        ctx, date, description, _legs(lines), counterparty, reference, confidence, status, evidence, tags, notes
+    return _post_entry(
+        ctx, date, description, _read_legs(lines), counterparty, reference, confidence, status, evidence, tags, notes
     )
 
 
-@primitive(effect=Effect.STAGE, grant=WRITE)
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
 def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     """Post many entries in one call: all of them or, where one is refused, none.
 
@@ -111,7 +111,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
         raise merge_faults(faults)
     fresh = [r["entry_id"] for r in refs if not r["duplicate"]]
     span = f"{fresh[0]} … {fresh[-1]}" if len(fresh) > 1 else "".join(fresh)
-    ctx.note("journal_add_many", f"{len(fresh)} entries {span}".strip())
+    ctx.log_action("journal_add_many", f"{len(fresh)} entries {span}".strip())
     return refs
 
 
@@ -124,17 +124,17 @@ def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
             remedy="See journal_add and journal_add_double.",
         )
     if "lines" in spec:
-        legs, field = _legs(spec["lines"]), "lines"
+        legs, field = _read_legs(spec["lines"]), "lines"
     else:
-        legs, field = _pair(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
-    return _post(
+        legs, field = _make_two_legs(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
+    return _post_entry(
         ctx, spec["date"], spec["description"], legs, spec.get("counterparty"), spec.get("reference"),
         spec.get("confidence", ZERO), spec.get("status", "pending-review"), spec.get("evidence"), spec.get("tags"),
         spec.get("notes"), field=field, log=False,
     )  # fmt: skip
 
 
-def _post(
+def _post_entry(
     ctx: Context,
     day: Day,
     description: str,
@@ -151,36 +151,40 @@ def _post(
     log: bool = True,
 ) -> EntryRef:
     try:
-        _two_accounts(legs, field)
-        _script_status(status)
-        both = status == "auto-confirmed" and two_person_rule.takes_two(
-            ctx, two_person_rule.amount(ctx, legs, reference or "")
+        _require_two_accounts(legs, field)
+        _require_script_status(status)
+        both = status == "auto-confirmed" and two_person_rule.needs_two_people(
+            ctx, two_person_rule.entry_amount(ctx, legs, reference or "")
         )
         if both:
             status = "pending-review"
         entry, duplicate = post(
             ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
-            reference=reference or "", field=field, counterparty=counterparty or "", confidence=_confidence(confidence),
-            status=status, evidence=evidence or "", tags=_tags(tags), notes=notes or "",
+            reference=reference or "", field=field, counterparty=counterparty or "", confidence=_format_confidence(confidence),
+            status=status, evidence=evidence or "", tags=_join_tags(tags), notes=notes or "",
         )  # fmt: skip
     except PrimitiveError as first:
-        raise merge_faults([first, *_faults(ctx, day, legs, status, tags, field)]) from None
+        raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
-        ctx.budget.charge(entry)
+        ctx.budget.charge_entry(entry)
     if both and not duplicate:
-        two_person_rule.ask(ctx, entry)
+        two_person_rule.stage_confirmation_card(ctx, entry)
     ctx.last_was_duplicate = duplicate
     ctx.last_entry = None if duplicate else entry.entry_id
     if log and not duplicate:
-        ctx.note("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
+        ctx.log_action("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
     return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}
 
 
-def _faults(
+def _list_faults(
     ctx: Context, day: Day, legs: Sequence[Leg], status: str, tags: Sequence[str] | None, field: str
 ) -> Iterator[PrimitiveError]:
     """All that is wrong with an entry."""
-    for check in (lambda: _two_accounts(legs, field), lambda: _script_status(status), lambda: _tags(tags)):
+    for check in (
+        lambda: _require_two_accounts(legs, field),
+        lambda: _require_script_status(status),
+        lambda: _join_tags(tags),
+    ):
         try:
             check()
         except PrimitiveError as fault:
@@ -188,7 +192,7 @@ def _faults(
     yield from ctx.books.faults(day, legs, field)
 
 
-def _two_accounts(legs: Sequence[Leg], field: str) -> None:
+def _require_two_accounts(legs: Sequence[Leg], field: str) -> None:
     if field == "amount" and legs[0].account_id == legs[1].account_id:
         raise PrimitiveError(
             f"debit_account and credit_account are both {legs[0].account_id}",
@@ -197,11 +201,11 @@ def _two_accounts(legs: Sequence[Leg], field: str) -> None:
         )
 
 
-def _pair(debit: int, credit: int, amount: Decimal) -> list[Leg]:
+def _make_two_legs(debit: int, credit: int, amount: Decimal) -> list[Leg]:
     return [Leg(debit, amount, ZERO), Leg(credit, ZERO, amount)]
 
 
-def _legs(lines: Sequence[JournalLine]) -> list[Leg]:
+def _read_legs(lines: Sequence[JournalLine]) -> list[Leg]:
     legs = []
     for i, line in enumerate(lines):
         if ("debit" in line) == ("credit" in line):
@@ -216,11 +220,11 @@ def _legs(lines: Sequence[JournalLine]) -> list[Leg]:
     return legs
 
 
-def _confidence(value: Decimal) -> str:
+def _format_confidence(value: Decimal) -> str:
     return format(value.quantize(_CENT) if value == value.quantize(_CENT) else value.normalize(), "f")[:12]
 
 
-def _tags(tags: Sequence[str] | None) -> str:
+def _join_tags(tags: Sequence[str] | None) -> str:
     for tag in tags or ():
         if not tag or tag.startswith("@") or ";" in tag:
             raise PrimitiveError(
@@ -229,7 +233,7 @@ def _tags(tags: Sequence[str] | None) -> str:
     return ";".join(tags or ())
 
 
-def _script_status(status: str) -> None:
+def _require_script_status(status: str) -> None:
     if status in HUMAN_STATUSES or status == "voided":
         how = "journal_void does that" if status == "voided" else "only a person's decision sets it"
         raise PrimitiveError(
@@ -248,34 +252,36 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     reviewers (``thresholds.two_person``).
     """
     entry = ctx.books.existing(entry_id)
-    if two_person_rule.takes_two(ctx, entry_weight(entry, ctx.books, ctx.bank)):
+    if two_person_rule.needs_two_people(ctx, entry_weight(entry, ctx.books, ctx.bank)):
         raise PrimitiveError(
             f"{entry.entry_id} is of an amount that only two reviewers void", place=Place(field="entry_id"),
             remedy="Ask them: queue_add_review(entry_id, …).",
         )  # fmt: skip
-    return void(ctx, entry_id, reason)
+    return void_with_corrections(ctx, entry_id, reason)
 
 
-def void(ctx: Context, entry_id: str, reason: str) -> EntryRef:
+def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     """What ``journal_void`` and the command of the same name do."""
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
     reason = ctx.env.redactor.text(reason)  # a person's, too
     for correction in reversed(corrections_of(ctx.books, ctx.books.existing(entry_id))):  # it amends nothing any more
         _, taken_back = ctx.books.void(correction.entry_id, reason)
-        ctx.budget.charge(taken_back)
+        ctx.budget.charge_entry(taken_back)
     original, reversal = ctx.books.void(entry_id, reason)
-    ctx.budget.charge(reversal)
+    ctx.budget.charge_entry(reversal)
     freed = ctx.bank.unmatch(original, reversal, reason)
-    ctx.note("journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id)
+    ctx.log_action(
+        "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
+    )
     ctx.cards.resolve_card(card_id("entry", original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
     for line in freed:
-        hold(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
+        stage_line_card(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
     ctx.last_entry = None
-    return _ref(reversal)
+    return _entry_ref(reversal)
 
 
-def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
+def stage_line_card(ctx: Context, line: BankLine, why: str, *key: str) -> str:
     """A card for a bank line that is not posted; its id."""
     identity = card_id("line", line.line_id, *key)
     ctx.cards.add_card(
@@ -288,28 +294,28 @@ def hold(ctx: Context, line: BankLine, why: str, *key: str) -> str:
     return identity
 
 
-@primitive(effect=Effect.STAGE, grant=WRITE)
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
 def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> EntryRef:
     """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people.
 
     What takes two reviewers (``thresholds.two_person``) stays as it is, and gets a card.
     """
-    _script_status(status)
+    _require_script_status(status)
     known = ctx.books.existing(entry_id)
-    if status == "auto-confirmed" and two_person_rule.takes_two(ctx, entry_weight(known, ctx.books, ctx.bank)):
+    if status == "auto-confirmed" and two_person_rule.needs_two_people(ctx, entry_weight(known, ctx.books, ctx.bank)):
         if known.status == "pending-review":
-            two_person_rule.ask(ctx, known)
-        return _ref(known)
+            two_person_rule.stage_confirmation_card(ctx, known)
+        return _entry_ref(known)
     entry = ctx.books.set_status(entry_id, status)
-    ctx.note("journal_update_status", status, entry.entry_id)
-    return _ref(entry)
+    ctx.log_action("journal_update_status", status, entry.entry_id)
+    return _entry_ref(entry)
 
 
-def _ref(entry: Entry) -> EntryRef:
+def _entry_ref(entry: Entry) -> EntryRef:
     return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": False}
 
 
-@primitive(effect=Effect.READ, grant=READ)
+@primitive(effect=Effect.READ, grant=READ_GRANT)
 def journal_balance(
     ctx: Context,
     account_id: AccountId,
@@ -324,11 +330,11 @@ def journal_balance(
     if ctx.books.chart.get(account_id) is None:
         why = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
         raise PrimitiveError(why[0], place=Place(field="account_id"), remedy=why[1])
-    _month(year, month)
+    _check_month(year, month)
     return ctx.books.balance(account_id, year=year, month=month, as_of=as_of)
 
 
-@primitive(effect=Effect.READ, grant=READ)
+@primitive(effect=Effect.READ, grant=READ_GRANT)
 def journal_query(
     ctx: Context,
     status: Status | None = None,
@@ -343,10 +349,13 @@ def journal_query(
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
     keeps the newest.
     """
-    return [show(entry) for entry in check_deadline(query(ctx.books, status, year, month, account, text, limit))]
+    return [
+        describe_entry(entry)
+        for entry in check_deadline(find_entries(ctx.books, status, year, month, account, text, limit))
+    ]
 
 
-def query(
+def find_entries(
     books: Books,
     status: str | None = None,
     year: int | None = None,
@@ -356,7 +365,7 @@ def query(
     limit: int | None = None,
 ) -> list[Entry]:
     """What ``journal_query`` and ``cleared journal list`` show."""
-    _month(year, month)
+    _check_month(year, month)
     if limit is not None and limit < 0:
         raise PrimitiveError("limit is negative", place=Place(field="limit"), remedy="Leave it out for all entries.")
     needle = text.casefold() if text else None
@@ -365,47 +374,47 @@ def query(
         for entry in books.entries(year, month)
         if (status is None or entry.status == status)
         and (account is None or any(leg.account_id == account for leg in entry.legs))
-        and (needle is None or needle in _haystack(entry))
+        and (needle is None or needle in _searched_text(entry))
     ]
     if limit is not None:
         found = found[max(0, len(found) - limit) :]
     return found
 
 
-def _haystack(entry: Entry) -> str:
+def _searched_text(entry: Entry) -> str:
     return "\n".join((entry.description, entry.counterparty, entry.reference, entry.evidence, entry.notes)).casefold()
 
 
-def _month(year: int | None, month: int | None) -> None:
+def _check_month(year: int | None, month: int | None) -> None:
     if month is not None and not 1 <= month <= 12:
         raise PrimitiveError(f"there is no month {month}", place=Place(field="month"), remedy="Use 1 to 12.")
     if year is not None and not 1 <= year <= 9999:
         raise PrimitiveError(f"there is no year {year}", place=Place(field="year"), remedy="Use four digits.")
 
 
-def show(entry: Entry) -> JournalEntry:
+def describe_entry(entry: Entry) -> JournalEntry:
     """An entry as scripts see it."""
-    return cast(JournalEntry, _shown(entry, _as_it_is))
+    return cast(JournalEntry, _entry_dict(entry, _unchanged))
 
 
-def show_json(entry: Entry) -> dict[str, Any]:
+def entry_to_json(entry: Entry) -> dict[str, Any]:
     """The same for people and ``--json``: numbers as their digits."""
-    return _shown(entry, money.text)
+    return _entry_dict(entry, money.text)
 
 
-def _as_it_is(number: Decimal) -> Decimal:
+def _unchanged(number: Decimal) -> Decimal:
     return number
 
 
 @lru_cache(maxsize=1_000)
-def _number(text: str) -> Decimal:
+def _parse_number(text: str) -> Decimal:
     try:
         return Decimal(text or "0")
     except ArithmeticError:
         return ZERO
 
 
-def _shown(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
+def _entry_dict(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
     return {
         "entry_id": entry.entry_id,
         "date": entry.date.isoformat(),
@@ -414,7 +423,7 @@ def _shown(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
         "status": entry.status,
         "counterparty": entry.counterparty,
         "reference": entry.reference,
-        "confidence": number(_number(entry.confidence)),
+        "confidence": number(_parse_number(entry.confidence)),
         "evidence": entry.evidence,
         "tags": entry.tags.split(";") if entry.tags else [],
         "notes": entry.notes,

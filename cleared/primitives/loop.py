@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cleared.errors import Place, PolicyError, PrimitiveError
 from cleared.primitives.context import Context
-from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.registry.dict_shapes import LoopAsked, LoopJob, LoopResult, LoopStatus
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Line, Whole
@@ -18,26 +18,26 @@ def loop_enqueue(ctx: Context, kind: Line, target: Line | None = None) -> LoopAs
     has asked for nothing. ``agent:NAME`` is short for the kind ``agent_run`` with the target ``NAME``; granted as
     ``loop_enqueue:agent:NAME``, it is for that agent alone.
     """
-    found, aim = ctx.loop.wanted(kind, target)
+    found, aim = ctx.loop.resolve_job(kind, target)
     grants = [f"loop_enqueue:{found}"]
     if found == "agent_run":
         grants.append(f"loop_enqueue:agent:{aim}")
-    if ctx.may_enqueue.isdisjoint(grants):
+    if ctx.enqueue_grants.isdisjoint(grants):
         raise PolicyError(
             f"to enqueue {found} is not granted to this script",
             place=Place(field="kind"),
             remedy=f"Add {grants[-1]} to the grants: line of the agent's header, and have the change approved.",
         )
     asked: LoopAsked = {"kind": found, "target": aim}
-    ctx.emit(LOOP_ENQUEUE, asked)
-    ctx.note("loop_enqueue", f"{found} {aim}".strip())
+    ctx.stage_event(LOOP_ENQUEUE_EVENT, asked)
+    ctx.log_action("loop_enqueue", f"{found} {aim}".strip())
     return asked
 
 
 @primitive(effect=Effect.READ, grant="loop.read")
 def loop_status(ctx: Context) -> LoopStatus:
     """How the workspace's own loop is; ``status`` is ``none`` where there has never been one."""
-    return ctx.loop.status()
+    return ctx.loop.read_status()
 
 
 @primitive(effect=Effect.READ, grant="loop.read")
@@ -45,10 +45,10 @@ def loop_jobs(ctx: Context, limit: Whole = 25) -> list[LoopJob]:
     """Jobs, newest first: those that wait, the one that runs, those that have ended; at most 1,000."""
     if not 1 <= limit <= 1000:
         raise PrimitiveError(f"limit is {limit}", place=Place(field="limit"), remedy="Use 1 to 1000.")
-    return ctx.loop.jobs(limit)
+    return ctx.loop.list_jobs(limit)
 
 
 @primitive(effect=Effect.READ, grant="loop.read")
 def loop_result(ctx: Context, job_id: Line) -> LoopResult:
     """How a job went, by its id; ``status`` is ``queued`` or ``running`` where it has not ended yet."""
-    return ctx.loop.result(job_id)
+    return ctx.loop.read_result(job_id)

@@ -11,16 +11,16 @@ from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
 
-_KIND: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
+_JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
 
 
-class OwnLoop:
+class WorkspaceLoop:
     """Nothing is read before it is asked for: most runs ask for nothing."""
 
     def __init__(self, root: Path, config: Config) -> None:
         self._root, self._config = root, config
 
-    def wanted(self, kind: str, target: str | None) -> tuple[str, str]:
+    def resolve_job(self, kind: str, target: str | None) -> tuple[str, str]:
         """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
         job may be run."""
         from cleared.jobs.job_types import resolve_request
@@ -33,7 +33,7 @@ class OwnLoop:
             raise PrimitiveError(error.message, place=Place(field=field or "target"), remedy=remedy) from None
         return found.name, aim
 
-    def status(self) -> LoopStatus:
+    def read_status(self) -> LoopStatus:
         """How it is now."""
         from cleared.jobs import loop_reader
         from cleared.jobs.loop_state import peek_state
@@ -41,7 +41,7 @@ class OwnLoop:
 
         runtime = own_runtime(self._root, self._config)
         if peek_state(runtime) is None:
-            return _never(up=loop_reader.find_running_loop(runtime) is not None)
+            return _status_of_no_loop(up=loop_reader.find_running_loop(runtime) is not None)
         found = loop_reader.read_status(runtime)
         stop, running, last, counts = found["stop"], found["running"], found["last_job"], found["counts"]
         return {
@@ -52,7 +52,7 @@ class OwnLoop:
             "failed_or_no_result": counts["failed_or_no_result"], "last_job": last["job_id"] if last else None,
         }  # fmt: skip
 
-    def jobs(self, limit: int) -> list[LoopJob]:
+    def list_jobs(self, limit: int) -> list[LoopJob]:
         """Jobs, newest first: those that wait, the one that runs, those that have ended."""
         from cleared.jobs import loop_reader
         from cleared.jobs.loop_state import peek_state
@@ -61,34 +61,34 @@ class OwnLoop:
         runtime = own_runtime(self._root, self._config)
         if peek_state(runtime) is None:
             return []
-        return [{**told(row), "by": str(row["by"])} for row in loop_reader.list_jobs(runtime, limit)]
+        return [{**describe_job(row), "by": str(row["by"])} for row in loop_reader.list_jobs(runtime, limit)]
 
-    def result(self, job_id: str) -> LoopResult:
+    def read_result(self, job_id: str) -> LoopResult:
         """One job. Raises ``PrimitiveError`` where there is none of that id, or it is not kept any more."""
         from cleared.jobs import loop_reader
         from cleared.jobs.runtime_directory import own_runtime
 
         try:
-            return told(loop_reader.read_result(own_runtime(self._root, self._config), job_id))
+            return describe_job(loop_reader.read_result(own_runtime(self._root, self._config), job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
 
 
-class RehearsedLoop(OwnLoop):
+class DryRunLoop(WorkspaceLoop):
     """What a rehearsal sees, whatever the loop does meanwhile: there has been none yet, and a job that is asked for by
     its id has succeeded."""
 
-    def status(self) -> LoopStatus:
-        return _never(up=False)
+    def read_status(self) -> LoopStatus:
+        return _status_of_no_loop(up=False)
 
-    def jobs(self, limit: int) -> list[LoopJob]:
+    def list_jobs(self, limit: int) -> list[LoopJob]:
         return []
 
-    def result(self, job_id: str) -> LoopResult:
+    def read_result(self, job_id: str) -> LoopResult:
         from cleared.jobs.runtime_directory import check_job_id as checked
 
         try:
-            found = _KIND.fullmatch(checked(job_id))
+            found = _JOB_ID.fullmatch(checked(job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
         assert found is not None
@@ -100,7 +100,7 @@ class RehearsedLoop(OwnLoop):
         }  # fmt: skip
 
 
-def told(row: Mapping[str, Any]) -> LoopResult:
+def describe_job(row: Mapping[str, Any]) -> LoopResult:
     """What is told of a job: how it went, and nothing of where its files lie."""
     return {
         "job_id": row["job_id"], "kind": row["kind"], "target": row["target"], "status": row["status"],
@@ -109,7 +109,7 @@ def told(row: Mapping[str, Any]) -> LoopResult:
     }  # fmt: skip
 
 
-def _never(*, up: bool) -> LoopStatus:
+def _status_of_no_loop(*, up: bool) -> LoopStatus:
     return {
         "up": up, "status": "none", "paused": False, "stop_reason": None, "cycles": 0, "running": None, "queued": 0,
         "succeeded": 0, "failed": 0, "failed_or_no_result": 0, "last_job": None,

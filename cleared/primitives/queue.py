@@ -16,13 +16,13 @@ from cleared.ledger.bank_lines import VERSION
 from cleared.ledger.corrections import effective
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.context import Context
-from cleared.primitives.journal import hold
+from cleared.primitives.journal import stage_line_card
 from cleared.registry.dict_shapes import CardInfo, DecisionInfo, LegInfo
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Confidence, Date, Line, Text
 
-_TIMEOUT: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])", re.ASCII)
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_TIMEOUT_PATTERN: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])", re.ASCII)
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @primitive(effect=Effect.STAGE, grant="queue.write")
@@ -41,24 +41,26 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
             )
         entry_id = ctx.last_entry
     if entry_id.startswith(VERSION):
-        return _hold(ctx, entry_id, description)
+        return _hold_line(ctx, entry_id, description)
     entry = ctx.books.existing(entry_id)
-    ctx.note("queue_add_review", description[:500], entry.entry_id)
-    return ctx.card_about(entry, f"{entry.date} {entry.amount} {description[:120]}", description, _plain(confidence))
+    ctx.log_action("queue_add_review", description[:500], entry.entry_id)
+    return ctx.stage_entry_card(
+        entry, f"{entry.date} {entry.amount} {description[:120]}", description, _format_number(confidence)
+    )
 
 
-def _hold(ctx: Context, reference: str, description: str) -> str:
+def _hold_line(ctx: Context, reference: str, description: str) -> str:
     found = ctx.bank.resolve(reference)
     if found is None or ctx.bank.posted(reference):
         raise PrimitiveError(
             f"the line {reference} is posted already", place=Place(field="entry_id"), remedy="Pass its entry's id."
         )
     ctx.bank.set_aside(reference, "held", description[:500])
-    ctx.note("queue_add_review", f"held {reference}: {description}"[:500])
-    return hold(ctx, found[1], description)
+    ctx.log_action("queue_add_review", f"held {reference}: {description}"[:500])
+    return stage_line_card(ctx, found[1], description)
 
 
-def _plain(value: Decimal) -> str:
+def _format_number(value: Decimal) -> str:
     return format(value, "f")
 
 
@@ -97,9 +99,9 @@ def queue_ask(
     ``on_timeout``: ``default`` takes the default after ``timeout`` (such as 30m, 12h, 7d), ``reject`` ends the run,
     ``escalate`` goes on asking. In a dry run the default, else the first choice, is taken.
     """
-    asked = _question(ctx, question, choices, default, on_timeout, timeout)
-    ctx.asked.append(asked.key)
-    ctx.note("queue_ask", question[:500])
+    asked = _make_question(ctx, question, choices, default, on_timeout, timeout)
+    ctx.asked_keys.append(asked.key)
+    ctx.log_action("queue_ask", question[:500])
     if asked.key in ctx.answers:
         return ctx.answers[asked.key]
     if ctx.stops_to_ask:
@@ -108,7 +110,7 @@ def queue_ask(
     return default if default is not None else asked.choices[0]
 
 
-def _question(
+def _make_question(
     ctx: Context, text: str, choices: list[str], default: str | None, on_timeout: str, timeout: str
 ) -> Question:  # fmt: skip
     if not 2 <= len(choices) <= 20 or len(set(choices)) < len(choices) or not all(c.strip() for c in choices):
@@ -125,16 +127,16 @@ def _question(
         )  # fmt: skip
     seconds = read_timeout(timeout)
     digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
-    return Question(f"{len(ctx.asked)}:{digest}", text, tuple(choices), default, on_timeout,
+    return Question(f"{len(ctx.asked_keys)}:{digest}", text, tuple(choices), default, on_timeout,
                     seconds)  # fmt: skip
 
 
 def read_timeout(text: str) -> int:
     """``30m`` → 1,800: the seconds that somebody has to answer. Raises ``PrimitiveError`` for anything else."""
-    found = _TIMEOUT.fullmatch(text)
+    found = _TIMEOUT_PATTERN.fullmatch(text)
     if not found:
         raise PrimitiveError(f"{text!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(found[1]) * _UNIT_SECONDS[found[2]]
 
 
 @primitive(effect=Effect.READ, grant="queue.read")
@@ -162,12 +164,12 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
             {
                 "card_id": card.id, "entry_id": entry.entry_id, "decision": (card.resolution or "").split(":")[0],
                 "by": by, "at": at, "description": entry.description, "counterparty": entry.counterparty,
-                "reference": entry.reference, "status": entry.status, "before": _moved(entry.legs),
-                "after": [] if entry.status == "voided" else _moved(effective(ctx.books, entry)),
+                "reference": entry.reference, "status": entry.status, "before": _signed_legs(entry.legs),
+                "after": [] if entry.status == "voided" else _signed_legs(effective(ctx.books, entry)),
             }
         )  # fmt: skip
     return found
 
 
-def _moved(legs: Iterable[Leg]) -> list[LegInfo]:
+def _signed_legs(legs: Iterable[Leg]) -> list[LegInfo]:
     return [{"account_id": leg.account_id, "amount": leg.amount} for leg in legs]

@@ -35,7 +35,7 @@ class RunLog:
         self._most_last, self._size_last = last, _LAST_BYTES
         self._left_out: Counter[str] = Counter()
 
-    def add(self, row: LogRow) -> None:
+    def add_row(self, row: LogRow) -> None:
         if not self._last and len(self._first) < self._most and self._size >= row.size:
             self._first.append(row)
             self._size -= row.size
@@ -54,7 +54,7 @@ class RunLog:
             yield LogRow("log", f"… {self._left_out.total()} more rows are not written out: {told}")
         yield from self._last
 
-    def copy(self) -> RunLog:
+    def copy_rows(self) -> RunLog:
         """Another log with these rows; more may be added to it."""
         made = RunLog()
         made._most, made._size, made._most_last, made._size_last = (

@@ -11,20 +11,20 @@ from cleared.primitives.context import Context
 from cleared.schema import money
 
 
-def takes_two(ctx: Context, amount: Decimal) -> bool:
+def needs_two_people(ctx: Context, amount: Decimal) -> bool:
     """Whether two reviewers must agree to what is done about such an amount."""
     limit = ctx.config.thresholds.two_person
     return limit is not None and amount >= limit
 
 
-def amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
+def entry_amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
     """What an entry would be about: its own amount, or that of the bank line of which it posts a part."""
     found = ctx.bank.find(reference) if reference.startswith(VERSION) else None
     return max(money.total([leg.debit for leg in legs]), abs(found[1].amount) if found else ZERO)
 
 
-def ask(ctx: Context, entry: Entry) -> None:
+def stage_confirmation_card(ctx: Context, entry: Entry) -> None:
     """A card for an entry that the script was sure of."""
     said = f"from {ctx.config.thresholds.two_person} on it takes two reviewers, whatever the script is sure of"
-    ctx.card_about(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", said, entry.confidence)
-    ctx.note("queue_add_review", said, entry.entry_id)
+    ctx.stage_entry_card(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", said, entry.confidence)
+    ctx.log_action("queue_add_review", said, entry.entry_id)

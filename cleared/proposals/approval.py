@@ -27,7 +27,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.config.protected_settings import policy_of
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
@@ -69,7 +69,7 @@ class Signer:
     known which books these are.
     """
 
-    def __init__(self, host: Host, approvals: Approvals, desk: Desk, workspace: str = "") -> None:
+    def __init__(self, host: Host, approvals: Approvals, desk: DecisionContext, workspace: str = "") -> None:
         key = own_key(host.root, create=True)
         assert key is not None
         approvals.identity.must_be_pinned()
@@ -119,7 +119,7 @@ def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalO
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
 
-    def stage_approval(desk: Desk) -> Decided | None:
+    def stage_approval(desk: DecisionContext) -> Decision | None:
         known = store.load_proposals(CommittedSource(desk.snapshot))
         proposal = find_proposal(known, text)
         if proposal.status == "approved":
@@ -142,9 +142,9 @@ def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalO
         marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
         prefix = "config" if {f["kind"] for f in proposal.data["files"]} == {"config"} else "agent"
         said = f"{prefix}: {proposal.id} approved: {proposal.title}"
-        return Decided(said, files, marks, edited=tuple(proposal.paths))
+        return Decision(said, files, marks, edited_files=tuple(proposal.paths))
 
-    commit = decide(host, f"agent approve {text}", stage_approval, gathers=[outcome, stale, signers])
+    commit = commit_decision(host, f"agent approve {text}", stage_approval, gathers=[outcome, stale, signers])
     if stale:
         _raise_stale(host, *stale[0])
     for signer in signers:
@@ -164,17 +164,17 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
         raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
     found: list[Proposal] = []
 
-    def stage_rejection(desk: Desk) -> Decided:
+    def stage_rejection(desk: DecisionContext) -> Decision:
         proposal = find_proposal(store.load_proposals(CommittedSource(desk.snapshot)), text)
         must_be_open(proposal)
         found.append(proposal)
         said = " ".join(to_utf8_text(reason).split())
         message = f"agent: {proposal.id} rejected: {said}"[:200]
-        return Decided(
+        return Decision(
             message, settle_proposal(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),)
         )
 
-    commit = decide(host, f"agent reject {text}", stage_rejection, gathers=[found])
+    commit = commit_decision(host, f"agent reject {text}", stage_rejection, gathers=[found])
     return ProposalOutcome(found[0], commit)
 
 
@@ -253,8 +253,14 @@ def _author_of(proposal: Proposal) -> Author:
 
 
 def _replace_stale(
-    host: Host, gate: Gate, desk: Desk, proposal: Proposal, changes: list[Change], known: list[Proposal], why: str
-) -> tuple[Decided, Proposal | None]:
+    host: Host,
+    gate: Gate,
+    desk: DecisionContext,
+    proposal: Proposal,
+    changes: list[Change],
+    known: list[Proposal],
+    why: str,
+) -> tuple[Decision, Proposal | None]:
     """The stale proposal is settled; another with a card of now takes its place, if it passes."""
     report = gate.examine(make_candidate(changes, host))
     new: Proposal | None = None
@@ -266,7 +272,7 @@ def _replace_stale(
     instead = f"{why}; {new.id} takes its place" if new else why
     files |= settle_proposal(desk, proposal, "stale", instead)
     said = f"agent: {proposal.id} is stale" + (f", {new.id} takes its place" if new else "")
-    return Decided(said, files, (("Proposal", (new or proposal).folder),)), new
+    return Decision(said, files, (("Proposal", (new or proposal).folder),)), new
 
 
 def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
@@ -282,7 +288,7 @@ def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> N
     )
 
 
-def _sign_live_files(host: Host, gate: Gate, desk: Desk, proposal: Proposal, report: Report) -> Signer:
+def _sign_live_files(host: Host, gate: Gate, desk: DecisionContext, proposal: Proposal, report: Report) -> Signer:
     """The proposal's files as they become live, and the records that say so."""
     approvals = gate.scripts.approvals
     signer = Signer(host, approvals, desk)

@@ -65,7 +65,7 @@ def list_signatories(host: Host) -> list[Signatory]:
             who.add_signature(record.by, record.path, record.at)
         questions = Questions(host, repo, snapshot)
         machines: dict[str, Signatory] = {}
-        for key, by, at in questions.signed():
+        for key, by, at in questions.list_signers():
             trusted = questions.approvals.trusts_run(key)
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "questions of runs", at

@@ -12,7 +12,7 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import new_workspace_id, pin_clone
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import UsageError
 from cleared.proposals.approval import Signer
 from cleared.proposals.clone_trust import read_identity
@@ -48,7 +48,7 @@ def make_new_books(host: Host) -> NewBooks:
     pin_clone(host.root, old.id)  # until the commit is made they are the old ones, to whoever asks
     made: list[Signer] = []
 
-    def stage_new_id(desk: Desk) -> Decided:
+    def stage_new_id(desk: DecisionContext) -> Decision:
         approvals = Scripts(host, desk.snapshot).approvals
         signer = Signer(host, approvals, desk, new_workspace_id())
         made.append(signer)
@@ -56,9 +56,9 @@ def make_new_books(host: Host) -> NewBooks:
             signer.sign(**{name: getattr(record, name) for name in _COPIED})
         known = trust_store.load_trust(old.id)
         trust_store.Trust(signer.workspace, known.keys, known.withdrawn, known.barred, runs=known.runs).save()
-        return Decided("agent: these books have an id of their own", signer.files)
+        return Decision("agent: these books have an id of their own", signer.files)
 
-    commit = decide(host, "trust --new-books", stage_new_id)
+    commit = commit_decision(host, "trust --new-books", stage_new_id)
     assert commit is not None
     signer = made[-1]
     with host.reading() as repo:
@@ -67,7 +67,7 @@ def make_new_books(host: Host) -> NewBooks:
     return NewBooks(signer.workspace, commit, sorted({p for p in signer.files if p != WORKSPACE}))
 
 
-def _live_approvals(desk: Desk, approvals: Approvals) -> Iterator[ApprovalRecord]:
+def _live_approvals(desk: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
     """The approvals that count now: of the scripts as they are, of the settings, of the cases."""
     for folder in ("agents", "scripts"):
         for path in sorted(desk.snapshot.entries(folder)):

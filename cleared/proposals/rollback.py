@@ -13,7 +13,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError, UsageError
 from cleared.gate.past_runs import parent_commit
 from cleared.proposals.approval import Signer, is_edited
@@ -49,7 +49,7 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust_store.Trust] = []
 
-    def stage_rollback(desk: Desk) -> Decided:
+    def stage_rollback(desk: DecisionContext) -> Decision:
         scripts = Scripts(host, desk.snapshot)
         approvals = scripts.approvals
         live = desk.snapshot.read(path)
@@ -85,10 +85,10 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
         before.append(
             trust_store.withdraw_approvals(signer.workspace, withdrawn, version, format_iso(desk.context.now))
         )
-        return Decided(f"agent: {name} rolled back {to}", signer.files, marks, edited=(path,))
+        return Decision(f"agent: {name} rolled back {to}", signer.files, marks, edited_files=(path,))
 
     try:
-        commit = decide(host, f"agent rollback {name}", stage_rollback)
+        commit = commit_decision(host, f"agent rollback {name}", stage_rollback)
     except ClearedError as error:
         if before and not isinstance(error, Unfinished):  # there the commit is made
             before[0].save()
@@ -111,7 +111,7 @@ def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
             text = approvals.version_text(record)
             if text is not None:
                 return text
-    starter = scripts.earlier_starter(path, but=live)
+    starter = scripts.find_earlier_starter(path, but=live)
     if starter is None and not was_shipped(path, live):  # a clone without its history
         starter = approvals.starters.get(path)
     return starter if starter is not None and approvals.verify_version(path, starter).may_run else None

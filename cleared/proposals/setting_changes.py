@@ -15,7 +15,7 @@ from cleared.config.editing import set_value
 from cleared.config.loading import MAX_BYTES, is_secret, load
 from cleared.config.model import Config
 from cleared.config.protected_settings import changes, is_policy, policy_of, with_policy
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import CheckFailed, PolicyError, WorkspaceError
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
@@ -114,7 +114,7 @@ def _commit_settings(
     signers: list[Signer] = []
     apart: list[bool] = []
 
-    def stage_settings(desk: Desk) -> Decided | None:
+    def stage_settings(desk: DecisionContext) -> Decision | None:
         approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
         record = approvals.read_record(CONFIG)
         unsigned = record is None and (desk.snapshot.read(CONFIG) is not None or approvals.is_missing(CONFIG))
@@ -138,10 +138,10 @@ def _commit_settings(
         if text != before and (new is None or before != committed):
             write_atomic(full, text)  # the seal replaces only what is as in the last commit
             written.append(True)
-        return Decided(message, files) if files else None
+        return Decision(message, files) if files else None
 
     try:
-        commit = decide(host, "config", stage_settings)
+        commit = commit_decision(host, "config", stage_settings)
     except BaseException as error:  # Ctrl-C too
         if written and not isinstance(error, Unfinished):
             write_atomic(full, before)
@@ -151,7 +151,7 @@ def _commit_settings(
     return SettingsOutcome(told, commit, bool(apart))
 
 
-def _check_tests(host: Host, executor: MakeExecutor, desk: Desk, config: Config, text: bytes) -> None:
+def _check_tests(host: Host, executor: MakeExecutor, desk: DecisionContext, config: Config, text: bytes) -> None:
     """The regression cases under the new policy, where there are any."""
     if not any(p.endswith(".json") for p in desk.snapshot.entries(CASES_DIR)):
         return

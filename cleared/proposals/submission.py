@@ -12,7 +12,7 @@ from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, actor
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
@@ -62,7 +62,7 @@ def propose_changes(
     message = host.redactor.text(to_utf8_text(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
-    def stage_proposal(desk: Desk) -> Decided | None:
+    def stage_proposal(desk: DecisionContext) -> Decision | None:
         with Gate(host, executor, desk.repo) as gate:
             candidate = gate.gather_candidate(targets)
             _refuse_secrets(host, candidate)
@@ -88,9 +88,9 @@ def propose_changes(
             replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
             if old.status == "open" and replaces:
                 files |= settle_proposal(desk, old, "superseded", f"{new.id} took its place")
-        return Decided(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
+        return Decision(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
 
-    commit = decide(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
+    commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
     if commit is not None:
         mark_examined(host, made[0][0])
     return made[0]
@@ -113,7 +113,7 @@ def _refuse_secrets(host: Host, found: Candidate) -> None:
 
 
 def write_proposal(
-    host: Host, desk: Desk, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
+    host: Host, desk: DecisionContext, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
 ) -> tuple[Proposal, dict[str, bytes | None]]:
     """A proposal from a passed report, its files, and its card (staged)."""
     data = describe_proposal(host, gate, report, known, author, message, format_iso(desk.context.now))
@@ -141,7 +141,7 @@ def describe_proposal(
         held, record = approvals.approved_version(path)
         if held is not None:
             source = held.decode("utf-8", "replace")
-            old_grants[path] = sorted(record.grants if record else gate.scripts.grants(source, path))
+            old_grants[path] = sorted(record.grants if record else gate.scripts.find_script_grants(source, path))
     refused = [p for p in known if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
     before = None
     if refused and refused[-1].decision:
@@ -174,7 +174,7 @@ def describe_proposal(
     }  # fmt: skip
 
 
-def settle_proposal(desk: Desk, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
+def settle_proposal(desk: DecisionContext, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
     """The files that say what became of a proposal; its card is resolved (staged)."""
     at, reason = format_iso(desk.context.now), desk.context.env.redactor.text(reason)
     desk.context.cards.resolve_card(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)

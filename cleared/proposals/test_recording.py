@@ -12,13 +12,13 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, parse_test, to_plain_json
-from cleared.primitives.journal import show_json
+from cleared.primitives.journal import entry_to_json
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import MakeExecutor
@@ -37,7 +37,7 @@ def add_test(
     refuse_in_job()
     made: list[RegressionTest] = []
 
-    def stage_test(desk: Desk) -> Decided | None:
+    def stage_test(desk: DecisionContext) -> Decision | None:
         found = history.find_by_trailer(host.root, "Run", run) or [
             c for c in history.log(host.root, 5_000, grep="Run: ")
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
@@ -65,9 +65,9 @@ def add_test(
             case = made[-1]
             signer = Signer(host, gate.scripts.approvals, desk)
             sign_tests(signer, gate.scripts.approvals, {case.path: case.render()})
-        return Decided(f"test: {case.name} is a regression case", signer.files)
+        return Decision(f"test: {case.name} is a regression case", signer.files)
 
-    commit = decide(host, f"test add {run}", stage_test, gathers=[made])
+    commit = commit_decision(host, f"test add {run}", stage_test, gathers=[made])
     if commit is None:
         raise PolicyError(
             f"{made[-1].name} is a regression case already",
@@ -86,7 +86,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
     scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read(path) or b""})
     books = RecordingSnapshot(occasion.snapshot)
     rehearsal = dry_run_script(
-        Setup(host, scripts), gate.repo, books, scripts.agent(agent), gate.executor, label=f"run {run_id}",
+        Setup(host, scripts), gate.repo, books, scripts.load_agent(agent), gate.executor, label=f"run {run_id}",
         inputs=occasion.inputs, now=occasion.now, event=occasion.event,
     )  # fmt: skip
     _must_repeat_run(host, occasion.snapshot, occasion.after, rehearsal, run_id)
@@ -146,7 +146,7 @@ def _must_repeat_run(host: Host, before: Snapshot, after: Snapshot, rehearsal: D
     old, _ = open_books(host, CommittedSource(before))
     new, _ = open_books(host, CommittedSource(after))
     known = {e.entry_id for e in old.entries()}
-    posted = [_comparable_entry(show_json(e)) for e in new.entries() if e.entry_id not in known]
+    posted = [_comparable_entry(entry_to_json(e)) for e in new.entries() if e.entry_id not in known]
     replayed = [_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries))]
     if sorted(posted) != sorted(replayed):
         raise PolicyError(
@@ -183,6 +183,6 @@ def _corrected_legs(host: Host, occasion: DryRunInput, corrections: Mapping[str,
         legs[entry.reference] = [
             [account if line["account_id"] == others[0].account_id else line["account_id"], line["debit"],
              line["credit"]]
-            for line in show_json(entry)["lines"]
+            for line in entry_to_json(entry)["lines"]
         ]  # fmt: skip
     return legs

@@ -6,7 +6,7 @@ from typing import Final
 
 from cleared.cards.card import Card
 from cleared.cards.queue_files import find_cards
-from cleared.decisions.decision_context import Desk
+from cleared.decisions.decision_context import DecisionContext
 from cleared.runs.question_tickets import Questions
 
 ANSWERS: Final = {
@@ -33,15 +33,15 @@ def answer_choices(card: Card) -> dict[str, str]:
     return dict(ANSWERS.get(card.kind, {}))
 
 
-def committed_questions(desk: Desk) -> Questions:
+def committed_questions(desk: DecisionContext) -> Questions:
     """The questions of the commit that a decision is made on."""
     return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
 
 
-def find_stopped_question(desk: Desk, text: str, choice: str) -> Card | None:
+def find_stopped_question(desk: DecisionContext, text: str, choice: str) -> Card | None:
     """The question that has this answer already, but whose run was stopped before it could go on."""
     known = desk.context.cards.committed_cards
     found = list(find_cards(known.values(), text)) if text else []
     if len(found) != 1 or found[0].resolution != choice:
         return None
-    return found[0] if committed_questions(desk).unfinished(found[0]) is not None else None
+    return found[0] if committed_questions(desk).find_resumable_ticket(found[0]) is not None else None

@@ -16,13 +16,13 @@ from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
 from cleared.changes.host import Host, actor
 from cleared.clock import format_iso
-from cleared.decisions.authorization import AGREES
-from cleared.decisions.decision_context import UNDOABLE, Decided, Desk, decide
+from cleared.decisions.authorization import AGREES_TRAILER
+from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.corrections import corrections_of, leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
-from cleared.primitives.journal import hold
+from cleared.primitives.journal import stage_line_card
 from cleared.review.answers import ANSWERS, answer_choices, committed_questions, find_stopped_question
 from cleared.review.entry_decisions import (
     Correction,
@@ -81,19 +81,19 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
     refuse_in_job()
     done = DecisionResult()
 
-    def stage_skips(desk: Desk) -> Decided:
+    def stage_skips(desk: DecisionContext) -> Decision:
         for matter in find_targets(desk, ids):
             if matter.card is None:
                 raise UsageError(f"no card waits for {matter.name}", remedy="cleared queue list shows those that do.")
             desk.context.cards.skip_card(matter.card.id, format_iso(desk.context.now), desk.by)
             done.cards.append(matter.card.id)
-        return Decided(f"log: skipped {', '.join(done.cards)}"[:200])
+        return Decision(f"log: skipped {', '.join(done.cards)}"[:200])
 
-    done.commit = decide(host, "queue skip", stage_skips, by=actor(), gathers=[done]) or ""
+    done.commit = commit_decision(host, "queue skip", stage_skips, by=actor(), gathers=[done]) or ""
     return done
 
 
-RecordTests = Callable[[Desk, dict[str, tuple[Leg, ...]], DecisionResult], dict[str, bytes | None]]
+RecordTests = Callable[[DecisionContext, dict[str, tuple[Leg, ...]], DecisionResult], dict[str, bytes | None]]
 """Gives the files of the regression cases that remember corrections: entry id → the legs it should have had."""
 
 
@@ -123,14 +123,14 @@ def reject_cards(
 def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | None = None) -> DecisionResult:
     """Decide the same as another reviewer has, where it takes two. Raises ``UsageError`` where nobody has."""
 
-    def agreed_decision(desk: Desk, matter: Target) -> DecisionData:
+    def agreed_decision(desk: DecisionContext, matter: Target) -> DecisionData:
         found = parse_agreements(matter.card.id, matter.card.agreed) if matter.card is not None else []
         first = found[-1] if found else None
         if first is None or first.wish.get("verb") not in _HANDLERS or not first.is_genuine:
             raise UsageError(
                 f"nobody has decided about {matter.name} as the first of two", remedy="Decide it: cleared queue show."
             )
-        if first.key == desk.authority.key.public:
+        if first.key == desk.authorization.reviewer_key.public:
             raise PolicyError(f"you are the first of two for {matter.name} yourself", remedy="It takes another one.")
         return first.wish
 
@@ -140,7 +140,7 @@ def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | Non
 def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
-    def stopped_question(desk: Desk) -> Card | None:
+    def stopped_question(desk: DecisionContext) -> Card | None:
         return find_stopped_question(desk, text, choice)
 
     return _decide_targets(
@@ -151,34 +151,34 @@ def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
 # -- one card or entry ------------------------------------------------------------------------------------------------
 
 
-def _confirm_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+def _confirm_target(desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     entry = decidable_entry(desk.context, _require_entry(matter).entry_id)
     if entry.status in ("user-confirmed", "user-corrected"):
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
     desk.context.books.set_status(entry.entry_id, "user-confirmed")
-    desk.context.note("confirm", entry.description[:200], entry.entry_id)
+    desk.context.log_action("confirm", entry.description[:200], entry.entry_id)
     _settle_target(desk, matter, "confirmed", done)
     return f"{entry.entry_id} {entry.description}"
 
 
-def _correct_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+def _correct_target(desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     correction = read_correction(wish)
     if matter.entry is None:
         return _post_held_line(desk, matter, correction, done)
     entry = matter.entry
     made = correct_entry(desk.context, entry.entry_id, correction, desk.by)
     done.posted += [e.entry_id for e in made.posted]
-    desk.context.note("correct", entry.description[:200], entry.entry_id)
+    desk.context.log_action("correct", entry.description[:200], entry.entry_id)
     _settle_target(desk, matter, f"corrected: {', '.join(done.posted)}"[:300], done)
     if entry.reference and made.reclassified:
         done.corrected_legs[entry.entry_id] = made.legs
     return f"{entry.entry_id} {entry.description}"
 
 
-def _reject_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+def _reject_target(desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     said = str(wish["reason"])
     if matter.card is not None and matter.card.kind == "question":  # its run does not go on
-        desk.context.note("reject", f"{matter.card.id} {said}")
+        desk.context.log_action("reject", f"{matter.card.id} {said}")
         done.ended_questions.append(matter.card.id)
         _settle_target(desk, matter, f"rejected: {said}"[:300], done)
         return f"{matter.card.title}: {said}"
@@ -189,7 +189,7 @@ def _reject_target(desk: Desk, matter: Target, wish: DecisionData, done: Decisio
     return f"{entry.entry_id}: {said}"
 
 
-def _answer_target(desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
+def _answer_target(desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     card, choice = matter.card, str(wish["choice"])
     choices = answer_choices(card) if card is not None else {}
     if card is None or choice not in choices:
@@ -198,15 +198,21 @@ def _answer_target(desk: Desk, matter: Target, wish: DecisionData, done: Decisio
     if card.kind == "line":
         desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
     done.asked_by_run = card.kind == "question"
-    if done.asked_by_run and (held := committed_questions(desk).why_held(card)) is not None:
+    if done.asked_by_run and (held := committed_questions(desk).find_hold_error(card)) is not None:
         raise held
-    desk.context.note("answer", f"{card.id} {choice}")
+    desk.context.log_action("answer", f"{card.id} {choice}")
     _settle_target(desk, matter, choice, done)
     return f"{card.title}: {choice}"
 
 
 def _reject_entry(
-    desk: Desk, matter: Target, entry: Entry, reason: str, outcome: str | None, of: str | None, done: DecisionResult
+    desk: DecisionContext,
+    matter: Target,
+    entry: Entry,
+    reason: str,
+    outcome: str | None,
+    of: str | None,
+    done: DecisionResult,
 ) -> None:
     context = desk.context
     line = posted_line(context, entry)
@@ -218,7 +224,7 @@ def _reject_entry(
     if outcome == "personal":
         done.posted += [e.entry_id for e in correct_entry(context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason),
                                                     desk.by).posted]  # fmt: skip
-        context.note("reject", f"personal: {reason}", entry.entry_id)
+        context.log_action("reject", f"personal: {reason}", entry.entry_id)
         _settle_target(desk, matter, f"personal: {reason}", done)
         return
     if outcome == "duplicate":
@@ -232,12 +238,12 @@ def _reject_entry(
             context.bank.set_aside(line.line_id, "ignored", reason)
         else:
             context.bank.set_aside(line.line_id, "held", reason)
-            hold(context, line, f"held in suspense: {reason}", entry.entry_id)
-    context.note("reject", reason, entry.entry_id)
+            stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
+    context.log_action("reject", reason, entry.entry_id)
     _settle_target(desk, matter, f"rejected: {reason}"[:300], done)
 
 
-def _post_held_line(desk: Desk, matter: Target, correction: Correction, done: DecisionResult) -> str:
+def _post_held_line(desk: DecisionContext, matter: Target, correction: Correction, done: DecisionResult) -> str:
     """A held line becomes an entry, as the person says."""
     context, card = desk.context, matter.card
     if card is None or card.kind != "line":
@@ -267,12 +273,12 @@ def _post_held_line(desk: Desk, matter: Target, correction: Correction, done: De
         evidence=f"posted by {desk.by}", tags=";".join(correction.tags or ()), notes=correction.note or "",
     )  # fmt: skip
     done.posted.append(entry.entry_id)
-    context.note("correct", f"posted {line.description}"[:200], entry.entry_id)
+    context.log_action("correct", f"posted {line.description}"[:200], entry.entry_id)
     _settle_target(desk, matter, f"posted as {entry.entry_id}", done)
     return f"{entry.entry_id} {entry.description}"
 
 
-def _similar_cards(desk: Desk, corrected: Sequence[Target]) -> list[str]:
+def _similar_cards(desk: DecisionContext, corrected: Sequence[Target]) -> list[str]:
     """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
     context = desk.context
     wanted = {
@@ -301,7 +307,7 @@ def _require_entry(matter: Target) -> Entry:
     return matter.entry
 
 
-def _settle_target(desk: Desk, matter: Target, resolution: str, done: DecisionResult) -> None:
+def _settle_target(desk: DecisionContext, matter: Target, resolution: str, done: DecisionResult) -> None:
     if matter.card is not None:
         desk.context.cards.resolve_card(matter.card.id, format_iso(desk.context.now), desk.by, resolution)
         done.cards.append(matter.card.id)
@@ -309,7 +315,7 @@ def _settle_target(desk: Desk, matter: Target, resolution: str, done: DecisionRe
         done.entries.append(matter.entry.entry_id)
 
 
-_HANDLERS: Final[dict[str, tuple[str, Callable[[Desk, Target, DecisionData, DecisionResult], str]]]] = {
+_HANDLERS: Final[dict[str, tuple[str, Callable[[DecisionContext, Target, DecisionData, DecisionResult], str]]]] = {
     "confirm": ("confirm", _confirm_target), "correct": ("correct", _correct_target), "reject": ("void", _reject_target),
     "answer": ("confirm", _answer_target),
 }  # fmt: skip
@@ -317,14 +323,14 @@ _HANDLERS: Final[dict[str, tuple[str, Callable[[Desk, Target, DecisionData, Deci
 
 
 def _decide_targets(
-    host: Host, what: str, ids: Sequence[str], wish_of: Callable[[Desk, Target], DecisionData],
-    remember: RecordTests | None = None, stopped: Callable[[Desk], Card | None] = lambda _: None,
+    host: Host, what: str, ids: Sequence[str], wish_of: Callable[[DecisionContext, Target], DecisionData],
+    remember: RecordTests | None = None, stopped: Callable[[DecisionContext], Card | None] = lambda _: None,
 ) -> DecisionResult:  # fmt: skip
     """Decide about each as wished, in one commit. What takes two is only recorded where this is the first of them."""
     refuse_in_job()
     done = DecisionResult()
 
-    def stage_decision(desk: Desk) -> Decided | None:
+    def stage_decision(desk: DecisionContext) -> Decision | None:
         if (card := stopped(desk)) is not None:
             done.cards, done.asked_by_run = [card.id], True
             return None
@@ -343,13 +349,13 @@ def _decide_targets(
         done.similar_cards = _similar_cards(desk, found) if what == "queue correct" else []
         files = remember(desk, done.corrected_legs, done) if remember is not None and done.corrected_legs else {}
         settled, agreed = " ".join([*done.cards, *done.entries]), " ".join(done.agreed)
-        marks = [(key, value) for key, value in ((UNDOABLE, settled), (AGREES, agreed)) if value]
-        return Decided(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
+        marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
+        return Decision(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
 
-    done.commit = decide(host, what, stage_decision, gathers=[done]) or ""
+    done.commit = commit_decision(host, what, stage_decision, gathers=[done]) or ""
     if done.ended_questions:
         with host.reading() as repo:
-            Questions(host, repo, Snapshot(repo, repo.head())).take_back(done.ended_questions)
+            Questions(host, repo, Snapshot(repo, repo.head())).withdraw_answers(done.ended_questions)
     return done
 
 
@@ -363,24 +369,24 @@ def _first_of_two_message(waiting: Sequence[str]) -> str:
 
 
 def _stage_or_agree(
-    desk: Desk, matter: Target, wish: DecisionData, done: DecisionResult, one: Callable[[Desk, Target, DecisionData, DecisionResult], str]
+    desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult, one: Callable[[DecisionContext, Target, DecisionData, DecisionResult], str]
 ) -> str | None:  # fmt: skip
     """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
-    right = desk.authority
+    right = desk.authorization
     if right.rules.needs_two(_upper_bound(desk, matter, wish)):
-        trial = desk.trial()
+        trial = desk.with_empty_draft()
         name = one(trial, matter, wish, DecisionResult())
-        effects = right.effects(trial.context)
-        if right.lone(effects):
+        effects = right.find_effects(trial.context)
+        if right.effects_of_one(effects):
             card = matter.card or _new_entry_card(desk, _require_entry(matter))
-            if not right.agreed(card, effects):
-                right.agree(desk.context, card, effects, f"{wish['verb']}: {name}", wish)
+            if not right.has_agreement(card, effects):
+                right.stage_agreement(desk.context, card, effects, f"{wish['verb']}: {name}", wish)
                 done.agreed.append(card.id)
                 return None
     return one(desk, matter, wish, done)
 
 
-def _upper_bound(desk: Desk, matter: Target, wish: DecisionData) -> Decimal:
+def _upper_bound(desk: DecisionContext, matter: Target, wish: DecisionData) -> Decimal:
     """An amount that the decision hardly goes beyond: below it nothing needs trying. (Where it does, the whole takes
     two: what is committed is asked again.)"""
     context = desk.context
@@ -394,7 +400,7 @@ def _upper_bound(desk: Desk, matter: Target, wish: DecisionData) -> Decimal:
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 
-def _new_entry_card(desk: Desk, entry: Entry) -> Card:
+def _new_entry_card(desk: DecisionContext, entry: Entry) -> Card:
     """A card for an entry that has no open one: what the first of two has agreed to is told there."""
     return Card(card_id("entry", entry.entry_id, "again", desk.context.run_id), "entry",
                 f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(desk.context.now),

@@ -7,7 +7,7 @@ from typing import Any
 
 from cleared.approvals.approval_record import CASES
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import Desk
+from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import ClearedError
 from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
@@ -24,7 +24,7 @@ def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
     """For ``correct_entries``: the files of the cases. What cannot be replayed is said, and remembered by nobody."""
 
     def record_corrections(
-        desk: Desk, lessons: dict[str, tuple[Leg, ...]], done: DecisionResult
+        desk: DecisionContext, lessons: dict[str, tuple[Leg, ...]], done: DecisionResult
     ) -> dict[str, bytes | None]:
         by_run: dict[tuple[str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
@@ -43,7 +43,7 @@ def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
 
 
 def _test_files(
-    host: Host, gate: Gate, desk: Desk, by_run: dict[tuple[str, str], dict[str, Any]], done: DecisionResult
+    host: Host, gate: Gate, desk: DecisionContext, by_run: dict[tuple[str, str], dict[str, Any]], done: DecisionResult
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
     if approvals.read_record(CASES) is None and desk.snapshot.read(CASES) is not None:
@@ -65,7 +65,9 @@ def _test_files(
     return signer.files
 
 
-def _corrected_test(host: Host, gate: Gate, desk: Desk, agent: str, run: str, legs: dict[str, Any]) -> RegressionTest:
+def _corrected_test(
+    host: Host, gate: Gate, desk: DecisionContext, agent: str, run: str, legs: dict[str, Any]
+) -> RegressionTest:
     """The run's case of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
     known = desk.snapshot.read(path)

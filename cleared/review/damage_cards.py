@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cleared.cards.card import Card, card_id
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.ledger.violations import CHECKS, Violation
 from cleared.queries import find_committed_violations
 
@@ -34,7 +34,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
     """
     done = DamageUpdate()
 
-    def stage_cards(desk: Desk) -> Decided | None:
+    def stage_cards(desk: DecisionContext) -> Decision | None:
         found = {_violation_key(v): v for v in find_committed_violations(host)}
         cards, context = desk.context.cards, desk.context
         wanted = set()
@@ -49,9 +49,9 @@ def update_damage_cards(host: Host) -> DamageUpdate:
                 done.settled.append(card.id)
         if not done.settled and not done.opened:
             return None
-        return Decided(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
+        return Decision(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
 
-    done.commit = decide(host, "journal check --card", stage_cards, by=CHECK, gathers=[done]) or ""
+    done.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, gathers=[done]) or ""
     return done
 
 

@@ -18,13 +18,13 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.changes.trace import Traces
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import UNDOABLE
-from cleared.decisions.signatures import signed_by
+from cleared.decisions.decision_context import UNDO_TRAILER
+from cleared.decisions.signatures import find_signing_reviewer
 from cleared.errors import ClearedError, UsageError
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
-from cleared.primitives.journal import show_json
+from cleared.primitives.journal import entry_to_json
 from cleared.registry.json_values import to_json
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
@@ -54,7 +54,7 @@ def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, An
                 "date": fact.posted_date.isoformat(), "amount": str(fact.amount), "text": fact.description,
             }  # fmt: skip
         return {
-            "entry": show_json(entry), "bank_line": line,
+            "entry": entry_to_json(entry), "bank_line": line,
             "commit": {
                 "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
             },
@@ -124,11 +124,11 @@ def _call_by_replay(
     scripts = Scripts(host, after, texts=texts)
     with contextlib.suppress(ClearedError), make_drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
-            host, repo, occasion.snapshot, scripts.agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
+            host, repo, occasion.snapshot, scripts.load_agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
             scripts=scripts, now=occasion.now, drop_folder=folder, say=lambda _: None,
         )  # fmt: skip
         with contextlib.suppress(ClearedError):
-            attempt.execute(executor)
+            attempt.execute_script(executor)
         for call in attempt.calls:
             results = call.result if isinstance(call.result, list) else [call.result]
             for place, result in enumerate(results):
@@ -171,10 +171,10 @@ def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[st
     found = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
     for commit in history.log(host.root, None, grep=entry.entry_id):
-        said = (commit.subject, commit.trailers.get(UNDOABLE, ""), commit.trailers.get(ABOUT, ""))
+        said = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
         if "Decision" in commit.trailers and any(whole.search(text) for text in said):
             found.append(
                 {"commit": commit.id, "by": commit.trailers.get("By"), "at": commit.trailers.get("Clock"),
-                 "what": commit.subject, "signed": signed_by(host, repo, commit.id) if KEY in commit.trailers else None}
+                 "what": commit.subject, "signed": find_signing_reviewer(host, repo, commit.id) if KEY in commit.trailers else None}
             )  # fmt: skip
     return found[::-1]

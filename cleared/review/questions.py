@@ -11,13 +11,13 @@ from cleared.approvals.tickets import Ticket
 from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
 from cleared.runs import suspended_runs
 from cleared.runs.attempt import MakeExecutor
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
-from cleared.runs.question_tickets import TIMEOUT, Questions, name_in
+from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions, agent_name
 from cleared.runs.suspended_runs import Ended
 from cleared.vcs import Snapshot, history, origin
 
@@ -41,7 +41,7 @@ class TimeoutResult:
 
     def data(self) -> dict[str, Any]:
         return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
-                "escalated": self.escalated, "runs": [r.data() for r in self.runs], "said": self.messages}  # fmt: skip
+                "escalated": self.escalated, "runs": [r.to_json_object() for r in self.runs], "said": self.messages}  # fmt: skip
 
 
 def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
@@ -53,12 +53,12 @@ def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | 
     """
     with host.reading() as repo:
         questions = Questions(host, repo, Snapshot(repo, repo.head()))
-        card = questions.find(card_id)
+        card = questions.find_question(card_id)
         if card.gone_on is not None:
             return None
-        name = name_in(questions.ticket(card).path)
+        name = agent_name(questions.read_ticket(card).path)
     try:
-        return run_agent(host, executor, name, again=lambda found: suspended_runs.resume(found, card_id, name))
+        return run_agent(host, executor, name, again=lambda found: suspended_runs.resume_run(found, card_id, name))
     except Ended:
         return None
 
@@ -87,7 +87,7 @@ def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, o
     waiting = [(card, ticket) for card, ticket in _answerable_questions(found, note_problem) if is_ours(ticket)]
     if _overdue_questions(waiting, now):
 
-        def stage_due(desk: Desk) -> Decided | None:
+        def stage_due(desk: DecisionContext) -> Decision | None:
             here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
             return _stage_timeouts(
                 host,
@@ -97,8 +97,8 @@ def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, o
                 done,
             )
 
-        done.commit = decide(host, "queue expire", stage_due, by=TIMEOUT)
-        found.take_back(done.rejected)
+        done.commit = commit_decision(host, "queue expire", stage_due, by=TIMEOUT_ACTOR)
+        found.withdraw_answers(done.rejected)
     done.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
     for card in _resumable_questions(host, is_ours, note_problem):
         try:
@@ -118,7 +118,7 @@ def _resumable_questions(host: Host, counts: Callable[[Ticket], bool], say: Prob
         questions = Questions(host, repo, Snapshot(repo, repo.head()))
         for card in questions.cards.values():
             try:
-                ticket = questions.unfinished(card)
+                ticket = questions.find_resumable_ticket(card)
             except ClearedError as error:
                 say(card, error)
                 continue
@@ -137,9 +137,9 @@ def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tup
     for card in questions.cards.values():
         if card.kind == "question" and card.status == "open":
             try:
-                ticket = questions.ticket(card)
-                questions.must_be_live(ticket)
-                questions.must_stand(card)
+                ticket = questions.read_ticket(card)
+                questions.require_live_version(ticket)
+                questions.require_not_settled(card)
             except ClearedError as error:
                 say(card, error)
                 continue
@@ -148,33 +148,33 @@ def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tup
 
 
 def _stage_timeouts(
-    host: Host, desk: Desk, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: TimeoutResult
-) -> Decided | None:  # fmt: skip
+    host: Host, desk: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: TimeoutResult
+) -> Decision | None:  # fmt: skip
     known = {
         i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
     }
     context = desk.context
     for card, ticket in _overdue_questions(waiting, now):
         if ticket.on_timeout == "default" and ticket.default is not None:
-            context.cards.resolve_card(card.id, format_iso(context.now), TIMEOUT, ticket.default)
+            context.cards.resolve_card(card.id, format_iso(context.now), TIMEOUT_ACTOR, ticket.default)
             done.answered[card.id] = ticket.default
         elif ticket.on_timeout == "reject":
             context.cards.resolve_card(
-                card.id, format_iso(context.now), TIMEOUT, f"rejected: no answer by {ticket.due}"
+                card.id, format_iso(context.now), TIMEOUT_ACTOR, f"rejected: no answer by {ticket.due}"
             )
             done.rejected.append(card.id)
         elif card.id not in known:
             done.escalated.append(card.id)
         else:
             continue
-        context.note("timeout", f"{card.id} {card.title}: no answer by {ticket.due}"[:500])
+        context.log_action("timeout", f"{card.id} {card.title}: no answer by {ticket.due}"[:500])
     late = [*done.answered, *done.rejected, *done.escalated]
     if not late:
         return None
     title = context.cards.committed_cards[late[0]].title
     said = f"no answer in time: {title}" if len(late) == 1 else f"no answer in time: {len(late)} questions"
     marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
-    return Decided(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
+    return Decision(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
 
 
 def _overdue_questions(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cleared.approvals.keys import own_key
 from cleared.changes.host import Host
-from cleared.decisions.authorization import authority
+from cleared.decisions.authorization import find_authorization
 from cleared.vcs import Snapshot
 
 
@@ -16,7 +16,7 @@ def list_reviewers(host: Host) -> dict[str, Any]:
     The key is made where there is none. Raises ``WorkspaceError`` where it lies in a wrong place or is damaged.
     """
     with host.reading() as repo:
-        rules = authority(host, Snapshot(repo, repo.head()), "", "", person=False).rules
+        rules = find_authorization(host, Snapshot(repo, repo.head()), "", "", person=False).rules
     own = own_key(host.root, create=True)
     mine = own.public if own is not None else ""
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cleared.cards.card import Card
 from cleared.cards.queue_files import find_cards
-from cleared.decisions.decision_context import Desk
+from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.entry import Entry
 
@@ -24,7 +24,7 @@ class Target:
         return self.entry.entry_id if self.entry else self.card.id if self.card else ""
 
 
-def find_targets(desk: Desk, ids: Sequence[str]) -> list[Target]:
+def find_targets(desk: DecisionContext, ids: Sequence[str]) -> list[Target]:
     """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
     for a card that somebody has settled already."""
     if not ids:
@@ -37,7 +37,7 @@ def find_targets(desk: Desk, ids: Sequence[str]) -> list[Target]:
     return found
 
 
-def _find_target(desk: Desk, text: str) -> Target:
+def _find_target(desk: DecisionContext, text: str) -> Target:
     context = desk.context
     known = context.cards.committed_cards.values()
     cards = [c for c in find_cards(known, text) if c.id == text] or list(find_cards(known, text)) if text else []

@@ -13,8 +13,8 @@ from cleared.changes.consumed_events import ended
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.clock import format_iso
-from cleared.decisions.authorization import AGREES, SecondNeeded
-from cleared.decisions.decision_context import UNDOABLE, Decided, Desk, decide
+from cleared.decisions.authorization import AGREES_TRAILER, SecondNeeded
+from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.regression_tests import CASES_DIR
@@ -22,12 +22,12 @@ from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post
 from cleared.ledger.staged_journal import Books
-from cleared.primitives.journal import hold
+from cleared.primitives.journal import stage_line_card
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.review.answers import committed_questions
 from cleared.review.card_decisions import DecisionResult
 from cleared.review.entry_decisions import void_with_corrections
-from cleared.runs.suspended_runs import ask_once_more
+from cleared.runs.suspended_runs import reissue_question
 from cleared.vcs import Snapshot, history
 
 UNDOES = "Undoes"
@@ -46,7 +46,7 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
     refuse_in_job()
     done, taken_back = DecisionResult(), list[Callable[[], None]]()
 
-    def stage_undo(desk: Desk) -> Decided | None:
+    def stage_undo(desk: DecisionContext) -> Decision | None:
         commit = _last_decision(host, desk)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
         done.messages[:] = [
@@ -58,24 +58,24 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
         earlier = Snapshot(desk.repo, parent)
         before, _ = open_books(host, CommittedSource(earlier))
         after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
-        names, decision = commit.trailers.get(UNDOABLE, "").split(), commit.trailers["Decision"]
+        names, decision = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
         _refuse_continued_runs(host, desk, names)
-        for card in commit.trailers.get(AGREES, "").split():
+        for card in commit.trailers.get(AGREES_TRAILER, "").split():
             desk.context.cards.withdraw_agreement(card, format_iso(desk.context.now), desk.by, decision)
         _restore_entries(desk, before, after, months, done)
         _reopen_cards(desk, names, decision, done)
         questions = committed_questions(desk)
-        taken_back.append(lambda: questions.take_back(names))
+        taken_back.append(lambda: questions.withdraw_answers(names))
         if dry_run:
             return None
         files = _restore_tests(host, desk, commit, earlier)
         said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
-        return Decided(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
+        return Decision(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
 
     try:
-        commit = decide(host, "queue undo", stage_undo, gathers=[done])
+        commit = commit_decision(host, "queue undo", stage_undo, gathers=[done])
     except SecondNeeded as first:  # what was staged has come to nothing
         return DecisionResult(first.commit, agreed=[first.card], messages=[f"I{first.message[1:]}. {first.remedy}"])
     if dry_run:
@@ -87,7 +87,7 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
 
 
 def _restore_tests(
-    host: Host, desk: Desk, commit: history.CommitInfo, earlier: Snapshot
+    host: Host, desk: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
 ) -> dict[str, bytes | None]:  # fmt: skip
     """The regression cases that remembered the decision, as they were before it."""
     made = Snapshot(desk.repo, commit.id)
@@ -105,7 +105,7 @@ def _restore_tests(
     return signer.files
 
 
-def _last_decision(host: Host, desk: Desk) -> history.CommitInfo:
+def _last_decision(host: Host, desk: DecisionContext) -> history.CommitInfo:
     """The newest decision about the books. Raises ``PolicyError`` where it is none that can be taken back: an older
     one must not be taken back instead."""
     waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
@@ -113,7 +113,7 @@ def _last_decision(host: Host, desk: Desk) -> history.CommitInfo:
     for commit in history.log(host.root, 2_000, grep="Decision: ", files=True):
         undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
         # That the first of two had agreed is past, once the second has.
-        decides = UNDOABLE in commit.trailers or waiting & set(commit.trailers.get(AGREES, "").split())
+        decides = UNDO_TRAILER in commit.trailers or waiting & set(commit.trailers.get(AGREES_TRAILER, "").split())
         if decides and commit.trailers.get("Decision") not in undone:
             if history.is_pushed(host.root, commit.id):
                 raise PolicyError(
@@ -126,7 +126,7 @@ def _last_decision(host: Host, desk: Desk) -> history.CommitInfo:
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
 
 
-def _refuse_unsupported(host: Host, desk: Desk, commit: history.CommitInfo) -> None:
+def _refuse_unsupported(host: Host, desk: DecisionContext, commit: history.CommitInfo) -> None:
     """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
     files, periods = commit.files or (), host.layout.periods
     remedy = ""
@@ -155,7 +155,7 @@ def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
             )
 
 
-def _refuse_continued_runs(host: Host, desk: Desk, names: list[str]) -> None:
+def _refuse_continued_runs(host: Host, desk: DecisionContext, names: list[str]) -> None:
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
         card = desk.context.cards.committed_cards.get(name)
@@ -170,7 +170,7 @@ def _refuse_continued_runs(host: Host, desk: Desk, names: list[str]) -> None:
 
 
 def _restore_entries(
-    desk: Desk, before: Books, after: Books, months: list[tuple[int, int]], done: DecisionResult
+    desk: DecisionContext, before: Books, after: Books, months: list[tuple[int, int]], done: DecisionResult
 ) -> None:
     """Bring back what the decision changed, and withdraw what it posted."""
     context = desk.context
@@ -201,7 +201,7 @@ def _restore_entries(
                 remedy="Correct that one, or reject it first.",
             )
         again[entry.entry_id] = restored.entry_id
-        context.note("undo", f"restored as {restored.entry_id}", entry.entry_id)
+        context.log_action("undo", f"restored as {restored.entry_id}", entry.entry_id)
         done.entries.append(entry.entry_id)
         done.posted.append(restored.entry_id)
 
@@ -237,7 +237,7 @@ def _renamed_tag(tag: str, again: dict[str, str]) -> str:
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
-def _reopen_cards(desk: Desk, names: list[str], decision: str, done: DecisionResult) -> None:
+def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: DecisionResult) -> None:
     """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
     context = desk.context
     restored = {
@@ -253,13 +253,15 @@ def _reopen_cards(desk: Desk, names: list[str], decision: str, done: DecisionRes
         line = str(card.details.get("line", ""))
         if card.kind == "line" and (found := context.bank.find(line)) and not context.bank.posted(line):
             context.bank.set_aside(line, "held", f"undone by {desk.by}")
-            done.cards.append(hold(context, found[1], "the decision was taken back", context.run_id))
+            done.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == "question":
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
-        details = ask_once_more(committed_questions(desk), card, identity) if card.kind == "question" else card.details
+        details = (
+            reissue_question(committed_questions(desk), card, identity) if card.kind == "question" else card.details
+        )
         again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add_card(again)

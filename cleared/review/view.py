@@ -181,7 +181,7 @@ def read_queue(host: Host) -> QueueSnapshot:
                  if line.line_id in wanted}  # fmt: skip
         return QueueSnapshot(
             head, host.config.business.name, cards, _overdue_days(host, cards.values()),
-            Questions(host, repo, snapshot, cards).held(), entries, books.chart,
+            Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,
             dict(host.ledger_accounts), lines,
             {ref: bank.posted(ref) for ref in wanted},
             {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts

@@ -94,7 +94,7 @@ def _agents(host: Host) -> Any:
 
 
 def _run(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> Any:
-    return app.run_command(host, name, dry_run=dry_run, data=data, again=again).data()
+    return app.run_command(host, name, dry_run=dry_run, data=data, again=again).to_json_object()
 
 
 COMMANDS: Final = {

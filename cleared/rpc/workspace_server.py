@@ -68,7 +68,7 @@ class Service:
             )
         try:
             with self.dispatcher() as dispatcher:
-                return to_wire(dispatcher.call(name, args, kwargs))
+                return to_wire(dispatcher.call_primitive(name, args, kwargs))
         except PrimitiveError as e:
             if (e.place and e.place.field) or len(args) > len(primitive.params):
                 raise refusal_error(e, INVALID_PARAMS) from None

@@ -22,7 +22,7 @@ from cleared.vcs.working_files import content_id
 from cleared.workspace import starters
 from cleared.workspace.safe_files import read_stable
 
-MAX_SCRIPT = 256 * 1024
+MAX_SCRIPT_BYTES = 256 * 1024
 _RULES: Final = {**HEADER_RULES, **LINT_RULES, **effective_limits.RULES}
 
 
@@ -57,23 +57,23 @@ class Scripts:
         """File → what rules say that came later, of every script that was asked for."""
         self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
 
-    def agent(self, name: str) -> Script:
+    def load_agent(self, name: str) -> Script:
         """The agent's script: as committed, whatever lies in the working tree. Raises ``UsageError`` for a bad or
         unknown name, ``PolicyError`` where it is not approved, or fails the checks."""
         file = self.host.layout.agent_path(name)
         if file in self.texts or self.working_copy:
-            return self._tried(name, file, "agent")
+            return self._load_unapproved(name, file, "agent")
         committed = self.snapshot.read(file)
         if committed is None:
-            raise self._uncommitted(name, file)
-        return self._approved(name, file, committed, "agent", self.must_run(file, name, committed))
+            raise self._uncommitted_error(name, file)
+        return self._load_approved(name, file, committed, "agent", self.require_approved(file, name, committed))
 
-    def edited(self) -> list[str]:
+    def list_edited(self) -> list[str]:
         """The files of the scripts that were given out as committed, and whose working copies are others."""
         known = self.snapshot.hash_name
         return [f for f in self._given if content_id(self.host.root / f, known) != self.snapshot.oid_of(f)]
 
-    def shared(self, name: str) -> Script:
+    def load_shared(self, name: str) -> Script:
         """A shared script for ``script_run``. Raises as ``agent`` does."""
         if name not in self._shared:
             self._shared[name] = self._find_shared(name)
@@ -81,51 +81,51 @@ class Scripts:
 
     def _find_shared(self, name: str) -> Script:
         file = self.host.layout.script_path(name)
-        data = self._text(file)
+        data = self._read_text(file)
         if data is None:
             raise UsageError(f"there is no script {file}", remedy="script_run takes the name of a file in scripts/.")
         if file in self.texts or self.working_copy:
-            return self._tried(name, file, "script")
-        standing = self.must_run(file, file, data)
-        return self._approved(name, file, data, "script", standing)
+            return self._load_unapproved(name, file, "script")
+        standing = self.require_approved(file, file, data)
+        return self._load_approved(name, file, data, "script", standing)
 
-    def must_run(self, file: str, name: str, data: bytes) -> Verification:
+    def require_approved(self, file: str, name: str, data: bytes) -> Verification:
         """What lets these bytes run. Raises ``PolicyError`` where nothing does; ``name`` is what the commands take."""
         standing = self.approvals.verify_version(file, data)
         if not standing.may_run:
             raise refusal_of(file, name, standing)
         return standing
 
-    def _text(self, file: str) -> bytes | None:
+    def _read_text(self, file: str) -> bytes | None:
         if file in self.texts:
             return self.texts[file]
         if self.working_copy:
-            present = _working(self.host, file)
+            present = _read_working_copy(self.host, file)
             if present is not None:
                 return present
         return self.snapshot.read(file)
 
-    def _tried(self, name: str, file: str, kind: str) -> Script:
-        data = self._text(file)
+    def _load_unapproved(self, name: str, file: str, kind: str) -> Script:
+        data = self._read_text(file)
         if data is None:
-            raise self._unknown(name)
-        script = self._checked(name, file, data, kind)
-        return replace(script, grants=self.grants(script.source, file))
+            raise self._unknown_agent_error(name)
+        script = self._check_script(name, file, data, kind)
+        return replace(script, grants=self.find_script_grants(script.source, file))
 
-    def _approved(self, name: str, file: str, data: bytes, kind: str, standing: Verification) -> Script:
-        script = self._checked(name, file, data, kind)
+    def _load_approved(self, name: str, file: str, data: bytes, kind: str, standing: Verification) -> Script:
+        script = self._check_script(name, file, data, kind)
         self._given.append(file)
         record = standing.record
         if record is None:
-            return replace(script, grants=self.grants(script.source, file))
+            return replace(script, grants=self.find_script_grants(script.source, file))
         return replace(script, grants=frozenset(record.grants), proposal=record.proposal)
 
-    def _checked(self, name: str, file: str, data: bytes, kind: str) -> Script:
-        script, later = _checked(self.host, name, file, data, kind)
+    def _check_script(self, name: str, file: str, data: bytes, kind: str) -> Script:
+        script, later = _check_text(self.host, name, file, data, kind)
         self.warnings[file] = later
         return script
 
-    def earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
+    def find_earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
         """The newest version in the history that came with the program, other than ``but``; None where none did."""
         rev = self.snapshot.commit or "HEAD"
         for commit in history.log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
@@ -134,28 +134,28 @@ class Scripts:
                 return data
         return None
 
-    def grants(self, source: str, file: str) -> frozenset[str]:
+    def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
         that an agent's header lets it enqueue."""
-        found, _ = find_grants(source, file, self.host.registry, self.source_of)
+        found, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
         if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):
             return found
         header, _ = parse_header(source, file)
         return found | granted_job_types((header.grants or ()) if header else ())
 
-    def source_of(self, name: str) -> tuple[str, str] | None:
+    def read_shared_source(self, name: str) -> tuple[str, str] | None:
         """File and text of a shared script, unchecked; None where there is none."""
         try:
             file = self.host.layout.script_path(name)
         except UsageError:
             return None
-        data = self._text(file)
+        data = self._read_text(file)
         return None if data is None else (file, data.decode("utf-8", "replace"))
 
-    def _uncommitted(self, name: str, file: str) -> ClearedError:
-        present = _working(self.host, file)
+    def _uncommitted_error(self, name: str, file: str) -> ClearedError:
+        present = _read_working_copy(self.host, file)
         if present is None:
-            return self._unknown(name)
+            return self._unknown_agent_error(name)
         if self.approvals.verify_version(file, present).may_run:
             return PolicyError(
                 "the script is as it was approved, but not committed; it was not run",
@@ -169,7 +169,7 @@ class Scripts:
             f"Try it with cleared agent run {name} --dry-run.",
         )
 
-    def _unknown(self, name: str) -> UsageError:
+    def _unknown_agent_error(self, name: str) -> UsageError:
         known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))
         shown = [k for k in known if "/" not in k and not k.startswith(".")]
         return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
@@ -185,32 +185,32 @@ class _Starters(Mapping[str, bytes]):
 
     def __getitem__(self, path: str) -> bytes:
         if path not in self._found:
-            found = self._scripts.earlier_starter(path)
-            self._found[path] = self.today[path] if found is None else found
+            found = self._scripts.find_earlier_starter(path)
+            self._found[path] = self.installed[path] if found is None else found
         return self._found[path]
 
     @property
-    def today(self) -> dict[str, bytes]:
+    def installed(self) -> dict[str, bytes]:
         """The installed package's."""
         if self._today is None:
             self._today = starters.files()
         return self._today
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.today)
+        return iter(self.installed)
 
     def __len__(self) -> int:
-        return len(self.today)
+        return len(self.installed)
 
 
-def _working(host: Host, file: str) -> bytes | None:
+def _read_working_copy(host: Host, file: str) -> bytes | None:
     path = host.root / file
     if not path.is_symlink() and not path.exists():
         return None
-    return read_stable(path, MAX_SCRIPT, shown=file)[0]
+    return read_stable(path, MAX_SCRIPT_BYTES, shown=file)[0]
 
 
-def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
+def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
     """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
     try:
         source = data.decode("utf-8")
@@ -226,11 +226,11 @@ def _checked(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[
     findings, later = split_findings(dict.fromkeys(findings), _RULES, switched)
     findings = blocking_findings(findings, switched)
     if findings:
-        raise refused(file, findings)
+        raise findings_error(file, findings)
     return Script(name, file, source, blob_id(data, "sha1"), header), tuple(later)
 
 
-def refused(file: str, findings: list[Finding]) -> PolicyError:
+def findings_error(file: str, findings: list[Finding]) -> PolicyError:
     """One error for all findings of a script."""
     shown = "\n".join(f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in findings[:20])
     more = f"\n  … and {len(findings) - 20} more" if len(findings) > 20 else ""

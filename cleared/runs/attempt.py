@@ -22,7 +22,7 @@ from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Budget, Context
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.runs.outcome import RunError, error_of
+from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import limits_of
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
@@ -58,7 +58,7 @@ class Event:
     files: tuple[tuple[str, str], ...] = ()
     """Path and SHA-256 of the files it is about; of those in ``import/`` the run sees no others."""
 
-    def data(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """As it is recorded; the inverse of ``event_of``."""
         found: dict[str, Any] = {"id": self.key, "kind": self.kind, "name": self.name, "payload": self.payload}
         if self.depth:
@@ -68,7 +68,7 @@ class Event:
         return found
 
 
-def event_of(data: Mapping[str, Any]) -> Event:
+def parse_event(data: Mapping[str, Any]) -> Event:
     """An event as it was recorded. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
     files = tuple((str(path), str(digest)) for path, digest in data.get("files") or ())
     return Event(
@@ -77,15 +77,15 @@ def event_of(data: Mapping[str, Any]) -> Event:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Again:
+class Resumption:
     """What a run is about: its event; and where it takes up one that asked, its first id and time, and the answers."""
 
     event: Event
-    cards: tuple[str, ...] = ()
+    card_ids: tuple[str, ...] = ()
     """The questions that it goes on with, or asks anew."""
     run_id: str | None = None
     now: datetime | None = None
-    place: str = ""
+    expected_question: str = ""
     """The question that it must come to again; empty where it starts anew."""
     answers: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,18 +114,18 @@ class Attempt:
         """For the trace: the first of them; ``counts`` has all."""
         self.counts: Counter[str] = Counter()
         self.printed: list[str] = []
-        self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").data()
+        self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").to_record()
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
         self.context.answers, self.context.stops_to_ask = answers or {}, stops_to_ask
         if script.header is not None:
             header = script.header
             self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
-        allowed = _allowed(host, script)
-        self.context.may_enqueue = granted_job_types(allowed)
+        allowed = _allowed_primitives(host, script)
+        self.context.enqueue_grants = granted_job_types(allowed)
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=allowed,
-            monotonic=host.clock.monotonic, record=self._record,
+            monotonic=host.clock.monotonic, record=self._record_call,
         )  # fmt: skip
         self.sandbox: Executor | None = None
 
@@ -134,51 +134,51 @@ class Attempt:
         name = self.script.name
         return make_context(
             self.host, self.repo, self.snapshot, agent=name, now=self.now, run_id=self.run_id, event=self.event,
-            dry_run=self.dry_run, on_log=self._show, run_script=self.run_script,
-            drop_folder=self.drop_folder, only=self._only(),
+            dry_run=self.dry_run, on_log=self._show_log_line, run_script=self.run_script,
+            drop_folder=self.drop_folder, only=self._files_of_event(),
         )  # fmt: skip
 
-    def _only(self) -> frozenset[str] | None:
+    def _files_of_event(self) -> frozenset[str] | None:
         """Names in ``import/`` that the run is about; None: all that lie there."""
         folder = f"{self.host.layout.import_dir}/"
         names = frozenset(path[len(folder) :] for path, _ in self.event.get("files", ()) if path.startswith(folder))
         return names or None
 
-    def execute(self, executor: MakeExecutor) -> object:
+    def execute_script(self, executor: MakeExecutor) -> object:
         """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""
-        with executor() as sandbox, self.deadline():
+        with executor() as sandbox, self.limit_time():
             self.sandbox = sandbox
             try:
-                value = self._sandboxed(self.script, None)
+                value = self._run_in_sandbox(self.script, None)
             finally:
                 self.sandbox = None
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
         return self.host.redactor.data(value)
 
-    def deadline(self) -> contextlib.AbstractContextManager[None]:
+    def limit_time(self) -> contextlib.AbstractContextManager[None]:
         """The time of the run, asked for inside of what the host does for it in this block."""
         return run_deadline(self.started + self.limits.seconds, self.host.clock.monotonic, self.limits.seconds)
 
-    def _sandboxed(self, script: Script, inputs: Mapping[str, object] | None) -> object:
+    def _run_in_sandbox(self, script: Script, inputs: Mapping[str, object] | None) -> object:
         assert self.sandbox is not None
-        dispatch = self.dispatcher.call
+        dispatch = self.dispatcher.call_primitive
 
         def call(name: str, args: tuple[object, ...], kwargs: dict[str, object], at: Position) -> object:
             return dispatch(name, args, kwargs, Place(at.file, at.line, at.column))
 
         return self.sandbox.run(
             script.source, file=script.file, call=call, names=self.host.registry, limits=self.limits, now=self.now,
-            timezone=self.host.config.business.timezone, seed=self.run_id, inputs=inputs, on_print=self._print,
+            timezone=self.host.config.business.timezone, seed=self.run_id, inputs=inputs, on_print=self._collect_print,
             deadline=self.started + self.limits.seconds,
         )  # fmt: skip
 
-    def _record(self, call: Call) -> None:
+    def _record_call(self, call: Call) -> None:
         self.counts[call.name] += 1
         if len(self.calls) < MAX_CALLS:  # a script can make a million in its time, and they are held here
             self.calls.append(call)
 
-    def _show(self, text: str) -> None:
+    def _show_log_line(self, text: str) -> None:
         """A line of the log, for whoever watches; of too many the first."""
         if self._lines > MAX_SHOWN_LINES:
             return
@@ -189,7 +189,7 @@ class Attempt:
             text = f"… more lines are not shown; {self.host.layout.log} has them"
         self.say(f"{self.script.name}: {text}")
 
-    def _print(self, text: str) -> None:
+    def _collect_print(self, text: str) -> None:
         self.printed.append(text)
 
     def run_script(self, name: str, args: Mapping[str, Any]) -> Any:
@@ -200,7 +200,7 @@ class Attempt:
                 place=Place(field="name"),
                 remedy="Call a script from the agent, not from itself.",
             )
-        script = self.scripts.shared(name)
+        script = self.scripts.load_shared(name)
         for key in args:
             if key in self.host.registry or key.startswith("__"):
                 raise PrimitiveError(
@@ -208,22 +208,22 @@ class Attempt:
                 )
         self.dispatcher.depth += 1
         try:
-            return self._sandboxed(script, args)
+            return self._run_in_sandbox(script, args)
         finally:
             self.dispatcher.depth -= 1
 
-    def explain(self, error: ClearedError) -> RunError:
+    def explain_error(self, error: ClearedError) -> RunError:
         """The error as the user reads it: the script's line, the primitive that was refused, the remedy."""
-        explained = self._explain(error)
+        explained = self._locate_error(error)
         clean = self.host.redactor.text
         explained.message = clean(explained.message)
-        if _late(error):
-            explained.remedy = self._more_time()
+        if _is_timeout(error):
+            explained.remedy = self._timeout_remedy()
         explained.remedy = clean(explained.remedy) if explained.remedy else None
         explained.traceback = clean(explained.traceback) if explained.traceback else None
         return explained
 
-    def _more_time(self) -> str:
+    def _timeout_remedy(self) -> str:
         asked = self.script.header.timeout if self.script.header is not None else None
         if asked and asked <= self.limits.seconds:
             return (
@@ -236,37 +236,37 @@ class Attempt:
             "(or edit config.yaml, and then: cleared config approve)."
         )
 
-    def _explain(self, error: ClearedError) -> RunError:
+    def _locate_error(self, error: ClearedError) -> RunError:
         if isinstance(error, HostCallFailed):
             return _explain_call(error)
         if isinstance(error, ScriptError):
-            explained = error_of(error)
+            explained = make_run_error(error)
             explained.type, explained.traceback = error.type, error.traceback
             return explained
         failed = self.dispatcher.failed_call
         if failed is not None and self.dispatcher.failure is error:
-            return error_of(error, primitive=failed.name, line=failed.place.line, file=failed.place.file)
+            return make_run_error(error, primitive=failed.name, line=failed.place.line, file=failed.place.file)
         if isinstance(error, BooksViolated):
-            return error_of(error, file=self.script.file)
-        return error_of(error)
+            return make_run_error(error, file=self.script.file)
+        return make_run_error(error)
 
-    def note_printed(self) -> None:
+    def log_printed_lines(self) -> None:
         """What the script printed becomes rows of its log."""
         text = self.host.redactor.text("".join(self.printed))
         for line in text.splitlines()[:MAX_SHOWN_LINES]:
-            self.context.note("print", line[:2_000])
+            self.context.log_action("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")
         self.printed.clear()
 
 
-def _late(error: BaseException) -> bool:
+def _is_timeout(error: BaseException) -> bool:
     """Whether time was up, for the script or for what the host did for it."""
     while isinstance(error, HostCallFailed):
         error = error.original
     return isinstance(error, DeadlineExceeded) or (isinstance(error, ScriptError) and error.kind == "timeout")
 
 
-def _allowed(host: Host, script: Script) -> frozenset[str]:
+def _allowed_primitives(host: Host, script: Script) -> frozenset[str]:
     """What was approved, as far as the header allows it; kinds of jobs only where it names them."""
     bound = script.header.grants if script.header else None
     if bound is None:
@@ -282,7 +282,7 @@ def _explain_call(error: HostCallFailed) -> RunError:
         calls.append(calls[-1].original)
     last, cause = calls[-1], calls[-1].original
     at = last.position
-    explained = error_of(
+    explained = make_run_error(
         cause if isinstance(cause, ClearedError) else last, primitive=last.name, line=at.line, file=at.file
     )
     frames = [frame for call in calls for frame in call.frames]

@@ -17,31 +17,31 @@ from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost
 from cleared.changes.session import refuse_dirty
 from cleared.clock import format_iso
-from cleared.decisions.grown_files import bring_back
+from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError, Interrupted, PolicyError
-from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor
-from cleared.runs.outcome import RunError, RunResult, error_of
+from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption
+from cleared.runs.outcome import RunError, RunResult, make_run_error
 from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
 
 if TYPE_CHECKING:
     from cleared.primitives.context import Context
     from cleared.runs.question_tickets import Questions
 
-    TakeUp = Callable[[Questions], Again]
+    FindResumption = Callable[[Questions], Resumption]
     """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
 
 
-_MOST: Final = 20
+_MAX_WARNINGS: Final = 20
 """Findings of rules that came later, as a run tells them."""
 
 
 def run_agent(
     host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None,
-    again: TakeUp | None = None,
+    again: FindResumption | None = None,
 ) -> RunResult:  # fmt: skip
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
     anew (``runs.asking``).
@@ -59,13 +59,13 @@ def run_agent(
         )
         host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     if not dry_run and not host.lasting:  # a service looks by itself
-        bring_back(host)
+        return_grown_files(host)
     with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
         if not dry_run:
             host.must_be_allowed()
         for attempt in (1, 2):
             try:
-                return _Run(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute()
+                return _AgentRun(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute_run()
             except HeadMoved:
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
@@ -74,12 +74,12 @@ def run_agent(
     raise AssertionError("unreachable")
 
 
-class _Run:
+class _AgentRun:
     """One attempt and its end."""
 
     def __init__(
         self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool,
-        again: TakeUp | None, *, last: bool,
+        again: FindResumption | None, *, last: bool,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.last = last
@@ -88,11 +88,11 @@ class _Run:
             refuse_lost(host, repo, self.snapshot)
             refuse_dirty(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
-        self.again = self._taken_up(again) if again is not None else Again(event)
+        self.again = self._find_resumption(again) if again is not None else Resumption(event)
         new = again is None and not dry_run and event.key is not None
         if new and consumed(host, repo, self.snapshot, name, str(event.key)):
             raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
-        self.script = scripts.agent(name)
+        self.script = scripts.load_agent(name)
         self.scripts = scripts
         self.attempt = Attempt(
             host, repo, self.snapshot, self.script, self.again.event, dry_run=dry_run, scripts=scripts,
@@ -101,12 +101,12 @@ class _Run:
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
 
-    def _taken_up(self, again: TakeUp) -> Again:
+    def _find_resumption(self, again: FindResumption) -> Resumption:
         from cleared.runs.question_tickets import Questions
 
         return again(Questions(self.host, self.repo, self.snapshot))
 
-    def execute(self) -> RunResult:
+    def execute_run(self) -> RunResult:
         attempt = self.attempt
         traces = self.host.traces
         with _best_effort(self.host):
@@ -118,9 +118,9 @@ class _Run:
         result = RunResult(self.run_id, self.script.name, "failed")
         try:
             self.host.step("begun")
-            self._run(result)
-            if result.commits and any(event["name"] == LOOP_ENQUEUE for event in result.events):
-                _ring(self.host)
+            self._run_script(result)
+            if result.commits and any(event["name"] == LOOP_ENQUEUE_EVENT for event in result.events):
+                _wake_loop(self.host)
         except KeyboardInterrupt:
             result.status = "interrupted"
             message = "interrupted; nothing was changed"
@@ -132,22 +132,22 @@ class _Run:
             raise Interrupted(message) from None
         finally:
             result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
-            result.edited = self.scripts.edited()
+            result.edited = self.scripts.list_edited()
             later = [f for found in self.scripts.warnings.values() for f in found]
-            result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MOST]]
+            result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
             with _best_effort(self.host):
-                traces.end(self.run_id, self._traced(result), attempt.calls, attempt.started)
+                traces.end(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
                 if self.host.on_ended is not None:
                     self.host.on_ended(attempt, result)
         return result
 
-    def _run(self, result: RunResult) -> None:
+    def _run_script(self, result: RunResult) -> None:
         try:
-            result.result = self.attempt.execute(self.executor)
+            result.result = self.attempt.execute_script(self.executor)
             self.host.step("ran")
-            self._finish(result)
+            self._finish_run(result)
         except GitBusy as e:
-            result.error = error_of(e)
+            result.error = make_run_error(e)
             raise
         except Unfinished as e:
             # The commit is made: nothing of this run is undone, and the next command does the rest.
@@ -156,39 +156,39 @@ class _Run:
         except ClearedError as e:
             asked = self.attempt.dispatcher.failure
             if isinstance(asked, Unanswered):
-                self._wait(result, asked.question)
+                self._suspend_run(result, asked.question)
                 return
-            result.error = self.attempt.explain(e)
-            self._fail(result)
+            result.error = self.attempt.explain_error(e)
+            self._record_failure(result)
 
-    def _wait(self, result: RunResult, question: Question) -> None:
+    def _suspend_run(self, result: RunResult, question: Question) -> None:
         """Discard the draft; ask, in one ``log:`` commit."""
         result.status = "waiting"
         from cleared.runs import suspended_runs
 
-        self.attempt.note_printed()
-        result.commits, result.cards = suspended_runs.record(
-            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._trailers("Attempt", ASKS),
-            self._over(ASKS),
+        self.attempt.log_printed_lines()
+        result.commits, result.cards = suspended_runs.record_question(
+            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._commit_trailers("Attempt", ASKS),
+            self._finished_questions(ASKS),
         )  # fmt: skip
 
-    def _seal(self, context: Context, message: str) -> str:
-        self._go_on(context)
-        return draft.commit(self.host, self.repo, self.snapshot, context, message, self._trailers("Event"))
+    def _commit_draft(self, context: Context, message: str) -> str:
+        self._stage_resumed_cards(context)
+        return draft.commit(self.host, self.repo, self.snapshot, context, message, self._commit_trailers("Event"))
 
-    def _go_on(self, context: Context) -> None:
+    def _stage_resumed_cards(self, context: Context) -> None:
         """Stage that the questions which this run has taken up are done with."""
-        for card in self._over():
+        for card in self._finished_questions():
             context.cards.record_continuation(card, format_iso(self.host.clock.now()), self.script.name, self.run_id)
 
-    def _over(self, outcome: str = "") -> tuple[str, ...]:
+    def _finished_questions(self, outcome: str = "") -> tuple[str, ...]:
         """The questions that are done with when this run ends so: not yet where it goes on and asks something else."""
-        return () if outcome == ASKS and self.again.place else self.again.cards
+        return () if outcome == ASKS and self.again.expected_question else self.again.card_ids
 
-    def _finish(self, result: RunResult) -> None:
+    def _finish_run(self, result: RunResult) -> None:
         context = self.context
-        self.attempt.note_printed()
-        if self.again.place and self.again.place not in context.asked:
+        self.attempt.log_printed_lines()
+        if self.again.expected_question and self.again.expected_question not in context.asked_keys:
             raise PolicyError(
                 "the books have moved: it does not ask again what was answered, so nothing of it is kept",
                 remedy="Look at them, and run it anew.",
@@ -201,61 +201,61 @@ class _Run:
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)
         if self.dry_run:
-            context.check()
+            context.check_draft()
             result.status = "dry_run"
-            result.message = self._message()
+            result.message = self._commit_message()
             return
-        context.note("run", f"succeeded: {len(result.entries)} entries, {len(result.cards)} cards")
-        kept = bool(context.messages or self.host.config.git.auto_commit)
-        if context.staged and not kept:
+        context.log_action("run", f"succeeded: {len(result.entries)} entries, {len(result.cards)} cards")
+        kept = bool(context.commit_messages or self.host.config.git.auto_commit)
+        if context.has_changes and not kept:
             result.warnings.append(
                 f"{len(result.entries)} entries were discarded: the script did not call git_commit, "
                 "and git.auto_commit is off"
             )
             result.entries, result.cards, result.events = [], [], []
-        if context.staged and kept:
-            result.message = self._message()
-            with self.attempt.deadline():  # the seal looks again, and is then not stopped in the middle
-                context.check()
-            result.commits = [self._seal(context, result.message)]
-        elif self.again.cards:  # changes nothing, but is over
+        if context.has_changes and kept:
+            result.message = self._commit_message()
+            with self.attempt.limit_time():  # the seal looks again, and is then not stopped in the middle
+                context.check_draft()
+            result.commits = [self._commit_draft(context, result.message)]
+        elif self.again.card_ids:  # changes nothing, but is over
             fresh = self.attempt.fresh_context()
-            fresh.log = context.log.copy()
+            fresh.log = context.log.copy_rows()
             result.message = f"log: {self.script.name} went on, and changed nothing"
-            result.commits = [self._seal(fresh, result.message)]
-        elif not context.staged:
+            result.commits = [self._commit_draft(fresh, result.message)]
+        elif not context.has_changes:
             agent_log.wait(self.host, agent_log.rows(context, context.now))
         result.status = "succeeded"
 
-    def _message(self) -> str:
-        return "; ".join(self.context.messages)[:500] or f"agent: {self.script.name}"
+    def _commit_message(self) -> str:
+        return "; ".join(self.context.commit_messages)[:500] or f"agent: {self.script.name}"
 
-    def _trailers(self, event: str, outcome: str = "") -> list[tuple[str, str]]:
+    def _commit_trailers(self, event: str, outcome: str = "") -> list[tuple[str, str]]:
         return [
             ("Run", self.run_id),
             ("Agent", self.script.name),
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
             *((("Outcome", outcome),) if outcome else ()),
-            *((WENT_ON, " ".join(cards)) for cards in [self._over(outcome)] if cards),
+            *((WENT_ON, " ".join(cards)) for cards in [self._finished_questions(outcome)] if cards),
             *emitted_events.given(self.attempt.event),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", format_iso(self.attempt.now)),
             ("Seed", self.run_id),
         ]
 
-    def _fail(self, result: RunResult) -> None:
+    def _record_failure(self, result: RunResult) -> None:
         """Discard the draft; keep the log rows and a card in one ``log:`` commit."""
         result.status, result.result = "failed", None
         result.entries, result.cards, result.events, result.message = [], [], [], None
         if self.dry_run or result.error is None:
             return
-        self.attempt.note_printed()
+        self.attempt.log_printed_lines()
         fresh = self.attempt.fresh_context()
-        self._go_on(fresh)
+        self._stage_resumed_cards(fresh)
         try:
-            result.commits, result.cards = failed_runs.record(
+            result.commits, result.cards = failed_runs.record_failure(
                 self.host, self.repo, self.snapshot, self.context, fresh, result.error,
-                self.script, self._trailers("Attempt", FAILED),
+                self.script, self._commit_trailers("Attempt", FAILED),
             )  # fmt: skip
         except Unfinished as e:
             result.commits = [e.commit]
@@ -267,17 +267,17 @@ class _Run:
         except ClearedError as e:
             result.warnings.append(f"the failure could not be recorded in the workspace: {e}")
 
-    def _traced(self, result: RunResult) -> dict[str, Any]:
+    def _trace_record(self, result: RunResult) -> dict[str, Any]:
         return {
             "status": result.status, "duration_ms": result.duration_ms, "result": result.result,
-            "error": {**result.error.data(), "traceback": result.error.traceback} if result.error else None,
+            "error": {**result.error.to_json_object(), "traceback": result.error.traceback} if result.error else None,
             "message": result.message, "commits": result.commits, "entries": [e.entry_id for e in result.entries],
             "cards": [c.id for c in result.cards],
             "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
         }  # fmt: skip
 
 
-def _ring(host: Host) -> None:
+def _wake_loop(host: Host) -> None:
     """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
     from cleared.jobs.inbox import wake_loop
     from cleared.jobs.runtime_directory import own_runtime

@@ -13,15 +13,15 @@ from cleared.clock import format_iso
 from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.runs.approved_scripts import Script
-from cleared.runs.attempt import Event, event_of
+from cleared.runs.attempt import Event, parse_event
 from cleared.runs.outcome import RunError
 from cleared.vcs import Repository, Snapshot
 
-_MOST: Final = 100
+_MAX_FILES: Final = 100
 """Files that a card names."""
 
 
-def record(
+def record_failure(
     host: Host, repo: Repository, snapshot: Snapshot, failed: Context, fresh: Context, error: RunError,
     script: Script, trailers: list[tuple[str, str]],
 ) -> tuple[list[str], list[Card]]:  # fmt: skip
@@ -30,8 +30,8 @@ def record(
     Cards about files that could not be read stay: they are true whatever became of the run. The same failure again
     is the same card.
     """
-    fresh.log = failed.log.copy()
-    fresh.note("run", f"failed: {error}"[:2_000])
+    fresh.log = failed.log.copy_rows()
+    fresh.log_action("run", f"failed: {error}"[:2_000])
     for card in failed.cards.added.values():
         if card.kind == "bad_file":
             fresh.cards.add_card(card)
@@ -46,7 +46,7 @@ def record(
         Card(
             identity, "failed_run", f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
             None, failed.agent,
-            {"cause": str(error)[:4_000], "not_done": _lost(failed), **again(failed.event, failed.agent, identity)},
+            {"cause": str(error)[:4_000], "not_done": _describe_discarded(failed), **retry_details(failed.event, failed.agent, identity)},
         )
     )  # fmt: skip
     cards = list(fresh.cards.added.values())
@@ -55,18 +55,18 @@ def record(
     return [commit], cards
 
 
-def again(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
+def retry_details(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
     """What a card of a failed run says of how to run it once more for what it was run for."""
     kind, payload = event["kind"], event["payload"]
     about: dict[str, Any] = {} if kind == "on_demand" and payload is None else {"event_id": event["id"]}
-    if files := [digest for _, digest in event.get("files", ())][:_MOST]:
+    if files := [digest for _, digest in event.get("files", ())][:_MAX_FILES]:
         about["files"] = files
     if kind == "file_watch" or not about:  # the files lie there still
         return {"retry": f"cleared agent run {agent}", **about}
     return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
 
 
-def event_of_card(
+def read_card_event(
     host: Host, repo: Repository, snapshot: Snapshot, card: Card, *, believed: bool
 ) -> Event | None:  # fmt: skip
     """The event that a failed run's card says to run its agent for again; None where that is just any run of it.
@@ -86,9 +86,9 @@ def event_of_card(
             remedy="Where a colleague's machine ran it, trust that: cleared trust. Else look at it (cleared queue show "
             f"{card.id}), and where it is right: cleared agent run {card.agent} --again {card.id} --yes",
         )
-    return event_of(event)
+    return parse_event(event)
 
 
-def _lost(failed: Context) -> str:
+def _describe_discarded(failed: Context) -> str:
     count = sum(len(entries) for entries in failed.books.staged.values())
     return f"{count} entries were staged and discarded; no file left import/" if count else "nothing was staged"

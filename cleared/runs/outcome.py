@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cleared.cards.card import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
-from cleared.primitives.journal import show_json
+from cleared.primitives.journal import entry_to_json
 from cleared.registry.json_values import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
@@ -33,7 +33,7 @@ class RunError:
         remedy = f" {self.remedy}" if self.remedy else ""
         return f"{where}{what}{self.message.rstrip('.')}.{remedy}"
 
-    def data(self) -> dict[str, Any]:
+    def to_json_object(self) -> dict[str, Any]:
         return {
             "type": self.type, "message": self.message, "file": self.file, "line": self.line,
             "primitive": self.primitive, "remedy": self.remedy,
@@ -64,7 +64,7 @@ class RunResult:
     def exit_code(self) -> ExitCode:
         return {"failed": ExitCode.FAILED, "interrupted": ExitCode.INTERRUPTED}.get(self.status, ExitCode.DONE)
 
-    def data(self) -> dict[str, Any]:
+    def to_json_object(self) -> dict[str, Any]:
         """The one object of ``--json``."""
         return {
             "run_id": self.run_id,
@@ -72,16 +72,16 @@ class RunResult:
             "status": self.status,
             "result": to_json(self.result),
             "commits": self.commits,
-            "entries": [show_json(e) for e in self.entries],
-            "cards": [card_data(c) for c in self.cards],
+            "entries": [entry_to_json(e) for e in self.entries],
+            "cards": [card_to_json(c) for c in self.cards],
             "duration_ms": self.duration_ms,
-            "error": self.error.data() if self.error else None,
+            "error": self.error.to_json_object() if self.error else None,
             "edited": self.edited,
             "warnings": self.warnings,
         }
 
 
-def card_data(card: Card) -> dict[str, Any]:
+def card_to_json(card: Card) -> dict[str, Any]:
     """A card as ``--json`` shows it."""
     return {
         "id": card.id, "kind": card.kind, "entry_id": card.entry_id, "title": card.title, "status": card.status,
@@ -92,7 +92,7 @@ def card_data(card: Card) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def error_of(error: ClearedError, *, primitive: str | None = None, line: int | None = None,
+def make_run_error(error: ClearedError, *, primitive: str | None = None, line: int | None = None,
              file: str | None = None) -> RunError:  # fmt: skip
     """The error as a value. Where it is told by the script's ``line``, its own place (a line of a bank file, an
     argument) goes into the message."""

@@ -27,7 +27,7 @@ from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Repository, Snapshot
 
-TIMEOUT: Final = "timeout"
+TIMEOUT_ACTOR: Final = "timeout"
 """Who answers where nobody did in time."""
 
 
@@ -48,61 +48,61 @@ class Questions:
             queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
         )
         self._rules: ReviewRules | None = None
-        self._old = self._asked_before()
+        self._old = self._load_migrated_tickets()
 
-    def _asked_before(self) -> Mapping[str, Any]:
+    def _load_migrated_tickets(self) -> Mapping[str, Any]:
         """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
         known = self.approvals.trust
         if known.questions is None and self.approvals.identity.pinned:
-            from cleared.runs.ticket_migration import tickets_of_trace
+            from cleared.runs.ticket_migration import make_missing_tickets
 
             with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
-                trust_store.remember_questions(known.workspace, found := tickets_of_trace(self))
+                trust_store.remember_questions(known.workspace, found := make_missing_tickets(self))
                 known.questions = found
         return known.questions or {}
 
     # -- what was asked -------------------------------------------------------------------------------------------
 
-    def find(self, identity: str) -> Card:
+    def find_question(self, identity: str) -> Card:
         """The question with this id. Raises ``UsageError`` where there is none."""
         card = self.cards.get(identity)
         if card is None or card.kind != "question":
             raise UsageError(f"{identity} is not a question of a run", remedy="cleared queue list shows them.")
         return card
 
-    def ticket(self, card: Card) -> Ticket:
+    def read_ticket(self, card: Card) -> Ticket:
         """What the run of this question is. Raises ``Held`` where nothing proves it."""
-        data = self._data(card)
+        data = self._ticket_data(card)
         if data is None:
-            raise self._held(card, "nothing proves that a run asked it on a machine that is trusted here")
+            raise self._held_error(card, "nothing proves that a run asked it on a machine that is trusted here")
         try:
             found = parse_ticket(data)
         except ValueError:
-            raise self._held(card, "its ticket is damaged") from None
-        for doubt in DOUBTS.values():
+            raise self._held_error(card, "its ticket is damaged") from None
+        for doubt in TICKET_CHECKS.values():
             if why := doubt(self, card, found):
-                raise self._held(card, *why)
+                raise self._held_error(card, *why)
         return found
 
-    def must_be_live(self, ticket: Ticket) -> None:
+    def require_live_version(self, ticket: Ticket) -> None:
         """Raises ``PolicyError`` where the version that asked is not what runs now."""
-        name = name_in(ticket.path)
+        name = agent_name(ticket.path)
         data = self.snapshot.read(ticket.path) if ticket.path == self.host.layout.agent_path(name) else None
         if data is not None:
-            self.scripts.must_run(ticket.path, name, data)
+            self.scripts.require_approved(ticket.path, name, data)
         if data is None or digest_of(data) != ticket.digest:
             card = self.cards[ticket.card]
-            raise self._held(card, f"the version of {ticket.path} that asked it is not the live one any more")
+            raise self._held_error(card, f"the version of {ticket.path} that asked it is not the live one any more")
 
-    def must_stand(self, card: Card) -> None:
+    def require_not_settled(self, card: Card) -> None:
         """Raises ``Held`` where it was settled on this machine, or its run went on, and what says so is gone."""
         trace = Traces(self.host.layout.state_dir).run(str(card.details.get("run")))
         if trace is not None and trace["status"] == "succeeded":
-            raise self._held(card, "its run went on here, in a commit that is not in this history any more")
+            raise self._held_error(card, "its run went on here, in a commit that is not in this history any more")
         if card.id in self.approvals.trust.withdrawn:
-            raise self._held(card, "what was decided about it on this machine is not in this history any more")
+            raise self._held_error(card, "what was decided about it on this machine is not in this history any more")
 
-    def take_back(self, cards: Iterable[str]) -> None:
+    def withdraw_answers(self, cards: Iterable[str]) -> None:
         """What these questions were answered is taken back: they are not gone on with on this machine any more,
         whatever becomes of the commit that says so."""
         found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == "question"]
@@ -112,28 +112,28 @@ class Questions:
         except WorkspaceError as error:  # it is decided, and stands in the commit
             self.host.say(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
 
-    def why_held(self, card: Card) -> ClearedError | None:
+    def find_hold_error(self, card: Card) -> ClearedError | None:
         """Why an open question cannot be answered as things are."""
         try:
-            self.must_be_live(self.ticket(card))
-            self.must_stand(card)
+            self.require_live_version(self.read_ticket(card))
+            self.require_not_settled(card)
         except ClearedError as error:
             return error
         return None
 
-    def held(self, cards: Iterable[Card] | None = None) -> dict[str, str]:
+    def list_held(self, cards: Iterable[Card] | None = None) -> dict[str, str]:
         """Of the open questions that cannot be answered as things are, why, and what to do."""
         found = {}
         for card in self.cards.values() if cards is None else cards:
-            if card.kind == "question" and card.status == "open" and (why := self.why_held(card)) is not None:
+            if card.kind == "question" and card.status == "open" and (why := self.find_hold_error(card)) is not None:
                 found[card.id] = str(why)
         return found
 
-    def command(self, card: Card) -> str:
+    def retry_command(self, card: Card) -> str:
         """The command that has the run of a held question asked again, or rejects it where there is no such agent."""
-        found, name = self._data(card), card.agent or ""
+        found, name = self._ticket_data(card), card.agent or ""
         if isinstance(found, Mapping) and isinstance(found.get("path"), str):
-            name = name_in(found["path"])
+            name = agent_name(found["path"])
         try:
             known = self.snapshot.read(self.host.layout.agent_path(name)) is not None
         except ClearedError:
@@ -142,19 +142,20 @@ class Questions:
             return f"cleared queue reject {shlex.quote(card.id)} --reason …"
         return f"cleared agent run {name} --again {shlex.quote(card.id)}"
 
-    def _held(self, card: Card, why: str, remedy: str = "") -> Held:
+    def _held_error(self, card: Card, why: str, remedy: str = "") -> Held:
         return Held(
-            f"the question {card.id} is held: {why}", remedy=remedy or f"Have it asked again: {self.command(card)}"
+            f"the question {card.id} is held: {why}",
+            remedy=remedy or f"Have it asked again: {self.retry_command(card)}",
         )
 
-    def _data(self, card: Card) -> Any:
+    def _ticket_data(self, card: Card) -> Any:
         return card.details.get("ticket") or self._old.get(card.id)
 
-    def signed(self) -> Iterator[tuple[str, str, str]]:
+    def list_signers(self) -> Iterator[tuple[str, str, str]]:
         """Key, whose it is said to be, and when, of the questions and answers that count where the key is trusted."""
         workspace = self.approvals.workspace
         for card in self.cards.values():
-            if card.kind != "question" or card.gone_on is not None or (data := self._data(card)) is None:
+            if card.kind != "question" or card.gone_on is not None or (data := self._ticket_data(card)) is None:
                 continue
             with suppress(ValueError):
                 ticket = parse_ticket(data)
@@ -166,9 +167,9 @@ class Questions:
 
     # -- what was answered ----------------------------------------------------------------------------------------
 
-    def answer(self, card: Card, ticket: Ticket) -> str | None:
+    def find_answer(self, card: Card, ticket: Ticket) -> str | None:
         """What somebody who may has said to it; else None. A choice, or that it is settled otherwise."""
-        data = self._data(card)
+        data = self._ticket_data(card)
         for line in card.settlings:
             if is_signed_answer(line, self.approvals.workspace, card.id, data) and self._may_settle(line, ticket):
                 return str(line["resolution"])
@@ -176,7 +177,7 @@ class Questions:
 
     def _may_settle(self, line: Mapping[str, Any], ticket: Ticket) -> bool:
         key, said = str(line["key"]), str(line["resolution"])
-        if line["by"] == TIMEOUT:
+        if line["by"] == TIMEOUT_ACTOR:
             try:
                 late = datetime.fromisoformat(line["at"]) >= datetime.fromisoformat(ticket.due)
             except (ValueError, TypeError):
@@ -196,7 +197,7 @@ class Questions:
                 self._rules = ReviewRules({"": ""})
         return self._rules
 
-    def is_over(self, card: Card, ticket: Ticket) -> bool:
+    def is_run_finished(self, card: Card, ticket: Ticket) -> bool:
         """Whether its run went on, by what the queue or the history has: each of them is enough."""
         return (
             card.gone_on is not None
@@ -204,83 +205,88 @@ class Questions:
             or ended(self.host, self.repo, self.snapshot, ticket.run)
         )
 
-    def of_run(self, run: str) -> list[tuple[Card, Ticket]]:
+    def list_run_questions(self, run: str) -> list[tuple[Card, Ticket]]:
         """The proved questions of a run, in the order in which it asked them."""
         found = []
         for card in self.cards.values():
             if card.kind == "question" and card.details.get("run") == run:
                 try:
-                    found.append((card, self.ticket(card)))
+                    found.append((card, self.read_ticket(card)))
                 except Held:
                     continue
         return sorted((each for each in found if each[1].run == run), key=lambda each: len(each[1].answers))
 
-    def unfinished(self, card: Card) -> Ticket | None:
+    def find_resumable_ticket(self, card: Card) -> Ticket | None:
         """The ticket of a question that has its answer, and whose run still has to go on with it; else None.
 
         Raises ``Held`` where it is settled, and nothing proves it.
         """
-        if card.kind != "question" or card.status != "resolved" or card.gone_on is not None or self._data(card) is None:
+        if (
+            card.kind != "question"
+            or card.status != "resolved"
+            or card.gone_on is not None
+            or self._ticket_data(card) is None
+        ):
             return None
-        ticket = self.ticket(card)
-        if self.is_over(card, ticket) or self.of_run(ticket.run)[-1][0].id != card.id:
+        ticket = self.read_ticket(card)
+        if self.is_run_finished(card, ticket) or self.list_run_questions(ticket.run)[-1][0].id != card.id:
             return None
-        said = self.answer(card, ticket)
+        said = self.find_answer(card, ticket)
         if said is None:
-            raise self._held(card, "what settles it is not signed by anybody who may settle it")
+            raise self._held_error(card, "what settles it is not signed by anybody who may settle it")
         if said not in ticket.choices:
             return None
-        self.must_stand(card)
+        self.require_not_settled(card)
         return ticket
 
 
-Doubt = Callable[[Questions, Card, Ticket], tuple[str, ...]]
+TicketCheck = Callable[[Questions, Card, Ticket], tuple[str, ...]]
 
 
-def _wrong_signature(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
+def _check_signature(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
     return () if ticket.is_genuine else ("its ticket was altered: the signature is wrong",)
 
 
-def _other_workspace(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
+def _check_workspace(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
     same = ticket.workspace and ticket.workspace == questions.approvals.workspace
     return () if same else ("its ticket is for another workspace",)
 
 
-def _strange_key(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
+def _check_key(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
     if questions.approvals.trusts_run(ticket.key):
         return ()
     return (
         f"it was asked by {ticket.by}, with a key that is not trusted on this machine",
-        f"Look whose it is, and say whether you trust it: cleared trust. Or: {questions.command(card)}",
+        f"Look whose it is, and say whether you trust it: cleared trust. Or: {questions.retry_command(card)}",
     )
 
 
-def _other_card(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
+def _check_card(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
     return () if ticket.card == card.id else ("its ticket is another question's",)
 
 
-def _altered_card(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
-    return () if ticket.shown == shown(card) else ("the card was altered after it was made",)
+def _check_displayed(questions: Questions, card: Card, ticket: Ticket) -> tuple[str, ...]:
+    return () if ticket.shown == displayed_digest(card) else ("the card was altered after it was made",)
 
 
-DOUBTS: Final[dict[str, Doubt]] = {
-    "signature": _wrong_signature, "workspace": _other_workspace, "key": _strange_key, "card": _other_card,
-    "shown": _altered_card,
+TICKET_CHECKS: Final[dict[str, TicketCheck]] = {
+    "signature": _check_signature, "workspace": _check_workspace, "key": _check_key, "card": _check_card,
+    "shown": _check_displayed,
 }  # fmt: skip
 """Why a ticket may not count: each gives the cause, and its own remedy if it has one; nothing where all is well."""
 
 
-def name_in(path: str) -> str:
+def agent_name(path: str) -> str:
     """The name of the agent whose script this is."""
     return path.rsplit("/", 1)[-1].removesuffix(".py")
 
 
-def shown(card: Card) -> str:
+def displayed_digest(card: Card) -> str:
     """Digest of all that a question shows a person, its ticket aside."""
-    details = {name: value for name, value in plain(card.details).items() if name != "ticket"}
+    details = {name: value for name, value in through_json(card.details).items() if name != "ticket"}
     return canonical_digest([card.title, card.agent, card.run_id, details])
 
 
-def plain(value: Any) -> Any:
+def through_json(value: Any) -> Any:
     """A value as the queue's files give it back."""
     return json.loads(json.dumps(value, default=str))

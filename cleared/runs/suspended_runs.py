@@ -22,14 +22,14 @@ from cleared.changes.consumed_events import AlreadyRun, consumed
 from cleared.changes.host import Host, actor
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.primitives.journal import show_json
+from cleared.primitives.journal import entry_to_json
 from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
-from cleared.runs.attempt import Again, Attempt, Event, MakeExecutor, event_of
-from cleared.runs.question_tickets import Held, Questions, name_in, plain, shown
+from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption, parse_event
+from cleared.runs.question_tickets import Held, Questions, agent_name, displayed_digest, through_json
 from cleared.vcs import Repository, Snapshot, origin
 
-FUTURES: Final = 4
+MAX_TRIED_CHOICES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
 
 
@@ -37,7 +37,7 @@ class Ended(PolicyError):
     """The run has gone on already."""
 
 
-def record(
+def record_question(
     host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor,
     trailers: list[tuple[str, str]], ended: tuple[str, ...] = (),
 ) -> tuple[list[str], list[Card]]:  # fmt: skip
@@ -47,27 +47,27 @@ def record(
     """
     fresh = attempt.fresh_context()
     questions = Questions(host, repo, snapshot, fresh.cards.committed_cards)
-    earlier = [card for card, _ in questions.of_run(attempt.run_id)]
+    earlier = [card for card, _ in questions.list_run_questions(attempt.run_id)]
     same = [c for c in earlier if c.details.get("key") == question.key]
     if waiting := [c for c in same if c.status == "open"]:
         return [], waiting[:1]
-    fresh.log = attempt.context.log.copy()
-    fresh.note("run", f"waits for an answer: {question.text}"[:2_000])
+    fresh.log = attempt.context.log.copy_rows()
+    fresh.log_action("run", f"waits for an answer: {question.text}"[:2_000])
     details = {
         "question": question.text, "choices": list(question.choices), "default": question.default,
         "on_timeout": question.on_timeout, "due": format_iso(attempt.now + timedelta(seconds=question.seconds)),
         "key": question.key, "run": attempt.run_id, "event": dict(attempt.event),
-        "futures": _futures(host, repo, snapshot, attempt, question, executor),
+        "futures": _dry_run_choices(host, repo, snapshot, attempt, question, executor),
     }  # fmt: skip
-    if instead := _instead(earlier, question):
+    if instead := _find_earlier_question(earlier, question):
         details["instead_of"] = instead
-        fresh.note("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
+        fresh.log_action("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     clean = host.redactor  # what is signed is what is kept
-    card = Card(_identity(fresh.cards.committed_cards, attempt, question), "question",
+    card = Card(_new_card_id(fresh.cards.committed_cards, attempt, question), "question",
                 clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
-                attempt.run_id, None, attempt.script.name, clean.data(plain(details)))  # fmt: skip
+                attempt.run_id, None, attempt.script.name, clean.data(through_json(details)))  # fmt: skip
     try:
-        card = replace(card, details={**card.details, "ticket": _ticket(questions, attempt, card).to_dict()})
+        card = replace(card, details={**card.details, "ticket": _make_ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
         host.say(f"the question is held: its run cannot be signed for: {error}")
     fresh.cards.add_card(card)
@@ -77,7 +77,7 @@ def record(
     return [draft.commit(host, repo, snapshot, fresh, subject, trailers)], [card]
 
 
-def _identity(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
+def _new_card_id(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
     """The id of a question that is not asked yet."""
     number = 0
     while (found := card_id("question", attempt.run_id, question.key, *["again"] * number)) in known:
@@ -85,7 +85,7 @@ def _identity(known: Mapping[str, Card], attempt: Attempt, question: Question) -
     return found
 
 
-def _ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
+def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
     """Raises ``WorkspaceError`` or ``PolicyError`` where it cannot be signed here."""
     workspace = questions.approvals.workspace
     questions.approvals.identity.must_be_pinned()
@@ -99,24 +99,24 @@ def _ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
         digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
         asked["key"], asked["question"], tuple(asked["choices"]),
         asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.answers),
-        origin(questions.repo, make=True) or "", shown(card), actor(),
+        origin(questions.repo, make=True) or "", displayed_digest(card), actor(),
     ))  # fmt: skip
 
 
-def _instead(earlier: list[Card], question: Question) -> str | None:
+def _find_earlier_question(earlier: list[Card], question: Question) -> str | None:
     """What the run asked at this place when the books were others."""
     place = f"{question.key.partition(':')[0]}:"
     found = [c for c in earlier if str(c.details.get("key")).startswith(place) and c.details.get("key") != question.key]
     return str(found[-1].details.get("question")) if found else None
 
 
-def _futures(
+def _dry_run_choices(
     host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor
 ) -> dict[str, Any]:
     """What would happen for each choice: rehearsed, never sealed."""
-    if len(question.choices) > FUTURES:
+    if len(question.choices) > MAX_TRIED_CHOICES:
         return {}
-    event = event_of(attempt.event)
+    event = parse_event(attempt.event)
     found: dict[str, Any] = {}
     for choice in question.choices:
         answers = {**attempt.context.answers, question.key: choice}
@@ -125,15 +125,15 @@ def _futures(
             say=lambda _: None, run_id=attempt.run_id, answers=answers,
         )  # fmt: skip
         try:
-            result = trial.execute(executor)
-            trial.context.check()
+            result = trial.execute_script(executor)
+            trial.context.check_draft()
         except ClearedError as e:
-            found[choice] = {"error": str(trial.explain(e))[:1_000]}
+            found[choice] = {"error": str(trial.explain_error(e))[:1_000]}
             continue
         context = trial.context
         found[choice] = {
             "entries": [
-                show_json(context.books.entry(e.entry_id) or e)
+                entry_to_json(context.books.entry(e.entry_id) or e)
                 for entries in context.books.staged.values() for e in entries
             ],
             "statuses": dict(context.books.statuses), "cards": [c.title for c in context.cards.added.values()],
@@ -142,87 +142,87 @@ def _futures(
     return found
 
 
-def resume(questions: Questions, identity: str, name: str) -> Again:
+def resume_run(questions: Questions, identity: str, name: str) -> Resumption:
     """How the run of an answered question of this agent goes on: asked under the lock, so that of two who saw the
     answer one takes it up.
 
     Raises ``Ended`` where it has, ``Held`` where it may not as things are, ``UsageError`` where it has no answer yet.
     """
-    card = questions.find(identity)
+    card = questions.find_question(identity)
     if card.gone_on is not None:
         raise Ended(f"the run of {card.id} has gone on already")
-    ticket = questions.ticket(card)
-    if questions.is_over(card, ticket):
+    ticket = questions.read_ticket(card)
+    if questions.is_run_finished(card, ticket):
         raise Ended(f"the run {ticket.run} has gone on already")
-    asked = questions.of_run(ticket.run)
+    asked = questions.list_run_questions(ticket.run)
     card, ticket = asked[-1]
-    if questions.unfinished(card) is None:
+    if questions.find_resumable_ticket(card) is None:
         raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
-    questions.must_be_live(ticket)
-    if name_in(ticket.path) != name:
+    questions.require_live_version(ticket)
+    if agent_name(ticket.path) != name:
         raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
     answers: dict[str, str] = {}
     for each, its in asked:  # of a question that was asked again, what was answered last
-        said = questions.answer(each, its)
+        said = questions.find_answer(each, its)
         answers |= its.answers
         answers.pop(its.place, None)
         if said in its.choices:
             answers[its.place] = str(said)
-    return Again(
-        event_of(ticket.event), tuple(each.id for each, _ in asked), ticket.run, datetime.fromisoformat(ticket.clock),
+    return Resumption(
+        parse_event(ticket.event), tuple(each.id for each, _ in asked), ticket.run, datetime.fromisoformat(ticket.clock),
         ticket.place, answers,
     )  # fmt: skip
 
 
-def ask_again(questions: Questions, identity: str, name: str, *, believed: bool) -> Again:
+def ask_again(questions: Questions, identity: str, name: str, *, believed: bool) -> Resumption:
     """How the run of a held question is had asked anew: by the agent as it is now, today, for the same event.
 
     Raises ``UsageError`` where it needs no asking again, ``AlreadyRun`` where the agent has had its run for that, and
     ``Held`` where nothing proves what it was run for: ``believed``, it is taken from the card all the same.
     """
-    card = questions.find(identity)
+    card = questions.find_question(identity)
     if card.gone_on is not None:
         raise UsageError(f"{card.id} is settled: {card.resolution}", remedy="cleared queue list shows what waits.")
     cards: tuple[str, ...] = (card.id,)
     try:
-        ticket = questions.ticket(card)
+        ticket = questions.read_ticket(card)
     except Held:
         if card.agent != name:
             raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.") from None
-        event = _event_on(card, believed=believed)
+        event = _read_card_event(card, believed=believed)
     else:
-        if name_in(ticket.path) != name:
+        if agent_name(ticket.path) != name:
             raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
-        if questions.is_over(card, ticket):
+        if questions.is_run_finished(card, ticket):
             raise UsageError(f"the run of {card.id} has gone on already", remedy="cleared run list shows it.")
-        _must_be_held(questions, card)
-        event, cards = event_of(ticket.event), tuple(each.id for each, _ in questions.of_run(ticket.run))
+        _require_held(questions, card)
+        event, cards = parse_event(ticket.event), tuple(each.id for each, _ in questions.list_run_questions(ticket.run))
     if event.key is not None and consumed(
         questions.host, questions.repo, questions.snapshot, name, event.key, asking=False
     ):  # fmt: skip
         raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
-    return Again(event, cards)
+    return Resumption(event, cards)
 
 
-def _must_be_held(questions: Questions, card: Card) -> None:
-    if card.status == "open" and questions.why_held(card) is None:
+def _require_held(questions: Questions, card: Card) -> None:
+    if card.status == "open" and questions.find_hold_error(card) is None:
         raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
     with suppress(PolicyError):
-        if card.status == "resolved" and questions.unfinished(card) is None:
+        if card.status == "resolved" and questions.find_resumable_ticket(card) is None:
             raise UsageError(f"{card.id} is settled: {card.resolution}", remedy="cleared queue list shows what waits.")
 
 
-def _event_on(card: Card, *, believed: bool) -> Event:
+def _read_card_event(card: Card, *, believed: bool) -> Event:
     """What the card says that its run was for."""
     try:
-        event = event_of(card.details["event"])
+        event = parse_event(card.details["event"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return Event()
     if event.kind == "on_demand" and event.payload is None and not event.files:
         return Event()
     if not believed:
         about = [event.kind, event.name, str(event.key), *(path for path, _ in event.files)]
-        data = "" if event.payload is None else f" with {str(plain(event.payload))[:300]}"
+        data = "" if event.payload is None else f" with {str(through_json(event.payload))[:300]}"
         raise Held(
             f"nothing proves what {card.id} was asked for; the card says: {' '.join(filter(None, about))}{data}",
             remedy=f"If that is right, run it for that: cleared agent run {card.agent} --again {card.id} --yes",
@@ -230,17 +230,17 @@ def _event_on(card: Card, *, believed: bool) -> Event:
     return event
 
 
-def ask_once_more(questions: Questions, card: Card, identity: str) -> Mapping[str, Any]:
+def reissue_question(questions: Questions, card: Card, identity: str) -> Mapping[str, Any]:
     """The details of a card that asks the same again under another id, for its run to go on with; without a ticket
     where the first one proves nothing."""
     details = {name: value for name, value in card.details.items() if name != "ticket"}
     try:
-        ticket, key = questions.ticket(card), run_key(questions.host.root, create=True)
+        ticket, key = questions.read_ticket(card), run_key(questions.host.root, create=True)
     except ClearedError:
         return details
     assert key is not None
     again = replace(ticket, card=identity, by=actor(), origin=origin(questions.repo, make=True) or "")
     return {
         **details,
-        "ticket": sign_ticket(key, replace(again, shown=shown(replace(card, details=details)))).to_dict(),
+        "ticket": sign_ticket(key, replace(again, shown=displayed_digest(replace(card, details=details)))).to_dict(),
     }

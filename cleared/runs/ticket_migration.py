@@ -16,10 +16,10 @@ from cleared.changes.trace import Traces
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.primitives.queue import read_timeout
-from cleared.runs.question_tickets import Questions, plain, shown
+from cleared.runs.question_tickets import Questions, displayed_digest, through_json
 
 
-def tickets_of_trace(questions: Questions) -> dict[str, Any]:
+def make_missing_tickets(questions: Questions) -> dict[str, Any]:
     """Card → ticket, of the open questions that have none. None at all where the trace is part of the commit: then
     whoever wrote the cards may have written it, too.
 
@@ -32,7 +32,7 @@ def tickets_of_trace(questions: Questions) -> dict[str, Any]:
     for card in questions.cards.values():
         if card.kind == "question" and card.status == "open" and "ticket" not in card.details:
             trace = traces.run(str(card.details.get("run")))
-            ticket = _ticket(questions, card, trace) if trace is not None else None
+            ticket = _ticket_from_trace(questions, card, trace) if trace is not None else None
             if ticket is not None:
                 key = run_key(questions.host.root, create=True)
                 assert key is not None
@@ -40,15 +40,15 @@ def tickets_of_trace(questions: Questions) -> dict[str, Any]:
     return found
 
 
-def _ticket(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticket | None:
+def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticket | None:
     """What the trace says of the question; None where the card says otherwise, or the trace does not say."""
     asked = [call for call in trace["calls"] if call["name"] == "queue_ask"]
     if trace["status"] != "waiting" or card.id not in (trace["cards"] or ()) or not asked:
         return None
     try:
-        places, details = [], plain(card.details)
+        places, details = [], through_json(card.details)
         for number, call in enumerate(asked):
-            text, choices, default, then, timeout = _arguments(json.loads(call["arguments"]))
+            text, choices, default, then, timeout = _question_arguments(json.loads(call["arguments"]))
             digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
             places.append((f"{number}:{digest}", call["result"]))
         answers = {place: json.loads(result) for place, result in places[:-1]}
@@ -56,9 +56,9 @@ def _ticket(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticke
         clock = datetime.fromisoformat(trace["started_at"])
         ticket = Ticket(
             questions.approvals.workspace, card.id, trace["id"], path, digest_of(questions.repo.object(blob)[1]),
-            plain(trace["event"]), trace["started_at"], trace["id"], places[-1][0], text, tuple(choices), default, then,
+            through_json(trace["event"]), trace["started_at"], trace["id"], places[-1][0], text, tuple(choices), default, then,
             format_iso(clock + timedelta(seconds=read_timeout(timeout))), answers, str(details.get("origin") or ""),
-            shown(card), "this machine",
+            displayed_digest(card), "this machine",
         )  # fmt: skip
     except (WorkspaceError, KeyError, TypeError, ValueError, IndexError):
         return None
@@ -70,7 +70,7 @@ def _ticket(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticke
     return ticket if all(details.get(name) == value for name, value in said.items()) else None
 
 
-def _arguments(call: Mapping[str, Any]) -> list[Any]:
+def _question_arguments(call: Mapping[str, Any]) -> list[Any]:
     """Question, choices, default, what becomes of it in time, and when."""
     found = dict(zip(("question", "choices", "default", "on_timeout", "timeout"), call["args"], strict=False))
     found = {"default": None, "on_timeout": "escalate", "timeout": "7d"} | found | call["kwargs"]

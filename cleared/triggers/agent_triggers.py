@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from cleared.changes.host import Host
-from cleared.runs.approved_scripts import MAX_SCRIPT
+from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
 from cleared.sandbox.header import Header, parse_header
 from cleared.triggers.schedule import Schedule
@@ -104,7 +104,7 @@ class Roster:
 
 def header_of(data: bytes, file: str) -> tuple[Header | None, str]:
     """The header of a script, and why it has none. Only the docstring is parsed: there may be thousands."""
-    if len(data) > MAX_SCRIPT:
+    if len(data) > MAX_SCRIPT_BYTES:
         return None, "the script is too large"
     found = _DOCSTRING.match(data)
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cleared.changes.emitted_events import taken_by
 from cleared.changes.host import Host
-from cleared.decisions.grown_files import bring_back
+from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.triggers import service_notices
@@ -108,13 +108,13 @@ class Drops:
     def _bring_back(self, host: Host) -> list[float]:
         """What was written to imported files since comes back into the drop folder; when to look again."""
         try:
-            found, problem = bring_back(host), ""
+            found, problem = return_grown_files(host), ""
         except ClearedError as error:
             found, problem = None, str(error)
         if problem and problem != self._problem:
             self.log("folder.problem", f"imported files were not looked at again: {problem}", level="warning")
         self._problem = problem
-        return [found.again_in] if found is not None and found.again_in is not None else []
+        return [found.recheck_seconds] if found is not None and found.recheck_seconds is not None else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from cleared.jobs import file_schemas
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobResult, LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
-from cleared.primitives.loop_jobs import told as told_of
+from cleared.primitives.loop_jobs import describe_job as told_of
 from cleared.runs.attempt import Event
 from cleared.triggers.agent_triggers import Listener, Roster
 from cleared.triggers.event_stream import JOB_FINISHED, LOOK_BACK, Told

@@ -19,11 +19,11 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
-from cleared.primitives.ctx import BUILT_IN
+from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
 from cleared.vcs import Repository, Snapshot, origin, recent
 
-RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN
+RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
 LOOK_BACK: Final = timedelta(days=7)
 """How old an event may be that is delivered without anything known of what was delivered before."""
 _MOST: Final = 10_000

@@ -6,9 +6,9 @@ from typing import Any
 
 from cleared.approvals.person_only import refuse_in_job
 from cleared.changes.host import Host, actor
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import PrimitiveError, UsageError
-from cleared.primitives.ctx import emit_checked
+from cleared.primitives.ctx import emit_event
 
 
 def emit(host: Host, name: str, payload: Any) -> str:
@@ -19,13 +19,15 @@ def emit(host: Host, name: str, payload: Any) -> str:
     refuse_in_job()
     made: list[str] = []
 
-    def act(desk: Desk) -> Decided:
+    def act(desk: DecisionContext) -> Decision:
         try:
-            emit_checked(desk.context, name, payload)
+            emit_event(desk.context, name, payload)
         except PrimitiveError as wrong:
             raise UsageError(wrong.message, remedy=wrong.remedy) from None
         made.append(f"{desk.context.run_id}/0")
-        return Decided(f"event: {name}")
+        return Decision(f"event: {name}")
 
-    decide(host, f"event emit {name}", act, by=actor(), gathers=[])  # it decides nothing, so no reviewer is needed
+    commit_decision(
+        host, f"event emit {name}", act, by=actor(), gathers=[]
+    )  # it decides nothing, so no reviewer is needed
     return made[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.errors import ClearedError
-from cleared.runs.attempt import Event, event_of
+from cleared.runs.attempt import Event, parse_event
 from cleared.workspace.database import connect, connect_to_read
 
 State = Literal["waiting", "held"]
@@ -116,7 +116,7 @@ class Inbox:
         done = self._db.execute(
             "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why)"
             " VALUES (?,?,?,?,?,?,?)",
-            (agent, event.key, json.dumps(event.data(), default=str), now.timestamp(),
+            (agent, event.key, json.dumps(event.to_record(), default=str), now.timestamp(),
              (not_before or now).timestamp(), failures, why),
         )  # fmt: skip
         return done.rowcount == 1
@@ -249,5 +249,5 @@ def _time(seconds: float) -> datetime:
 def _delivery(row: tuple[Any, ...]) -> Delivery:
     identity, agent, _, event, created, not_before, failures, starts, state, why = row
     return Delivery(
-        identity, agent, event_of(json.loads(event)), _time(created), _time(not_before), failures, starts, state, why
+        identity, agent, parse_event(json.loads(event)), _time(created), _time(not_before), failures, starts, state, why
     )

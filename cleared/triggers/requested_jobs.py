@@ -8,7 +8,7 @@ from typing import Final
 
 from cleared.changes.consumed_events import depth_of
 from cleared.changes.host import Host
-from cleared.primitives.ctx import LOOP_ENQUEUE
+from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.triggers.event_stream import told_since
 from cleared.vcs import Repository, Snapshot
 
@@ -43,7 +43,7 @@ def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now
     if head == cursor:
         return []
     found = []
-    for told in told_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE, now):
+    for told in told_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE_EVENT, now):
         payload = told.event.payload
         kind, target = (payload.get("kind"), payload.get("target")) if isinstance(payload, dict) else (None, None)
         if isinstance(kind, str) and isinstance(target, str):

@@ -11,10 +11,10 @@ from cleared.changes.auto_resolve import BY
 from cleared.changes.emitted_events import events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decided, Desk, decide
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
-from cleared.runs.failed_runs import again
+from cleared.runs.failed_runs import retry_details
 from cleared.triggers.ended_jobs import asked_by
 from cleared.triggers.event_stream import JOB_FINISHED, Told
 from cleared.vcs import LocalMove, Snapshot, history
@@ -52,7 +52,7 @@ def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> N
 def died(host: Host, agent: str, event: Event, why: str) -> None:
     """A run took the whole process down with it, so that nothing but this can tell of it."""
     key = ("died", agent, event.key or "")
-    about = again(event.data(), agent, card_id("failed_run", *key))
+    about = retry_details(event.to_record(), agent, card_id("failed_run", *key))
     _card(
         host, "failed_run", key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
         not_done="nothing of it was kept", **about,
@@ -62,15 +62,15 @@ def died(host: Host, agent: str, event: Event, why: str) -> None:
 def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = BY, **details: Any) -> None:
     """``about``: the agent, where it is one agent's."""
 
-    def act(desk: Desk) -> Decided | None:
+    def act(desk: DecisionContext) -> Decision | None:
         known = desk.context.cards.committed_cards.get(card_id(kind, *key))
         if known is not None:
             return None
         desk.context.agent = about
-        desk.context.card(kind, key, title, **details)
-        return Decided(f"log: {title}"[:200])
+        desk.context.stage_card(kind, key, title, **details)
+        return Decision(f"log: {title}"[:200])
 
-    decide(host, f"service: {kind}", act, by=BY, gathers=[])
+    commit_decision(host, f"service: {kind}", act, by=BY, gathers=[])
 
 
 def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
@@ -79,7 +79,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
     drop = f"{host.layout.import_dir}/"
     target: list[str] = []
 
-    def act(desk: Desk) -> Decided | None:
+    def act(desk: DecisionContext) -> Decision | None:
         moves: tuple[LocalMove, ...] = ()
         files: dict[str, bytes | None] = {}
         if path.startswith(drop):
@@ -99,7 +99,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         where = f", and was set aside as {target[0]}" if target else ""
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
         desk.context.agent = agent
-        desk.context.card(
+        desk.context.stage_card(
             "set_aside", (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
             cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
             remedy=f"When the cause is gone, move it back to {drop}." if target
@@ -108,13 +108,13 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
             if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
                 desk.context.cards.resolve_card(card.id, format_iso(desk.context.now), BY, "the file was set aside")
-        return Decided(f"log: {title}"[:200], files, moves=moves)
+        return Decision(f"log: {title}"[:200], files, local_moves=moves)
 
-    decide(host, f"service: set {path} aside", act, by=BY)
+    commit_decision(host, f"service: set {path} aside", act, by=BY)
     return target[0] if target else None
 
 
-def _free(host: Host, desk: Desk, wanted: str) -> str:
+def _free(host: Host, desk: DecisionContext, wanted: str) -> str:
     path = PurePosixPath(wanted)
     for number in range(1, 100_000):
         name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))

@@ -53,7 +53,7 @@ def time_is_up_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has the host's clock jump past any deadline when a primitive is called; the sandbox's own clock stays."""
 
     def arrange(name: str) -> None:
-        later, call = [0.0], Dispatcher.call
+        later, call = [0.0], Dispatcher.call_primitive
 
         def watched(self: Dispatcher, called: str, *args: Any) -> Any:
             if called == name:
@@ -157,12 +157,12 @@ def door(ws: Workspace) -> Iterator[Dispatcher]:
 def test_b3_a_number_has_its_digits(door: Dispatcher, name: str) -> None:
     """1E+120000000 is a few bytes, and a hundred megabytes in an answer, a card or a journal."""
     with pytest.raises(PrimitiveError, match="more than 40 digits"):
-        door.call(name, tuple(HUGE[name]), {})
+        door.call_primitive(name, tuple(HUGE[name]), {})
 
 
 def test_without_the_bound_of_digits_an_answer_is_a_megabyte(door: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(money, "bounded", lambda number: number)
-    assert len(json.dumps(to_wire(door.call("config_get", tuple(HUGE["config_get"]), {})))) > 1_000_000
+    assert len(json.dumps(to_wire(door.call_primitive("config_get", tuple(HUGE["config_get"]), {})))) > 1_000_000
 
 
 @primitive(effect=Effect.READ, grant="test.read")
@@ -182,7 +182,7 @@ del test_say
 def said(how: str) -> tuple[ClearedError, str]:
     door = Dispatcher(Registry([SAY]), how, Env(), monotonic=time.monotonic, record=(calls := []).append)
     with pytest.raises(Exception):  # noqa: B017
-        door.call("test_say", (), {})
+        door.call_primitive("test_say", (), {})
     assert door.failure is not None
     return door.failure, calls[0].error
 
@@ -208,10 +208,10 @@ def test_b10_what_a_script_makes_a_primitive_say_is_short_everywhere(ws: Workspa
 
 
 def test_b10_an_answer_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call("test_say", (), {})
+    assert Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call_primitive("test_say", (), {})
     monkeypatch.setattr("cleared.dispatch.MAX_ANSWER_BYTES", 1 << 19)
     with pytest.raises(PrimitiveError, match="the answer of test_say has more than"):
-        Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call("test_say", (), {})
+        Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call_primitive("test_say", (), {})
 
 
 # -- what is shown and kept -------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_b10_rows_of_a_log_are_bounded_in_bytes() -> None:
 
     log = RunLog(1_000, 10, (1 << 20) + 100_000)
     for _ in range(900):
-        log.add(LogRow("log", "x" * 10_000))
+        log.add_row(LogRow("log", "x" * 10_000))
     assert sum(row.size for row in log) < 1_200_000 and len(list(log)) < 130
 
 
@@ -307,7 +307,7 @@ def test_b10_what_is_held_of_results_is_bounded() -> None:
     calls: list[Any] = []
     door = Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic, record=calls.append)
     for _ in range(20):
-        door.call("test_say", (), {})
+        door.call_primitive("test_say", (), {})
     assert sum(len(call.result) for call in calls) <= 20 * 2_001
 
 

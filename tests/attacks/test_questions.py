@@ -126,7 +126,7 @@ def test_a_forged_question_of_an_agent_that_asks(
             assert ws.json("queue", "expire")["runs"] == []
         assert posted(ws) == []
     else:
-        monkeypatch.delitem(question_tickets.DOUBTS, "key")
+        monkeypatch.delitem(question_tickets.TICKET_CHECKS, "key")
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
         assert posted(ws) == [("1999-12-31", "for yes")]
 
@@ -141,7 +141,7 @@ def alter(ws: Workspace, card: str) -> None:
         details = {k: v for k, v in line["details"].items() if k != "ticket"} | {"default": "yes"}
         ticket = line["details"]["ticket"] | {"due": "2025-02-10T06:00:00Z", "default": "yes"}
         shown = Card(card, "question", line["title"], "", line["run_id"], None, line["agent"], details)
-        line["details"] = {**details, "ticket": ticket | {"shown": question_tickets.shown(shown)}}
+        line["details"] = {**details, "ticket": ticket | {"shown": question_tickets.displayed_digest(shown)}}
 
     edit(ws, card, change)
 
@@ -156,7 +156,7 @@ def test_an_altered_ticket(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
             assert "was altered" in ws.json("queue", "expire")["said"][0]
         assert posted(ws) == []
     else:
-        monkeypatch.delitem(question_tickets.DOUBTS, "signature")
+        monkeypatch.delitem(question_tickets.TICKET_CHECKS, "signature")
         assert ws.json("queue", "expire")["answered"] == {card: "yes"}
         assert posted(ws) == [("2025-02-10", "for yes")]
 
@@ -170,7 +170,7 @@ def test_a_card_edited_by_hand(ws: Workspace, monkeypatch: pytest.MonkeyPatch, w
         answers(ws, card)
         assert ws.json("queue", "show", card)["held"] and ws.ok("queue", "list").out.count("held: ") == 1
     else:
-        monkeypatch.delitem(question_tickets.DOUBTS, "shown")
+        monkeypatch.delitem(question_tickets.TICKET_CHECKS, "shown")
         assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
 
 
@@ -182,7 +182,7 @@ def test_the_ticket_of_another_question(ws: Workspace, monkeypatch: pytest.Monke
     if walled:
         answers(ws, "mallory1")
     else:
-        monkeypatch.delitem(question_tickets.DOUBTS, "card")
+        monkeypatch.delitem(question_tickets.TICKET_CHECKS, "card")
         assert ws("queue", "answer", "mallory1", "yes").code == 0
 
 
@@ -198,7 +198,7 @@ def test_the_ticket_of_another_workspace(ws: Workspace, monkeypatch: pytest.Monk
     if walled:
         answers(ws, card)
     else:
-        monkeypatch.delitem(question_tickets.DOUBTS, "workspace")
+        monkeypatch.delitem(question_tickets.TICKET_CHECKS, "workspace")
         assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
 
 
@@ -236,7 +236,7 @@ def test_it_does_not_ask_that_again(ws: Workspace, monkeypatch: pytest.MonkeyPat
         assert len(posted(ws)) == 4
         assert [c["kind"] for c in ws.cards() if c["agent"] == "asker"] == ["failed_run"]
     else:
-        real = suspended_runs.resume
+        real = suspended_runs.resume_run
         monkeypatch.setattr(suspended_runs, "resume", lambda *a: replace(real(*a), place=""))
         assert ws.json("queue", "answer", card["id"], "yes")["run"]["status"] == "succeeded"
         assert len(posted(ws)) == 5

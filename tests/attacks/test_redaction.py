@@ -168,7 +168,7 @@ def test_b7_many_refused_files_are_one_card_for_each_kind(ws: Workspace, tmp_pat
 def test_without_the_kinds_each_file_is_a_card(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     from cleared.importing import file_cards
 
-    many = file_cards.refusals
+    many = file_cards.stage_refusals
 
     def singly(refused, *about):  # type: ignore[no-untyped-def]
         for name, error in refused.items():

@@ -61,7 +61,7 @@ def door(calls: list[Call]) -> Door:
 
 def test_a_call_is_decoded_done_and_recorded(door: Door, calls: list[Call]) -> None:
     d = door()
-    assert d.call("test_echo", ("a",), {"amount": 2.5}) == "a 2.50"
+    assert d.call_primitive("test_echo", ("a",), {"amount": 2.5}) == "a 2.50"
     (call,) = calls
     assert (call.number, call.name, call.args, call.kwargs) == (1, "test_echo", ("a",), {"amount": 2.5})
     assert (call.result, call.error, call.duration) == ("a 2.50", None, 1.0)
@@ -84,21 +84,21 @@ def test_a_call_is_decoded_done_and_recorded(door: Door, calls: list[Call]) -> N
 def test_a_wrong_argument_is_named(door: Door, args: Any, kwargs: Any, text: str) -> None:
     d = door()
     with pytest.raises(PrimitiveError, match=text):
-        d.call("test_echo", args, kwargs)
+        d.call_primitive("test_echo", args, kwargs)
     assert d.context == []
 
 
 def test_an_unknown_name_gets_the_nearest(door: Door) -> None:
     with pytest.raises(UnknownPrimitive, match="Did you mean test_echo"):
-        door().call("test_ecko", (), {})
+        door().call_primitive("test_ecko", (), {})
 
 
 def test_what_is_not_granted_is_refused(door: Door) -> None:
-    assert door(allowed=frozenset({"test_echo"})).call("test_echo", ("a",), {})
+    assert door(allowed=frozenset({"test_echo"})).call_primitive("test_echo", ("a",), {})
     with pytest.raises(PolicyError, match="not granted"):
-        door(allowed=frozenset({"test_echo"})).call("test_refuse", (), {})
+        door(allowed=frozenset({"test_echo"})).call_primitive("test_refuse", (), {})
     with pytest.raises(PolicyError, match="no run"):
-        door(effects=frozenset({Effect.READ})).call("test_refuse", (), {})
+        door(effects=frozenset({Effect.READ})).call_primitive("test_refuse", (), {})
 
 
 @pytest.mark.parametrize("name", ["test_refuse", "test_break", "test_nothing"])
@@ -106,12 +106,12 @@ def test_the_first_failure_is_every_later_calls(door: Door, calls: list[Call], n
     """A script that swallows it gets nowhere."""
     d = door()
     with pytest.raises(Exception):  # noqa: B017
-        d.call(name, (), {})
+        d.call_primitive(name, (), {})
     first = d.failure
     assert isinstance(first, ClearedError) and d.failed_call is calls[0] and calls[0].error
     for _ in range(2):
         with pytest.raises(ClearedError) as caught:
-            d.call("test_echo", ("a",), {})
+            d.call_primitive("test_echo", ("a",), {})
         assert caught.value is first
     assert d.context == [] and len(calls) == 1
 
@@ -119,7 +119,7 @@ def test_the_first_failure_is_every_later_calls(door: Door, calls: list[Call], n
 def test_ctrl_c_is_no_failure_of_the_script(door: Door, calls: list[Call]) -> None:
     d = door()
     with pytest.raises(KeyboardInterrupt):
-        d.call("test_interrupt", (), {})
+        d.call_primitive("test_interrupt", (), {})
     assert d.failure is None and calls[0].error == "KeyboardInterrupt: "
 
 

@@ -101,9 +101,9 @@ def test_commands_exist(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_primitives_exist(page: str) -> None:
     from cleared.jobs.job_types import BUILT_IN
-    from cleared.primitives import registry
+    from cleared.primitives import primitive_registry
 
-    known = {*registry(), *BUILT_IN}  # kinds of jobs are called alike
+    known = {*primitive_registry(), *BUILT_IN}  # kinds of jobs are called alike
     for span in _SPAN.findall(prose(page)):
         found = _PRIMITIVE.match(span)
         if found and (span == found[0] or span[found.end()] == "("):
@@ -113,9 +113,9 @@ def test_primitives_exist(page: str) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if "reference" not in p])
 def test_configuration_keys_exist(page: str) -> None:
     from cleared.config.reference import keys
-    from cleared.triggers.event_stream import BUILT_IN
+    from cleared.triggers.event_stream import BUILT_IN_EVENTS
 
-    known = {info.key for info in keys()} | set(BUILT_IN)
+    known = {info.key for info in keys()} | set(BUILT_IN_EVENTS)
     sections = {key.partition(".")[0].removesuffix("[]") for key in known}
     known |= {key.rsplit(".", n)[0] for key in known for n in (1, 2, 3)}
     for span in _SPAN.findall(prose(page)):

@@ -48,9 +48,9 @@ def test_every_rule_for_headers_is_shown() -> None:
 
 
 def test_every_primitive_and_command_is_on_its_page() -> None:
-    from cleared.primitives import registry
+    from cleared.primitives import primitive_registry
 
-    for name in registry():
+    for name in primitive_registry():
         assert f"### `{name}`" in generate.primitives()
     assert "## cleared agent run" in generate.cli()
 

@@ -295,13 +295,13 @@ def test_b10_a_file_that_changes_after_it_was_parsed(ws: Workspace, monkeypatch:
     from cleared.runs import execution
 
     path = ws.drop("a.csv")
-    original = execution._Run._finish
+    original = execution._AgentRun._finish_run
 
-    def change(self: execution._Run, result: object) -> None:
+    def change(self: execution._AgentRun, result: object) -> None:
         path.write_text(JANUARY + "x")
         original(self, result)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(execution._Run, "_finish", change)
+    monkeypatch.setattr(execution._AgentRun, "_finish", change)
     before = ws.state()
     done = ws("agent", "run", "ingest", "--json")
     assert done.code == 1 and "import/a.csv changed since it was read" in done.err and "Run the agent again" in done.err

@@ -202,7 +202,7 @@ def test_head_moves_while_a_script_runs(ws: Workspace, monkeypatch: pytest.Monke
     from cleared.runs.attempt import Attempt
 
     ws.drop("a.csv")
-    original, moved = Attempt.execute, []
+    original, moved = Attempt.execute_script, []
 
     def execute(self: Attempt, executor: object) -> object:
         result = original(self, executor)  # type: ignore[arg-type]

@@ -81,16 +81,16 @@ class World:
         try:
             began = time.monotonic()
             try:
-                result = attempt.execute(lambda: contextlib.nullcontext(executor))
+                result = attempt.execute_script(lambda: contextlib.nullcontext(executor))
             finally:
                 took = time.monotonic() - began
         except ClearedError as e:
             error = e
-            explained = attempt.explain(e)
+            explained = attempt.explain_error(e)
             told = f"{e} {explained.message} {explained.traceback}"
         assert took < LATE, f"it ran for {took:.1f} s"
         printed = "".join(attempt.printed)
-        attempt.note_printed()
+        attempt.log_printed_lines()
         log = [(r.action, r.details) for r in attempt.context.log]
         outcome = {
             "status": "failed", "duration_ms": 0, "result": result, "error": told, "message": None, "commits": [],

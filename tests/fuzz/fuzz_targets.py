@@ -25,7 +25,7 @@ from cleared.changes.host import Host
 from cleared.errors import ClearedError
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
@@ -114,7 +114,7 @@ class Fuzzer:
         self.host = dataclasses.replace(
             self.host, config=dataclasses.replace(self.host.config, sandbox=sandbox), say=lambda _: None
         )
-        self.primitives = registry()
+        self.primitives = primitive_registry()
         chart = self.host.root / "accounts/chart-of-accounts.csv"
         self.chart = parse_chart(chart.read_bytes(), chart.name)
         self.targets = [

@@ -15,7 +15,7 @@ from cleared.errors import WorkspaceError
 from cleared.gate.lint_rules import rule_of
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
 from cleared.sandbox.construct_lint import lint_script
@@ -44,7 +44,7 @@ def closed(chart: str, *accounts: str) -> str:
 def check(starting_point: Path) -> Iterator[Check]:
     """The three static stages as the gate puts them together; the type checkers stay warm."""
     chart = parse_chart(closed((starting_point / CHART).read_text(), "5900").encode(), CHART)
-    primitives = registry()
+    primitives = primitive_registry()
     checkers: dict[frozenset[str], TypeChecker] = {}
     with contextlib.ExitStack() as stack:
 
@@ -189,21 +189,21 @@ def _all(ws: Workspace) -> list[dict[str, object]]:
 
 def test_the_checker_works_with_whatever_is_granted() -> None:
     """Its self-test must not need a primitive that the header does not grant."""
-    primitives = registry()
+    primitives = primitive_registry()
     for names in ((), ("accounts_get",), ("git_commit", "ctx_dry_run")):
         with TypeChecker(projections.stubs(Registry(primitives[n] for n in names))) as checker:
             assert [f.rule for f in checker.check_script("ctx_log('x')\n", FILE)] == ["type:unresolved-reference"]
 
 
 def test_broken_stubs_are_not_ignored() -> None:
-    broken = projections.stubs(registry()).replace("def ctx_log(", "def 9ctx_log(")
+    broken = projections.stubs(primitive_registry()).replace("def ctx_log(", "def 9ctx_log(")
     with pytest.raises(WorkspaceError, match="stubs"), TypeChecker(broken):
         pass
 
 
 def test_the_stubs_name_nothing_that_is_not_there() -> None:
     """What a stub fails to import or to resolve would be any type at all, without a word."""
-    stubs = projections.stubs(registry())
+    stubs = projections.stubs(primitive_registry())
     with TypeChecker(stubs) as checker:
         found = {f.rule for f in checker.check_script(stubs, FILE)}
     assert not {r for r in found if "unresolved" in r or "syntax" in r}

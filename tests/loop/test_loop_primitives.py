@@ -290,6 +290,6 @@ def test_outside_of_a_run_jobs_can_be_read_and_not_asked_for(ws: Workspace) -> N
 
     service = Service(open_workspace(ws.root))
     with service.dispatcher() as door:
-        assert door.call("loop_jobs", (), {}) == []
+        assert door.call_primitive("loop_jobs", (), {}) == []
     with service.dispatcher() as door, pytest.raises(PolicyError):
-        door.call(loop_enqueue.name, ("git_status_summary",), {})
+        door.call_primitive(loop_enqueue.name, ("git_status_summary",), {})

@@ -22,9 +22,9 @@ from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books, Bounds
 from cleared.ledger.violations import BooksViolated
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context
-from cleared.primitives.loop_jobs import OwnLoop
+from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.registry.vocabulary import Env
 from cleared.workspace.charts import chart
 from cleared.workspace.location import Layout
@@ -133,19 +133,19 @@ class World:
         context = Context(
             run_id=f"run-{self.runs}", agent="test", config=config(), env=Env(), books=books, bank=bank,
             imports=imports, cards=CardDraft(source, "queue"), now=NOW, today=NOW.date(), dry_run=False, event={},
-            on_log=lambda _: None, history=lambda _: [], run_script=lambda *_: None, check=lambda: None,
-            ledger_accounts={"checking": 1010, "other": 1020}, loop=OwnLoop(self.root, config()),
+            on_log=lambda _: None, list_commits=lambda _: [], run_script=lambda *_: None, check_draft=lambda: None,
+            ledger_accounts={"checking": 1010, "other": 1020}, loop=WorkspaceLoop(self.root, config()),
         )  # fmt: skip
-        imports.card = context.card
-        door = Dispatcher(registry(), context, context.env, monotonic=time.monotonic)
-        script(lambda name, *args, **kwargs: door.call(name, args, kwargs))
+        imports.card = context.stage_card
+        door = Dispatcher(primitive_registry(), context, context.env, monotonic=time.monotonic)
+        script(lambda name, *args, **kwargs: door.call_primitive(name, args, kwargs))
         if door.failure is not None:
             raise door.failure
         violations = check_draft(books, bank)
         if violations:
             raise BooksViolated(violations)
-        imports.verify()
-        for path, file in imports.moves().items():
+        imports.verify_unchanged()
+        for path, file in imports.list_moves().items():
             self.files[str(file.processed_as)] = file.data
             (self.root / path).unlink()
         self.files |= books.changes() | bank.changes(context.run_id) | context.cards.changed_files()

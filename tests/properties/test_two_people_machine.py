@@ -176,7 +176,7 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
     from cleared.approvals.reviewers import parse_agreements
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
-    from cleared.decisions.signatures import signer
+    from cleared.decisions.signatures import find_signing_key
     from cleared.vcs import Snapshot, history
 
     host = open_workspace(ws.root)
@@ -184,7 +184,7 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
     with host.reading() as repo:
         commit = history.commit_info(ws.root, "HEAD")
         workspace = ws.read("agents/approvals/workspace").strip()
-        key = signer(repo, commit, workspace)
+        key = find_signing_key(repo, commit, workspace)
         cards = queue_files.load_cards(CommittedSource(Snapshot(repo, commit.id)), "queue").values()
         before = queue_files.load_cards(CommittedSource(Snapshot(repo, ws.git("rev-parse", "HEAD^").strip())), "queue")
         for card in cards:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cleared.primitives import registry
+from cleared.primitives import primitive_registry
 from cleared.registry.json_values import from_wire, to_json, to_wire
 from cleared.registry.primitive import DeclarationError, Effect, Registry, primitive
 from cleared.registry.projections import describe, markdown, stubs
@@ -60,7 +60,7 @@ def test_a_taken_name_names_both_owners() -> None:
 
 
 def test_every_primitive_is_described_in_every_form() -> None:
-    found = registry()
+    found = primitive_registry()
     assert len(found) >= 25
     tree = ast.parse(stubs(found))
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}

@@ -524,10 +524,10 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """The signature is good; that it took two is seen all the same."""
-    from cleared.decisions.authorization import Authority
+    from cleared.decisions.authorization import Authorization
 
     with monkeypatch.context() as patch:
-        patch.setattr(Authority, "lone", lambda self, effects: [])
+        patch.setattr(Authorization, "lone", lambda self, effects: [])
         people.ok("ana", "queue", "approve", INVOICE)
     assert entry(people.ws, INVOICE)["status"] == "user-confirmed"
     (found,) = damage(people.ws)
@@ -535,11 +535,11 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
 
 
 def test_what_another_agreed_to_covers_nothing_else(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.decisions.authorization import Authority
+    from cleared.decisions.authorization import Authorization
 
     people.ok("ben", "queue", "approve", INVOICE)
     with monkeypatch.context() as patch:
-        patch.setattr(Authority, "lone", lambda self, effects: [])
+        patch.setattr(Authorization, "lone", lambda self, effects: [])
         people.ok("ana", "queue", "correct", INVOICE, "--account", "3200")
     assert any("which takes two reviewers" in f for f in damage(people.ws))
 

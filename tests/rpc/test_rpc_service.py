@@ -48,7 +48,7 @@ def call(request: pytest.FixtureRequest, posted: Workspace) -> Caller:
     def direct(name: str, *args: Any, **kwargs: Any) -> Any:
         with service.dispatcher() as dispatcher:
             try:
-                return dispatcher.call(name, args, kwargs)
+                return dispatcher.call_primitive(name, args, kwargs)
             except ClearedError as e:
                 raise Refused(type(e).__name__, e.message, e.remedy, e.place.field if e.place else None) from None
 

@@ -68,7 +68,9 @@ def signed(line: dict[str, Any], key: Key, **changes: Any) -> dict[str, Any]:
     """The card with its ticket changed, matching again, and signed with a key."""
     details = {k: v for k, v in line["details"].items() if k != "ticket"}
     card = Card(line["id"], "question", line["title"], line["created_at"], line["run_id"], None, line["agent"], details)
-    ticket = replace(tickets.parse_ticket(line["details"]["ticket"]), shown=question_tickets.shown(card), **changes)
+    ticket = replace(
+        tickets.parse_ticket(line["details"]["ticket"]), shown=question_tickets.displayed_digest(card), **changes
+    )
     return {**line, "details": {**details, "ticket": tickets.sign_ticket(key, ticket).to_dict()}}
 
 

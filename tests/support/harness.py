@@ -194,7 +194,7 @@ class Workspace:
         """
         from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
         from cleared.approvals.keys import own_key
-        from cleared.primitives import registry
+        from cleared.primitives import primitive_registry
 
         granted = re.compile(r"loop_enqueue:[\w:]+")
         workspace = self.root / WORKSPACE
@@ -205,7 +205,7 @@ class Workspace:
             data = (self.root / path).read_bytes()
             digest, kinds = digest_of(data), granted.findall(data.decode("utf-8", "replace"))
             record = ApprovalRecord("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
-                            grants=(*registry(), *kinds), proposal="P0")  # fmt: skip
+                            grants=(*primitive_registry(), *kinds), proposal="P0")  # fmt: skip
             self.put(record_path(path, digest), sign_record(record, key).render())
             made.append(record_path(path, digest))
         return made
