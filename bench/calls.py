@@ -9,7 +9,7 @@ from typing import Any
 from bench.measure import Result, Side, compare
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
 from cleared.app import run
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import SystemClock
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import Place
@@ -61,14 +61,14 @@ def host_call(quick: bool) -> Result:
     worker = start_worker("best", 120.0)
 
     def ours() -> Callable[[], object]:
-        traces = Traces(place())
+        traces = TraceStore(place())
         calls: list[Call] = []
         dispatcher = Dispatcher(
             Registry([bench_post]), None, Env(), monotonic=SystemClock().monotonic, record=calls.append
         )
         call = dispatcher.call_primitive
         run = {"id": "r", "agent": "a", "dry_run": False, "started_at": "", "event": {}, "script": "", "head": ""}
-        traces.begin(run)
+        traces.begin_run(run)
 
         def answer(name: str, args: tuple[object, ...], kwargs: dict[str, object], at: Position) -> object:
             return call(name, args, kwargs, Place(at.file, at.line, at.column))
@@ -78,7 +78,7 @@ def host_call(quick: bool) -> Result:
                 SCRIPT, file="bench.py", call=answer, names=dispatcher.registry, limits=LIMITS, now=NOW, seed="bench"
             )
             outcome = dict.fromkeys(("status", "duration_ms", "result", "error", "message", "commits", "entries"))
-            traces.end("r", {**outcome, "status": "succeeded", "cards": None, "log": []}, calls, 0.0)
+            traces.end_run("r", {**outcome, "status": "succeeded", "cards": None, "log": []}, calls, 0.0)
             assert len(calls) == CALLS
 
         return act

@@ -12,7 +12,7 @@ from cleared.app import executor
 from cleared.changes import draft
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.vcs import Author, Repository, Snapshot, seal
+from cleared.vcs import Author, Repository, Snapshot, commit_changes
 
 CALLS = 1_000
 FILES = 5_000
@@ -38,14 +38,14 @@ def durable(quick: bool) -> Result:
         opened = host(copy(template))
 
         def act() -> None:
-            with opened.reading() as repo:
-                snapshot = Snapshot(repo, repo.head())
+            with opened.open_for_reading() as repo:
+                snapshot = Snapshot(repo, repo.read_head())
                 scripts = Scripts(opened, snapshot)
                 script = scripts.load_agent("thousand")
                 attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
                 attempt.execute_script(lambda: executor(opened))
                 attempt.context.check_draft()
-                changes = draft.render(opened, snapshot, attempt.context).changes
+                changes = draft.render_draft(opened, snapshot, attempt.context).changes
                 write_and_commit(opened.root, {path: data or b"" for path, data in changes.items()})
 
         return act
@@ -86,7 +86,7 @@ def seal_small(quick: bool) -> Result:
 
         def act() -> None:
             with Repository.open(ours, for_writing=True) as repo:
-                seal(repo, repo.head(), new, "bench", [("Run", "x")], author, NOW)
+                commit_changes(repo, repo.read_head(), new, "bench", [("Run", "x")], author, NOW)
 
         return act
 

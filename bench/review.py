@@ -15,7 +15,7 @@ from bench.workspaces import chase, copy, git, host, place, workspace
 from cleared.app import run
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
-from cleared.changes.host_cache import Kept
+from cleared.changes.host_cache import HostCache
 from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm_entries
 
@@ -60,7 +60,7 @@ def decision(quick: bool) -> Result:
     root, plain = _booked(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
-    session = Kept(lambda: host(root))
+    session = HostCache(lambda: host(root))
     opened = session()
     waiting = iter([c["id"] for c in read_cards(opened)])
     paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]

@@ -15,7 +15,7 @@ from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_
 from cleared.approvals.keys import own_key
 from cleared.approvals.workspace_pin import pin_clone
 from cleared.changes.host import Host
-from cleared.changes.workspace_creation import initialise
+from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import FixedClock, format_iso
 from cleared.primitives import primitive_registry
 from cleared.workspace import starters
@@ -56,7 +56,7 @@ def ingest_script() -> str:
 def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] | None = None) -> Path:
     """A new workspace with bank files in ``import/`` and further agents, committed and approved."""
     extra = approved({f"agents/{name}.py": text.encode() for name, text in (agents or {}).items()})
-    root, _ = initialise(
+    root, _ = create_workspace(
         place(), name="Bench", entity_type="llc_single_member", currency="USD", clock=FixedClock(NOW), extra=extra
     )
     for name, data in (files or {}).items():

@@ -72,7 +72,7 @@ def open_workspace(
         on_step,
         policy=force,
         read_again=read,
-        seen=seen,
+        policy_stamp=seen,
     )
 
 

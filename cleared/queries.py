@@ -18,8 +18,8 @@ from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource, WorkingSource
 from cleared.changes.host import Host
-from cleared.changes.session import compared, open_books
-from cleared.changes.trace import Traces
+from cleared.changes.session import compare_with_commit, open_books
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
 from cleared.ledger.checks import check_against, check_books
@@ -40,8 +40,8 @@ _MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
 @contextmanager
 def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         yield (repo, snapshot, *open_books(host, CommittedSource(snapshot)))
 
 
@@ -51,7 +51,7 @@ def read_agents(host: Host) -> list[dict[str, Any]]:
     ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
     """
     with open_committed_books(host) as (_, snapshot, _books, _bank):
-        names = {p for p in snapshot.entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
+        names = {p for p in snapshot.list_entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
         folder = host.root / host.layout.agents_dir
         if folder.is_dir():
             names |= {f"{host.layout.agents_dir}/{p.name}" for p in folder.glob("*.py") if not p.name.startswith(".")}
@@ -77,7 +77,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
     from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
 
-    head = snapshot.read(path)
+    head = snapshot.read_file(path)
     full = host.root / path
     work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
     approval = None
@@ -111,7 +111,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
 
 def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
-    found = [_run_summary(r) for r in Traces(host.layout.state_dir).runs(limit, agent)]
+    found = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
     if len(found) < limit or any(r["status"] == "killed" for r in found):
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
         found = [_with_commit_outcome(r, in_commits.pop(r["run_id"], None)) for r in found]
@@ -139,7 +139,7 @@ def _run_summary(run: dict[str, Any]) -> dict[str, Any]:
 def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
     from cleared.vcs import history
 
-    with host.reading():
+    with host.open_for_reading():
         pass
     return [
         {
@@ -149,7 +149,7 @@ def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
             "commits": [c.id], "entries": None, "cards": None,
             "error": c.subject if "Attempt" in c.trailers else None,
         }
-        for c in history.log(host.root, limit * 3, grep="Run: ")
+        for c in history.read_log(host.root, limit * 3, grep="Run: ")
         if "Run" in c.trailers
     ]  # fmt: skip
 
@@ -159,17 +159,17 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
 
     Raises ``UsageError`` where there is none, or several.
     """
-    traces = Traces(host.layout.state_dir)
+    traces = TraceStore(host.layout.state_dir)
     briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
     committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]
-    meant = sorted({*traces.matching(run_id), *committed_ids})
+    meant = sorted({*traces.find_run_ids(run_id), *committed_ids})
     if len(meant) > 1 and run_id not in meant:
         raise UsageError(
             f"{run_id!r} fits {len(meant)} runs: {', '.join(meant[:3])}{' …' if len(meant) > 3 else ''}",
             remedy="Give more of the id.",
         )
     for identity in [run_id] if run_id in meant else meant:
-        found = traces.run(identity)
+        found = traces.find_run(identity)
         if found is not None:
             del found["id"], found["pid"]
             return _with_commit_outcome({"run_id": identity, **found}, briefs.get(identity))
@@ -290,7 +290,7 @@ def read_violations(host: Host) -> list[dict[str, Any]]:
 def find_violations(host: Host) -> list[Violation]:
     from cleared.errors import Place
 
-    with compared(host, "journal check") as (repo, snapshot, different):
+    with compare_with_commit(host, "journal check") as (repo, snapshot, different):
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
         colliding = find_merge_collisions(host) if different else []
         if colliding or not different:

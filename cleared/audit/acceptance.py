@@ -20,7 +20,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     """
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
-    found = history.commit_info(host.root, rev)
+    found = history.read_commit(host.root, rev)
     if any(mark in found.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, found.id):
         raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
@@ -35,5 +35,5 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
 
 def _is_unexplained(host: Host, commit: str) -> bool:
     """Whether a check names the commit though it calls itself a run or a decision."""
-    with host.reading() as repo:
-        return any(each == commit for each, _ in find_unexplained_commits(host, repo, Snapshot(repo, repo.head())))
+    with host.open_for_reading() as repo:
+        return any(each == commit for each, _ in find_unexplained_commits(host, repo, Snapshot(repo, repo.read_head())))

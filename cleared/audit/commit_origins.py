@@ -58,14 +58,14 @@ class CommitOrigins:
 
     def __post_init__(self) -> None:
         books = Approvals(CommittedSource(self.snapshot), self.host.root, {}).identity
-        self._trusted_keys = attestation.signers(self.host, self.snapshot)
-        self._workspace_names = attestation.named_here(self.host, self.snapshot)
+        self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
+        self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
         self._workspace_id, self._pinned = books.id, books.pinned
         begun = [commit.id for commit in self.commits if self._read_attestations(commit).is_first]
         believed = [
             c for c in begun if any(o in ("ours", "genuine") for _, o in self._attestations[c].attestations)
         ] or begun
-        before = {c.id for each in believed for c in history.log(self.host.root, None, rev=each)} - set(begun)
+        before = {c.id for each in believed for c in history.read_log(self.host.root, None, rev=each)} - set(begun)
         self._before_attestations = frozenset(before) if begun else None
 
     def find_origin(self, commit: CommitInfo) -> Origin:
@@ -105,10 +105,10 @@ class CommitOrigins:
         before, after, layout = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id), self.host.layout
         found = []
         for path in commit.files or ():
-            old = before.read(path)
+            old = before.read_file(path)
             if old is None or not layout.is_managed_file(path):
                 continue
-            new, journal = after.read(path) or b"", layout.journal_month(path) is not None
+            new, journal = after.read_file(path) or b"", layout.journal_month(path) is not None
             if new.startswith(old):
                 continue
             lost = _count_rows(old, journal) - _count_rows(new, journal)
@@ -127,9 +127,11 @@ class CommitOrigins:
         begins = False
         if touched:
             layout, after = self.host.layout, Snapshot(self.repo, commit.id)
-            begins = bool(attestation.shards(layout, after)) and not any(attestation.shards(layout, b) for b in before)
-            for line in attestation.newly(layout, before, after):
-                parsed = attestation.parse(line)
+            begins = bool(attestation.list_shards(layout, after)) and not any(
+                attestation.list_shards(layout, b) for b in before
+            )
+            for line in attestation.new_lines(layout, before, after):
+                parsed = attestation.parse_attestation(line)
                 if parsed is not None:
                     found.append((parsed, self._judge_attestation(parsed)))
         self._attestations[commit.id] = made = _CommitAttestations(begins, found)
@@ -147,7 +149,7 @@ def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
     said = commit.trailers
     if any(said.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):
         return False
-    if line.by not in (said.get(mark) for mark in ORIGIN_TRAILERS):
+    if line.made_by not in (said.get(mark) for mark in ORIGIN_TRAILERS):
         return False
     return all(_printable_text(value) in map(_printable_text, (said.get(key, ""), *said.get(key, "").split("\n")))
                for key, value in line.trailers.items())  # fmt: skip

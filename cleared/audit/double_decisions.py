@@ -55,7 +55,7 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
 def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
     folder = host.layout.queue_dir
     lines = [
-        line for path, data in sorted(snapshot.contents(folder).items())
+        line for path, data in sorted(snapshot.read_files(folder).items())
         if path.endswith(queue_files.SUFFIX) for line in data.splitlines()
     ]  # fmt: skip
     events = []
@@ -72,7 +72,7 @@ def _list_posted_entries(host: Host, snapshot: Snapshot, runs: Iterable[str]) ->
     marks = {f"run:{run}" for run in runs}
     if not marks:
         return []
-    text = (snapshot.read(host.layout.log) or b"").decode("utf-8", "replace")
+    text = (snapshot.read_file(host.layout.log) or b"").decode("utf-8", "replace")
     with suppress(csv.Error):
         rows = csv.reader(io.StringIO(text, newline=""))
         return sorted({row[4] for row in rows if len(row) > 5 and row[5] in marks and row[4] and "journal" in row[2]})

@@ -13,9 +13,9 @@ from cleared.audit.commit_origins import CommitOrigins, Origin
 from cleared.audit.double_decisions import find_double_decisions
 from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.consumed_events import settled_by_nobody
+from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import REMEDY, find_lost
+from cleared.changes.lost_rows import REMEDY, find_lost_rows
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import ORIGIN_TRAILERS
 from cleared.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
@@ -33,7 +33,7 @@ _LOST: Final = "lost"
 def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
     merge of such; and what was decided by those who may not."""
-    lost = find_lost(host.layout, repo, snapshot)
+    lost = find_lost_rows(host.layout, repo, snapshot)
     found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
     found += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
     return [*found, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot)]
@@ -108,7 +108,7 @@ def find_merge_collisions(host: Host) -> list[Violation]:
             f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES} says.",
             Place(path),
         )
-        for path in history.unmerged(host.root) if host.layout.is_managed(path)
+        for path in history.list_unmerged_paths(host.root) if host.layout.is_managed(path)
     ]  # fmt: skip
 
 
@@ -120,20 +120,20 @@ def _find_merge_changes(host: Host, repo: Repository, merge: str, before: list[s
     """What a merge has that none of its parents had, and what it lacks that one of them had brought; by file."""
     try:
         after, sides = Snapshot(repo, merge), [Snapshot(repo, parent) for parent in before]
-        base_id = history.merge_base(host.root, before)
+        base_id = history.find_merge_base(host.root, before)
     except WorkspaceError:  # a shallow clone ends here
         return []
     base = Snapshot(repo, base_id) if base_id else None
     paths: set[str] = set()
     for root in _audited_roots(host):
         for each in (after, *sides):
-            paths |= each.entries(root).keys()
+            paths |= each.list_entries(root).keys()
     found = []
     for path in sorted(paths):
-        if len({each.oid_of(path) for each in (after, *sides)}) == 1:
+        if len({each.find_blob_id(path) for each in (after, *sides)}) == 1:
             continue
-        now, then = _count_lines(after.read(path)), [_count_lines(side.read(path)) for side in sides]
-        start = _count_lines(base.read(path) if base is not None else None)
+        now, then = _count_lines(after.read_file(path)), [_count_lines(side.read_file(path)) for side in sides]
+        start = _count_lines(base.read_file(path) if base is not None else None)
         brought: Counter[bytes] = Counter()
         for side in then:
             brought |= side - start
@@ -159,7 +159,7 @@ def _quote_rows(rows: Iterable[bytes]) -> str:
 
 
 def _check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    record = try_parse_record(snapshot.read(CONFIG))
+    record = try_parse_record(snapshot.read_file(CONFIG))
     if (
         record is not None and review_rules(record.policy).is_restricted
     ):  # reviewers sign: ``unauthorised`` judges that anywhere
@@ -177,5 +177,5 @@ def _check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> li
             "it, trust that: cleared trust.",
             Place(queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")), card.entry_id,
         )
-        for card in settled_by_nobody(host, repo, snapshot, cards)
+        for card in find_unattested_cards(host, repo, snapshot, cards)
     ]  # fmt: skip

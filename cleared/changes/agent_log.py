@@ -14,12 +14,12 @@ from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.safe_files import write_atomic
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
-WAITING: Final = "waiting-log.csv"
+WAITING_FILE: Final = "waiting-log.csv"
 """Rows of runs that made no commit, under ``.cleared/``; they join the next one."""
-MAX_WAITING: Final = 1 << 20
+MAX_WAITING_BYTES: Final = 1 << 20
 
 
-def rows(context: Context, now: datetime) -> str:
+def format_rows(context: Context, now: datetime) -> str:
     """The run's rows. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
     at, clean = format_iso(now), context.env.redactor.text
     return "".join(
@@ -28,9 +28,9 @@ def rows(context: Context, now: datetime) -> str:
     )
 
 
-def waiting(host: Host) -> bytes:
+def read_waiting_rows(host: Host) -> bytes:
     """The rows that wait; what cannot be read is none."""
-    path = host.layout.state_dir / WAITING
+    path = host.layout.state_dir / WAITING_FILE
     try:
         data = b"" if path.is_symlink() else path.read_bytes()
         data.decode("utf-8")
@@ -39,25 +39,25 @@ def waiting(host: Host) -> bytes:
     return data
 
 
-def taken(host: Host, data: bytes) -> LocalMove:
+def waiting_rows_move(host: Host, data: bytes) -> LocalMove:
     """That these rows wait no longer once the commit that holds them is there: one act with it, or a kill in between
     would have them join the next commit again."""
-    return LocalMove(f"{host.layout.state_dir.name}/{WAITING}", None, data)
+    return LocalMove(f"{host.layout.state_dir.name}/{WAITING_FILE}", None, data)
 
 
-def wait(host: Host, text: str) -> None:
+def add_waiting_rows(host: Host, text: str) -> None:
     """Keep rows for the next commit."""
     ensure_state_dir(host.layout.state_dir)
-    data = waiting(host) + text.encode("utf-8")
-    if len(data) > MAX_WAITING:
+    data = read_waiting_rows(host) + text.encode("utf-8")
+    if len(data) > MAX_WAITING_BYTES:
         # Runs that do nothing may go on for years; their oldest rows are the least of a loss.
-        cut = data.index(b"\n", -MAX_WAITING) + 1
+        cut = data.index(b"\n", -MAX_WAITING_BYTES) + 1
         while data.count(b'"', 0, cut) % 2:  # inside of a row: a quoted text can hold line ends
             cut = data.index(b"\n", cut) + 1
         data = data[cut:]
-    write_atomic(host.layout.state_dir / WAITING, data, fsync=False)
+    write_atomic(host.layout.state_dir / WAITING_FILE, data, fsync=False)
 
 
-def append(data: bytes | None, text: str) -> bytes:
+def append_rows(data: bytes | None, text: str) -> bytes:
     """The log file with these rows at its end."""
     return (data if data is not None else record(HEADER).encode()) + text.encode("utf-8")

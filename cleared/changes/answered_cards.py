@@ -15,23 +15,23 @@ from cleared.ledger.bank_lines import BankLine
 from cleared.primitives.context import Context
 
 
-def answered(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
+def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
     """Open cards that what this run imports, or refuses, has answered, and how."""
     added = [card for card in context.cards.added.values() if card.kind == "bad_file"]
-    refused = {path: card.id for card in added for path in _files(card)}
+    refused = {path: card.id for card in added for path in _card_files(card)}
     done = context.imports.list_moves()
     for card in context.cards.open_cards():
         if card.id in context.cards.added or not (done or refused):
             continue
         if card.kind == "bad_file":
-            hows = [_how(host, card, path, context, refused) for path in _files(card)]
+            hows = [_describe_outcome(host, card, path, context, refused) for path in _card_files(card)]
             if hows and all(hows):
                 yield card, "; ".join(dict.fromkeys(hows))[:300]
-        elif card.kind == "balance_gap" and _filled(card, context):
+        elif card.kind == "balance_gap" and _is_gap_filled(card, context):
             yield card, f"the missing rows were imported by {context.run_id}"
 
 
-def _files(card: Card) -> list[str]:
+def _card_files(card: Card) -> list[str]:
     """The paths of the files that a card is about; none where it does not name them all."""
     files, count = card.details.get("files"), card.details.get("count")
     if isinstance(files, list):
@@ -39,7 +39,7 @@ def _files(card: Card) -> list[str]:
     return [str(card.details["file"])] if card.details.get("file") else []
 
 
-def _how(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
+def _describe_outcome(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
     """What became of a file that could not be read; empty where that cannot be known.
 
     It is settled where a file of its name or of its content was imported since, or is refused once more; or where it
@@ -65,7 +65,7 @@ def _how(host: Host, card: Card, path: str, context: Context, refused: Mapping[s
     return ""
 
 
-def _filled(card: Card, context: Context) -> bool:
+def _is_gap_filled(card: Card, context: Context) -> bool:
     """Whether the rows that came later add up to what was missing, in each of the card's gaps."""
     account, gaps = str(card.details.get("account", "")), card.details.get("gaps")
     if not isinstance(gaps, list) or not gaps:
@@ -73,16 +73,16 @@ def _filled(card: Card, context: Context) -> bool:
     records = [r for r in context.bank.imports if r.account == account]
     last = max((i for i, r in enumerate(records) if r.run == card.run_id), default=len(records))
     later = {r.file_sha256 for r in records[last + 1 :]}
-    lines = [line for line in _lines(context, account) if line.file_sha256 in later and line.state == "posted"]
-    return all(_sum_between(lines, gap) for gap in gaps)
+    lines = [line for line in _account_lines(context, account) if line.file_sha256 in later and line.state == "posted"]
+    return all(_sums_to_gap(lines, gap) for gap in gaps)
 
 
-def _lines(context: Context, account: str) -> Iterator[BankLine]:
+def _account_lines(context: Context, account: str) -> Iterator[BankLine]:
     yield from context.bank.account_lines(account)
     yield from (line for owner, line in context.bank.taken.values() if owner == account)
 
 
-def _sum_between(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:
+def _sums_to_gap(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:
     try:
         first, last = date.fromisoformat(str(gap["after"])), date.fromisoformat(str(gap["before"]))
         missing = Decimal(str(gap["missing"]))

@@ -20,13 +20,13 @@ from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.host import Host, actor
+from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.ledger.bank_lines import ImportRecord
 from cleared.primitives.context import Context
 from cleared.vcs import Snapshot
-from cleared.vcs.clone_mark import origin
+from cleared.vcs.clone_mark import find_clone_id
 from cleared.workspace.location import Layout
 
 _NAME: Final = "attestations-"
@@ -40,18 +40,18 @@ class Attestation:
 
     key: str
     workspace: str
-    by: str
+    made_by: str
     """The id of the run or decision."""
     at: str
     subject: str
     trailers: Mapping[str, str]
-    says: Mapping[str, Any]
+    statement: Mapping[str, Any]
     """All of it; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of what stands elsewhere."""
 
 
-def shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
+def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
     """The files of a commit that hold attestations, oldest first: path → blob."""
-    entries = snapshot.folder(layout.logs_dir).items()
+    entries = snapshot.list_folder(layout.logs_dir).items()
     return {
         f"{layout.logs_dir}/{name}": entry.oid
         for name, entry in sorted(entries)
@@ -59,15 +59,15 @@ def shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def added(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
+def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
     """The lines that are in ``after`` and not in ``before``."""
-    for path, oid in shards(layout, after).items():
+    for path, oid in list_shards(layout, after).items():
         old = b""
         if before is not None:
-            if before.oid_of(path) == oid:
+            if before.find_blob_id(path) == oid:
                 continue
-            old = before.read(path) or b""
-        new = after.read(path) or b""
+            old = before.read_file(path) or b""
+        new = after.read_file(path) or b""
         if new.startswith(old):
             yield from new[len(old) :].splitlines()
         else:
@@ -75,79 +75,81 @@ def added(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[
             yield from (line for line in new.splitlines() if line not in known)
 
 
-def newly(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
+def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
     """The lines that are in ``after`` and in none of the commits before it; one that is only repeated is not new."""
     if not before:
-        return list(added(layout, None, after))
+        return list(added_lines(layout, None, after))
     first, *others = before
-    lines = list(added(layout, first, after))
+    lines = list(added_lines(layout, first, after))
     for other in others:
-        missing = set(added(layout, other, after))
+        missing = set(added_lines(layout, other, after))
         lines = [line for line in lines if line in missing]
-    for path, oid in shards(layout, after).items() if lines else ():
+    for path, oid in list_shards(layout, after).items() if lines else ():
         for each in before:
-            if each.oid_of(path) != oid:
-                known = each.read(path) or b""
+            if each.find_blob_id(path) != oid:
+                known = each.read_file(path) or b""
                 lines = [line for line in lines if line not in known]
     return lines
 
 
-def parse(line: bytes) -> Attestation | None:
+def parse_attestation(line: bytes) -> Attestation | None:
     """What a line says, if it is signed with the key that it names."""
     try:
         data = json.loads(line)
         says, key, signature = data["says"], data["key"], data["signature"]
         found = Attestation(key, says["workspace"], says["by"], says["at"], says["subject"], says["trailers"], says)
-        texts = (found.workspace, found.by, found.at, found.subject, signature, key, *found.trailers.values())
-        if not all(isinstance(text, str) for text in texts) or not verify_signature(key, signature, _payload(says)):
+        texts = (found.workspace, found.made_by, found.at, found.subject, signature, key, *found.trailers.values())
+        if not all(isinstance(text, str) for text in texts) or not verify_signature(
+            key, signature, _signed_payload(says)
+        ):
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return found
 
 
-def signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
+def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
     """The keys whose attestations count in this workspace, on this machine."""
-    own, approvals = run_public_key(host.root), _approvals(host, snapshot)
+    own, approvals = run_public_key(host.root), _load_approvals(host, snapshot)
     trusted = {key for key in approvals.trust.runs if approvals.trusts_run(key)}
     return frozenset({own, *trusted} - {""})
 
 
-def attested(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+def list_signing_keys(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Each key with which something was attested in these books: it, as whom it signed first, and when. None before
     they have an id: nobody can be trusted in them yet."""
-    workspace, known = workspace_of(host, snapshot), set[str]()
-    for line in added(host.layout, None, snapshot) if workspace else ():
+    workspace, known = workspace_id(host, snapshot), set[str]()
+    for line in added_lines(host.layout, None, snapshot) if workspace else ():
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             key = json.loads(line)["key"]
-            if key not in known and (found := parse(line)) is not None and found.workspace == workspace:
+            if key not in known and (found := parse_attestation(line)) is not None and found.workspace == workspace:
                 known.add(key)
-                yield found.key, str(found.says.get("user", "")), found.at
+                yield found.key, str(found.statement.get("user", "")), found.at
 
 
-def workspace_of(host: Host, snapshot: Snapshot) -> str:
+def workspace_id(host: Host, snapshot: Snapshot) -> str:
     """The id of the books; empty where they have none yet."""
-    return _approvals(host, snapshot).workspace
+    return _load_approvals(host, snapshot).workspace
 
 
-def named_here(host: Host, snapshot: Snapshot) -> frozenset[str]:
+def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
     """What attestations that count here name as their books: the id, and this clone."""
-    mark = origin(snapshot.repo)
-    return frozenset({workspace_of(host, snapshot), f"clone {mark}" if mark else ""} - {""})
+    mark = find_clone_id(snapshot.repo)
+    return frozenset({workspace_id(host, snapshot), f"clone {mark}" if mark else ""} - {""})
 
 
-def _books_to_name(host: Host, snapshot: Snapshot) -> str:
+def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
     """The id of the books where it is pinned. A tracked file alone could claim that of others, so that what is signed
     here would count there; without a pin it is this clone that is named."""
-    books = _approvals(host, snapshot).identity
-    return books.id if books.pinned and books.id else f"clone {origin(snapshot.repo, make=True)}"
+    books = _load_approvals(host, snapshot).identity
+    return books.id if books.pinned and books.id else f"clone {find_clone_id(snapshot.repo, make=True)}"
 
 
-def _approvals(host: Host, snapshot: Snapshot) -> Approvals:
+def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
     return Approvals(CommittedSource(snapshot), host.root, {})
 
 
-def attest(
+def attest_commit(
     host: Host, snapshot: Snapshot, context: Context, subject: str, trailers: Sequence[tuple[str, str]],
     events: Sequence[str], before: Sequence[Sequence[str]] | None,
 ) -> dict[str, bytes]:  # fmt: skip
@@ -161,59 +163,60 @@ def attest(
         raise WorkspaceError("this machine has no key for its runs")
     by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
     says: dict[str, Any] = {
-        "workspace": _books_to_name(host, snapshot), "by": by, "at": format_iso(context.now), "subject": subject,
-        "trailers": dict(trailers), "user": actor(),
+        "workspace": _workspace_to_name(host, snapshot), "by": by, "at": format_iso(context.now), "subject": subject,
+        "trailers": dict(trailers), "user": current_user(),
     }  # fmt: skip
     cards = context.cards
     known: dict[str, Any] = {
-        "emits": [digest(line) for line in events],
-        "imports": digest(imported(context.bank.new_imports)) if context.bank.new_imports else None,
+        "emits": [digest_data(line) for line in events],
+        "imports": digest_data(import_data(context.bank.new_imports)) if context.bank.new_imports else None,
         "opens": {
-            card.id: digest(cards.clean(queue_files.render_open(card)))
+            card.id: digest_data(cards.clean(queue_files.render_open(card)))
             for card in cards.added.values()
-            if card.kind == AGAIN
+            if card.kind == RETRY_CARD_KIND
         },
         "settles": {
-            card: _settled(cards.clean(queue_files.render_resolve(card, *how))) for card, how in cards.resolved.items()
+            card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))
+            for card, how in cards.resolved.items()
         },
         "before": before,
     }
     says |= {name: value for name, value in known.items() if value}
-    line = {"says": says, "key": key.public, "signature": key.sign(_payload(says))}
+    line = {"says": says, "key": key.public, "signature": key.sign(_signed_payload(says))}
     path = f"{host.layout.logs_dir}/{_NAME}{format_iso(context.now)[:7]}.jsonl"
     text = json.dumps(line, separators=(",", ":")) + "\n"
-    return {path: (snapshot.read(path) or b"") + text.encode("ascii")}
+    return {path: (snapshot.read_file(path) or b"") + text.encode("ascii")}
 
 
-AGAIN: Final = "failed_run"
+RETRY_CARD_KIND: Final = "failed_run"
 """The kind of card that says for what an agent is to be run again."""
 
 
-def vouches(attestation: Mapping[str, Any], card: Card) -> bool:
+def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:
     """Whether what an attestation says names the card, as it was opened."""
-    return attestation.get(card.id) == digest(queue_files.render_open(card))
+    return attestation.get(card.id) == digest_data(queue_files.render_open(card))
 
 
-def settling(by: str, resolution: str) -> str:
+def settlement_digest(by: str, resolution: str) -> str:
     """Names who settled a card, and how."""
-    return digest(json.dumps([by, resolution]))
+    return digest_data(json.dumps([by, resolution]))
 
 
-def _settled(line: str) -> str:
+def _digest_settlement(line: str) -> str:
     data = json.loads(line)
-    return settling(data["by"], data["resolution"])
+    return settlement_digest(data["by"], data["resolution"])
 
 
-def imported(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
+def import_data(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
     """Files that were imported, as an event tells of them."""
     return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]
 
 
-def digest(data: object) -> str:
+def digest_data(data: object) -> str:
     """Of a text, or of plain data."""
     text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _payload(says: Mapping[str, Any]) -> bytes:
+def _signed_payload(says: Mapping[str, Any]) -> bytes:
     return _DOMAIN + json.dumps(says, sort_keys=True, separators=(",", ":")).encode("ascii")

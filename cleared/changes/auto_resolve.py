@@ -3,22 +3,24 @@ of files that were set aside and have got through since."""
 
 from __future__ import annotations
 
-from cleared.changes.answered_cards import answered
-from cleared.changes.consumed_events import only_failure
+from cleared.changes.answered_cards import find_answered_cards
+from cleared.changes.consumed_events import is_only_failure
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.primitives.context import Context
 from cleared.vcs import Repository, Snapshot
 from cleared.workspace.drop_names import FAILED
 
-BY = "cleared"
+RESOLVED_BY = "cleared"
 
 
-def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
+def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
     """Stage what the run settles beside what it is for."""
     event = context.event
     given = event["kind"] == "on_demand" and event["payload"] is not None
-    if given or (event["kind"] != "on_demand" and only_failure(host, repo, snapshot, context.agent, str(event["id"]))):
+    if given or (
+        event["kind"] != "on_demand" and is_only_failure(host, repo, snapshot, context.agent, str(event["id"]))
+    ):
         for card in context.cards.open_cards():
             if (
                 card.kind == "failed_run"
@@ -26,28 +28,30 @@ def settle(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -
                 and card.details.get("event_id") == event["id"]
             ):
                 context.cards.resolve_card(
-                    card.id, format_iso(context.now), BY, f"it went well at another try: {context.run_id}"
+                    card.id, format_iso(context.now), RESOLVED_BY, f"it went well at another try: {context.run_id}"
                 )
-    for card, how in list(answered(host, context)):
-        context.cards.resolve_card(card.id, format_iso(context.now), BY, how)
+    for card, how in list(find_answered_cards(host, context)):
+        context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, how)
     done = {file.sha256 for file in context.imports.list_moves().values()}
-    if done and _set_aside(host, snapshot):
+    if done and _has_files_set_aside(host, snapshot):
         for card in context.cards.open_cards():
             if card.kind == "set_aside" and card.details.get("sha256") in done:
-                context.cards.resolve_card(card.id, format_iso(context.now), BY, f"it was imported by {context.run_id}")
+                context.cards.resolve_card(
+                    card.id, format_iso(context.now), RESOLVED_BY, f"it was imported by {context.run_id}"
+                )
 
 
-def _set_aside(host: Host, snapshot: Snapshot) -> bool:
+def _has_files_set_aside(host: Host, snapshot: Snapshot) -> bool:
     """Whether there is, or was, any file set aside."""
     folder = f"{host.layout.import_dir}/{FAILED}"
-    return snapshot.entry(folder) is not None or (host.root / folder).exists()
+    return snapshot.find_entry(folder) is not None or (host.root / folder).exists()
 
 
-def put_back(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
+def find_restored_files(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
     """Paths in git of files that were set aside, and are imported from where a person put them back."""
     folder = f"{host.layout.import_dir}/{FAILED}"
-    if snapshot.entry(folder) is None:
+    if snapshot.find_entry(folder) is None:
         return []
     done = {file.data for file in context.imports.list_moves().values()}
-    gone = [path for path in snapshot.entries(folder) if not (host.root / path).exists()]
-    return [path for path in gone if snapshot.read(path) in done]
+    gone = [path for path in snapshot.list_entries(folder) if not (host.root / path).exists()]
+    return [path for path in gone if snapshot.read_file(path) in done]

@@ -14,19 +14,19 @@ class CommittedSource:
         self.snapshot = snapshot
 
     def read(self, path: str) -> bytes | None:
-        return self.snapshot.read(path)
+        return self.snapshot.read_file(path)
 
     def paths(self, prefix: str) -> list[str]:
-        return sorted(self.snapshot.entries(prefix))
+        return sorted(self.snapshot.list_entries(prefix))
 
 
-class ReadAhead(CommittedSource):
+class PreloadedSource(CommittedSource):
     """The same, for who reads nearly all files of a folder: they are read at once."""
 
     def __init__(self, snapshot: Snapshot, folder: str) -> None:
         super().__init__(snapshot)
         self._folder = f"{folder}/"
-        self._files = snapshot.contents(folder)
+        self._files = snapshot.read_files(folder)
 
     def read(self, path: str) -> bytes | None:
         return self._files.get(path) if path.startswith(self._folder) else super().read(path)

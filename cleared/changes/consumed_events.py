@@ -45,45 +45,45 @@ class AlreadyRun(PolicyError):
     """The event's key is consumed: a run of this agent for it has made its commit, or waits for an answer."""
 
 
-def consumed(
+def is_consumed(
     host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str, *, asking: bool = True
 ) -> bool:  # fmt: skip
     """Whether a run of ``agent`` for this event is in the snapshot's commit; ``asking``: also one that waits for an
     answer."""
     done = _DONE if asking else "a.outcome=''"
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         found = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {done}", (agent, key)).fetchone()
     return found is not None
 
 
-def had(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
+def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
     """The keys of all events that an agent had a run for, failed ones too."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         return {key for (key,) in db.execute("SELECT DISTINCT key FROM counted WHERE agent=?", (agent,))}
 
 
-def ended(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
+def has_committed(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
     """Whether a run has made its commit."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         return db.execute("SELECT 1 FROM counted WHERE run=? AND outcome=''", (run,)).fetchone() is not None
 
 
-def depth_of(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> int:
+def event_depth(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> int:
     """How many events led to a run; 0 where nothing is known of it."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         return int(db.execute("SELECT coalesce(max(depth), 0) FROM counted WHERE run=?", (run,)).fetchone()[0])
 
 
-def went_on(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
+def has_continued(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
     """Whether a run has gone on with this question."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         found = db.execute("SELECT 1 FROM counted_cards WHERE card=? AND what='went_on'", (card,)).fetchone()
     return found is not None
 
 
-def only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
+def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
     """Whether runs of ``agent`` for this event have failed, and for no other that has not had its run since."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         rows = db.execute(
             "SELECT DISTINCT key FROM counted f WHERE agent=? AND outcome='failed' AND kind<>'on_demand' AND NOT EXISTS"
             f" (SELECT 1 FROM counted a WHERE a.agent=f.agent AND a.key=f.key AND {_DONE}) LIMIT 2",
@@ -92,23 +92,23 @@ def only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, k
         return [found for (found,) in rows] == [key]
 
 
-def latest(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
+def latest_keys(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
     """Agent → the greatest key among its events of this kind that had a run, failed ones too."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         return dict(db.execute("SELECT agent, max(key) FROM counted WHERE kind=? GROUP BY agent", (kind,)).fetchall())
 
 
 def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> bool:
     """Whether a run or decision made this card of a failed run, just as it is."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         rows = db.execute("SELECT card, digest FROM counted_cards WHERE card=? AND what='opens'", (card.id,))
-        return any(attestation.vouches({found: digest}, card) for found, digest in rows)
+        return any(attestation.vouches_for({found: digest}, card) for found, digest in rows)
 
 
-def settled_by_nobody(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
+def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
     """Settled cards, but questions, that are younger than the first attestation here, and that no run or decision has
     settled so."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         first = db.execute("SELECT min(at) FROM counted WHERE signer<>''").fetchone()[0]
         if first is None:
             return []
@@ -116,14 +116,14 @@ def settled_by_nobody(host: Host, repo: Repository, snapshot: Snapshot, cards: M
     return [
         card for card in cards.values()
         if card.status == "resolved" and card.kind != "question" and card.created_at >= first
-        and (card.id, attestation.settling(card.resolved_by or "", card.resolution or "")) not in known
+        and (card.id, attestation.settlement_digest(card.resolved_by or "", card.resolution or "")) not in known
     ]  # fmt: skip
 
 
-def from_messages(host: Host, repo: Repository, snapshot: Snapshot) -> list[list[str]] | None:
+def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> list[list[str]] | None:
     """What the first attestation is to say of the time before it: run, agent, kind, key and outcome of what matters
     still; None where there is one."""
-    with _updated(host, repo, snapshot) as db:
+    with _open_index(host, repo, snapshot) as db:
         if db.execute("SELECT 1 FROM counted WHERE signer<>'' LIMIT 1").fetchone() is not None:
             return None
         rows = db.execute(
@@ -135,80 +135,80 @@ def from_messages(host: Host, repo: Repository, snapshot: Snapshot) -> list[list
 
 
 @contextmanager
-def _updated(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
+def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
     """The index, up to the snapshot's commit. ``counted`` has what counts here."""
     path = host.layout.state_dir / INDEX
     db = connect(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""
-        signers, books = attestation.signers(host, snapshot), attestation.named_here(host, snapshot)
+        signers, books = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
         if head != commit:
             with db:
-                before = Snapshot(repo, head) if head and repo.contains(head) else None
-                if before is None or not _only_more(host, before, snapshot):
+                before = Snapshot(repo, head) if head and repo.has_in_history(head) else None
+                if before is None or not _keeps_attestations(host, before, snapshot):
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
                 _add(db, host, before, snapshot)
-                if not _count(db, signers, books):
-                    _add_messages(db, host, commit)
+                if not _create_views(db, signers, books):
+                    _add_commit_messages(db, host, commit)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?)", (commit,))
         else:
-            _count(db, signers, books)
+            _create_views(db, signers, books)
         yield db
     finally:
         db.close()
 
 
-def _only_more(host: Host, before: Snapshot, after: Snapshot) -> bool:
+def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
     """Whether nothing that was attested is gone."""
-    return next(attestation.added(host.layout, after, before), None) is None and bool(
-        attestation.shards(host.layout, before)
+    return next(attestation.added_lines(host.layout, after, before), None) is None and bool(
+        attestation.list_shards(host.layout, before)
     )
 
 
 def _add(db: sqlite3.Connection, host: Host, before: Snapshot | None, snapshot: Snapshot) -> None:
-    for line in attestation.added(host.layout, before, snapshot):
-        found = attestation.parse(line)
+    for line in attestation.added_lines(host.layout, before, snapshot):
+        found = attestation.parse_attestation(line)
         if found is None:
             continue
         said = found.trailers
-        _act(db, found.key, found.workspace, said, found.at)
-        for row in found.says.get("before") or ():
+        _add_record(db, found.key, found.workspace, said, found.at)
+        for row in found.statement.get("before") or ():
             run, agent, kind, key, outcome = map(str, row)
             db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,0,?)",
                        (found.key, found.workspace, run, agent, kind, key, outcome, found.at))  # fmt: skip
         for what in ("opens", "settles"):
             rows = [(found.key, found.workspace, card, what, str(digest))
-                    for card, digest in (found.says.get(what) or {}).items()]  # fmt: skip
+                    for card, digest in (found.statement.get(what) or {}).items()]  # fmt: skip
             db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,?,?)", rows)
 
 
-def _add_messages(db: sqlite3.Connection, host: Host, commit: str) -> None:
+def _add_commit_messages(db: sqlite3.Connection, host: Host, commit: str) -> None:
     """What commits say that were made before there were attestations, or by nobody whom this user trusts."""
     from cleared.vcs import history
 
-    for each in history.log(host.root, None, grep="Agent: ", rev=commit) if commit else ():
-        _act(db, _MESSAGES, _MESSAGES, each.trailers, "")
+    for each in history.read_log(host.root, None, grep="Agent: ", rev=commit) if commit else ():
+        _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
 
-def _act(db: sqlite3.Connection, signer: str, workspace: str, said: Mapping[str, str], at: str) -> None:
+def _add_record(db: sqlite3.Connection, signer: str, workspace: str, said: Mapping[str, str], at: str) -> None:
     happened, agent = said.get("Event") or said.get("Attempt"), said.get("Agent")
     if agent is None or happened is None:
         kind, key, outcome = "", "", "decision"
     else:
         kind, _, key = happened.partition(" ")
         outcome = "" if "Event" in said else ASKS if said.get("Outcome") == ASKS else FAILED
-    run, depth = said.get("Run") or said.get("Decision") or "", number(said, DEPTH)
+    run, depth = said.get("Run") or said.get("Decision") or "", trailer_number(said, DEPTH)
     db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,?,?)",
                (signer, workspace, run, agent or "", kind, key, outcome, depth, at))  # fmt: skip
     db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,'went_on','')",
                    ((signer, workspace, card) for card in said.get(WENT_ON, "").split()))  # fmt: skip
 
 
-def _count(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:
+def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:
     """Make the views of what counts: attested by those who may, for these books or by this clone; else what commit
     messages say. Whether anything is attested."""
     db.execute("CREATE TEMP TABLE counts (signer TEXT PRIMARY KEY)")
@@ -225,7 +225,7 @@ def _count(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str
     return attested
 
 
-def number(trailers: Mapping[str, str], key: str) -> int:
+def trailer_number(trailers: Mapping[str, str], key: str) -> int:
     """A trailer's number; 0 where there is none."""
     text = trailers.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleared.changes import agent_log, emitted_events, imported_files
-from cleared.changes.attestation import attest
-from cleared.changes.auto_resolve import put_back
-from cleared.changes.consumed_events import from_messages
+from cleared.changes.attestation import attest_commit
+from cleared.changes.auto_resolve import find_restored_files
+from cleared.changes.consumed_events import read_unattested_events
 from cleared.changes.host import Host
-from cleared.changes.session import check
+from cleared.changes.session import check_books
 from cleared.errors import ClearedError
 from cleared.primitives.context import Context
-from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, maybe_gc, seal
+from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
 
-Sign = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
+SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Draft:
 
     changes: dict[str, bytes | None]
     moves: tuple[LocalMove, ...]
-    tracked: dict[str, bytes]
+    tracked_files: dict[str, bytes]
     """Bank files that leave the drop folder, and that git has: path → content."""
     events: tuple[str, ...] = ()
     """The lines it adds to ``logs/events.jsonl``."""
 
 
-def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
+def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     """Everything the run staged, as files."""
     changes: dict[str, bytes | None] = {}
     changes.update(context.books.changes())
@@ -42,7 +42,7 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     going: dict[str, bytes] = {}
     for path, file in context.imports.list_moves().items():
         target = file.processed_as or ""
-        tracked = snapshot.oid_of(path) is not None
+        tracked = snapshot.find_blob_id(path) is not None
         if tracked:
             changes[path] = None
             going[path] = file.data
@@ -51,30 +51,30 @@ def render(host: Host, snapshot: Snapshot, context: Context) -> Draft:
         if not tracked:
             moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
         if host.config.import_.keep == "local":
-            changes.update(_keep_from_git(host, snapshot))
-    changes.update(dict.fromkeys(put_back(host, snapshot, context)))
+            changes.update(_processed_gitignore(host, snapshot))
+    changes.update(dict.fromkeys(find_restored_files(host, snapshot, context)))
     events = tuple(
-        emitted_events.line(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
+        emitted_events.format_event(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
         for i, e in enumerate(context.events)
     )
     if events:
-        before = snapshot.read(host.layout.events) or b""
+        before = snapshot.read_file(host.layout.events) or b""
         changes[host.layout.events] = before + "".join(events).encode("utf-8")
     return Draft(changes, tuple(moves), going, events)
 
 
-def _keep_from_git(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
+def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
     """Files that stay on this machine are not to be offered by git status, nor taken by the user's own git add."""
     path = f"{host.layout.processed_dir}/.gitignore"
-    if snapshot.entry(path) is not None or os.path.lexists(host.root / path):
+    if snapshot.find_entry(path) is not None or os.path.lexists(host.root / path):
         return {}
     return {path: b"# import.keep: local\n*\n!.gitignore\n!.gitkeep\n"}
 
 
-def commit(
+def commit_draft(
     host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
-    local: Sequence[LocalMove] = (), sign: Sign | None = None, edited: Collection[str] = (),
+    local: Sequence[LocalMove] = (), sign: SignChanges | None = None, edited: Collection[str] = (),
     merges: str | None = None,
 ) -> str:  # fmt: skip
     """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
@@ -83,33 +83,33 @@ def commit(
     ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for ``seal``.
     Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
-    check(context.books, context.bank)
-    host.step("checked")
-    draft = render(host, snapshot, context)
+    check_books(context.books, context.bank)
+    host.report_step("checked")
+    draft = render_draft(host, snapshot, context)
     draft.changes.update(files or {})
-    files_taken = emitted_events.taken(host, context) if any(key == "Event" for key, _ in trailers) else []
+    files_taken = emitted_events.handled_files(host, context) if any(key == "Event" for key, _ in trailers) else []
     if files_taken:  # a run that failed, or asks, has not had its files
-        draft.changes[host.layout.taken_files] = emitted_events.with_taken(
-            snapshot.read(host.layout.taken_files), files_taken
+        draft.changes[host.layout.taken_files] = emitted_events.append_handled_files(
+            snapshot.read_file(host.layout.taken_files), files_taken
         )
-    waiting = agent_log.waiting(host)
-    rows = waiting.decode("utf-8") + agent_log.rows(context, context.now)
-    before = draft.changes.get(host.layout.log) or snapshot.read(host.layout.log)
-    draft.changes[host.layout.log] = agent_log.append(before, rows)
-    moves, held = imported_files.hold(host, (*draft.moves, *local), draft.tracked, context.now, context.run_id)
-    moves += (agent_log.taken(host, waiting),) if waiting else ()
+    waiting = agent_log.read_waiting_rows(host)
+    rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
+    before = draft.changes.get(host.layout.log) or snapshot.read_file(host.layout.log)
+    draft.changes[host.layout.log] = agent_log.append_rows(before, rows)
+    moves, held = imported_files.hold(host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id)
+    moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.text
     message = clean(message)
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
-    marks += emitted_events.trailers(repo, context)
-    earlier = from_messages(host, repo, snapshot)
-    for path, data in attest(host, snapshot, context, message, marks, draft.events, earlier).items():
-        line = data.removeprefix(snapshot.read(path) or b"")
-        draft.changes[path] = (draft.changes.get(path) or snapshot.read(path) or b"") + line
+    marks += emitted_events.commit_trailers(repo, context)
+    earlier = read_unattested_events(host, repo, snapshot)
+    for path, data in attest_commit(host, snapshot, context, message, marks, draft.events, earlier).items():
+        line = data.removeprefix(snapshot.read_file(path) or b"")
+        draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += sign(draft.changes, message, marks) if sign is not None else []
     try:
-        done = seal(
+        done = commit_changes(
             repo, snapshot.commit, draft.changes, message, marks,
             host.author, context.now, verify=context.imports.verify_unchanged, on_step=host.on_step,
             state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
@@ -120,7 +120,7 @@ def commit(
     except BaseException:
         with contextlib.suppress(ClearedError, OSError):
             if repo.find_head() == snapshot.commit:
-                imported_files.release(host, held)
+                imported_files.release_files(host, held)
         raise
-    maybe_gc(repo)
+    start_gc_if_due(repo)
     return done

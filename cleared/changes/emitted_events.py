@@ -15,7 +15,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.ledger.csv_text import record
 from cleared.primitives.context import Context
-from cleared.vcs import Repository, origin
+from cleared.vcs import Repository, find_clone_id
 
 ORIGIN: Final = "Origin"
 """The clone that made the commit; others deliver none of its events."""
@@ -25,22 +25,22 @@ RESOLVES: Final = "Resolves"
 DEPTH: Final = "Depth"
 DATA: Final = "Data"
 _MAX_DATA: Final = 2_000
-_TAKEN: Final = ("sha256", "agent", "file", "run")
+_FILES_HEADER: Final = ("sha256", "agent", "file", "run")
 
 
-def line(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
+def format_event(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
     """One emitted event as it is kept."""
-    return text_of(
+    return event_line(
         {"id": f"{run}/{number}", "run": run, "agent": agent, "at": format_iso(now), "name": name, "payload": payload}
     )
 
 
-def text_of(event: Mapping[str, Any]) -> str:
+def event_line(event: Mapping[str, Any]) -> str:
     """The line of an event."""
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
-def given(event: Mapping[str, Any]) -> list[tuple[str, str]]:
+def payload_trailer(event: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The payload that a person gave a run, so that it can be held again; other events have theirs elsewhere."""
     if event["kind"] != "on_demand" or event["payload"] is None:
         return []
@@ -48,7 +48,7 @@ def given(event: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(DATA, text)] if len(text) <= _MAX_DATA else []
 
 
-def events(data: bytes | None) -> Iterator[dict[str, Any]]:
+def parse_events(data: bytes | None) -> Iterator[dict[str, Any]]:
     """The events of ``logs/events.jsonl``, newest first; lines that are none are left out."""
     for text in reversed((data or b"").splitlines()):
         try:
@@ -59,17 +59,17 @@ def events(data: bytes | None) -> Iterator[dict[str, Any]]:
             yield event
 
 
-def trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
+def commit_trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
     """What the commit of this context has to say of itself."""
     counts = (
         (EMITS, len(context.events)), (IMPORTS, len(context.imports.list_moves())), (RESOLVES, len(context.cards.resolved)),
         (DEPTH, context.event.get("depth", 0)),
     )  # fmt: skip
     found = [(key, str(count)) for key, count in counts if count]
-    return [*found, (ORIGIN, origin(repo, make=True) or "")]
+    return [*found, (ORIGIN, find_clone_id(repo, make=True) or "")]
 
 
-def taken(host: Host, context: Context) -> list[tuple[str, str, str, str]]:
+def handled_files(host: Host, context: Context) -> list[tuple[str, str, str, str]]:
     """Rows for the files the run was about that stay where they are, outside of ``import/``."""
     folder = f"{host.layout.import_dir}/"
     return [
@@ -79,15 +79,15 @@ def taken(host: Host, context: Context) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def with_taken(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
+def append_handled_files(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
     """``logs/files.csv`` with these rows at its end."""
-    before = data if data is not None else record(_TAKEN).encode()
+    before = data if data is not None else record(_FILES_HEADER).encode()
     return before + "".join(record(row) for row in rows).encode("utf-8")
 
 
-def taken_by(data: bytes | None, agent: str) -> dict[str, str]:
+def files_handled_by(data: bytes | None, agent: str) -> dict[str, str]:
     """SHA-256 → file, of what the agent has had a run for."""
     import csv
 
     rows = csv.reader((data or b"").decode("utf-8", "replace").splitlines())
-    return {row[0]: row[2] for row in rows if len(row) == len(_TAKEN) and row[1] == agent}
+    return {row[0]: row[2] for row in rows if len(row) == len(_FILES_HEADER) and row[1] == agent}

@@ -12,7 +12,7 @@ from typing import Any
 
 from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
 from cleared.bounds import MAX_ITEMS
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, redactor
@@ -21,13 +21,13 @@ from cleared.ledger.staged_journal import Bounds
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import Env
 from cleared.schema import money
-from cleared.vcs import Author, Repository, Snapshot, recover, remembered, wait_for_index
+from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, remembered, wait_for_index
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import Holder, writer_lock
 
-Say = Callable[[str], None]
+ShowMessage = Callable[[str], None]
 
-_told: set[tuple[str, str | None]] = set()
+_reported_losses: set[tuple[str, str | None]] = set()
 """Workspaces and commits of which this process has said what is lost."""
 
 
@@ -40,7 +40,7 @@ class Host:
     config: Config
     clock: Clock
     registry: Registry
-    say: Say
+    show_message: ShowMessage
     on_step: Callable[[str], None] | None = None
     """Told of each step of a run and its seal; crash tests stop the process there."""
     on_ended: Callable[[Any, Any], None] | None = None
@@ -49,37 +49,37 @@ class Host:
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
     read_again: Callable[[], tuple[Layout, SettingsInForce]] | None = None
     """Reads what is in force; None where it stays as it is."""
-    seen: object = None
+    policy_stamp: object = None
     """The stamp of what is in force here (``approvals.policy.stamp``)."""
-    lasting: bool = False
+    stays_open: bool = False
     """Whether repository and traces stay open from one run to the next: a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
-    _traces: Traces | None = field(init=False, default=None, repr=False, compare=False)
-    places: int = field(init=False)
+    _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
+    decimal_places: int = field(init=False)
     redactor: Redactor = field(init=False)
 
     def __post_init__(self) -> None:
-        self._derive()
+        self._derive_settings()
 
-    def _derive(self) -> None:
+    def _derive_settings(self) -> None:
         self.redactor = redactor(self.config)
-        self.places = money.exponent(self.config.business.currency)
+        self.decimal_places = money.exponent(self.config.business.currency)
 
     @property
-    def is_superseded(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether something else may be in force by now."""
-        return self.read_again is not None and settings_stamp(self.root) != self.seen
+        return self.read_again is not None and settings_stamp(self.root) != self.policy_stamp
 
-    def catch_up(self) -> None:
+    def refresh_settings(self) -> None:
         """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
         seen = settings_stamp(self.root)
-        if self.read_again is None or seen == self.seen:
+        if self.read_again is None or seen == self.policy_stamp:
             return
         self.layout, self.policy = self.read_again()
-        self.config, self.seen = self.layout.config, seen
-        self._derive()
+        self.config, self.policy_stamp = self.layout.config, seen
+        self._derive_settings()
 
-    def must_be_allowed(self) -> None:
+    def refuse_invalid_policy(self) -> None:
         """Raises ``PolicyError`` where nothing may run."""
         if self.policy is not None and self.policy.problem is not None:
             raise self.policy.problem
@@ -87,12 +87,12 @@ class Host:
     @property
     def env(self) -> Env:
         most = max(MAX_ITEMS, self.config.import_.max_rows)
-        return Env(self.places, self.config.limits.max_text_bytes, most, self.redactor)
+        return Env(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
 
     @property
     def bounds(self) -> Bounds:
         limits = self.config.limits
-        return Bounds(self.places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
+        return Bounds(self.decimal_places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
 
     @property
     def author(self) -> Author:
@@ -103,53 +103,53 @@ class Host:
         """Bank account id → its account in the ledger."""
         return {a.id: a.ledger_account for a in self.config.bank_accounts}
 
-    def step(self, name: str) -> None:
+    def report_step(self, name: str) -> None:
         if self.on_step is not None:
             self.on_step(name)
 
     @contextmanager
-    def reading(self) -> Iterator[Repository]:
+    def open_for_reading(self) -> Iterator[Repository]:
         """The repository for reading. A half-done seal is completed first, if nobody is at work."""
-        self._repair()
+        self._repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
-            self._tell_lost(repo)
+            self._report_lost_rows(repo)
             yield repo
 
     @contextmanager
-    def still(self, what: str) -> Iterator[Repository]:
+    def open_unchanging(self, what: str) -> Iterator[Repository]:
         """The repository for reading while nobody writes, so that commit and files are of one moment.
 
         Where this user can write nothing, there is no lock to take. Raises ``BusyError`` as ``writing`` does.
         """
-        self._repair()
+        self._repair_interrupted_commit()
         state = self.layout.state_dir
         alone = os.access(state if state.exists() else self.root, os.W_OK)
-        with self._locked(what) if alone else nullcontext(), Repository.open(self.root, for_writing=False) as repo:
+        with self._writer_lock(what) if alone else nullcontext(), Repository.open(self.root, for_writing=False) as repo:
             yield repo
 
     @contextmanager
-    def writing(self, what: str) -> Iterator[Repository]:
+    def open_for_writing(self, what: str) -> Iterator[Repository]:
         """The repository under the writer lock, repaired, and under what is in force then. Raises ``BusyError`` when
         the lock is not had in time, or another git command holds the index."""
-        with self._locked(what):
+        with self._writer_lock(what):
             repo, self._open = self._open, None
-            repo = repo.again() if repo is not None else Repository.open(self.root, for_writing=True)
-            with nullcontext() if self.lasting else repo:
-                wait_for_index(repo, self.config.lock.wait_seconds, self.say)
-                report = recover(repo, self.layout.state_dir)
+            repo = repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
+            with nullcontext() if self.stays_open else repo:
+                wait_for_index(repo, self.config.lock.wait_seconds, self.show_message)
+                report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
-                    self.say(report)
-                self.catch_up()  # whoever had the lock may have changed it
+                    self.show_message(report)
+                self.refresh_settings()  # whoever had the lock may have changed it
                 yield repo
-            self._open = repo if self.lasting else None
+            self._open = repo if self.stays_open else None
 
     @property
-    def traces(self) -> Traces:
+    def traces(self) -> TraceStore:
         """Where runs are traced."""
-        if not self.lasting:
-            return Traces(self.layout.state_dir, redactor=self.redactor)
+        if not self.stays_open:
+            return TraceStore(self.layout.state_dir, redactor=self.redactor)
         if self._traces is None:
-            self._traces = Traces(self.layout.state_dir, redactor=self.redactor, lasting=True)
+            self._traces = TraceStore(self.layout.state_dir, redactor=self.redactor, lasting=True)
         return self._traces
 
     def close(self) -> None:
@@ -161,27 +161,27 @@ class Host:
         if traces is not None:
             traces.close()
 
-    def _locked(self, what: str) -> AbstractContextManager[None]:
+    def _writer_lock(self, what: str) -> AbstractContextManager[None]:
         wait = self.config.lock.wait_seconds
-        return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._waiting)
+        return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._report_waiting)
 
-    def _tell_lost(self, repo: Repository) -> None:
+    def _report_lost_rows(self, repo: Repository) -> None:
         """Say, once for each commit, that the branch has lost something."""
         from cleared.changes import lost_rows
 
         head = repo.find_head()
         key = (str(self.root), head)
-        if key in _told or head is None or remembered(repo) in (None, head):
+        if key in _reported_losses or head is None or remembered(repo) in (None, head):
             return
-        found = lost_rows.find_lost(self.layout, repo, Snapshot(repo, head))
+        found = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
         if found is not None:
-            _told.add(key)
-            self.say(f"{found}. {lost_rows.REMEDY}")
+            _reported_losses.add(key)
+            self.show_message(f"{found}. {lost_rows.REMEDY}")
 
-    def _waiting(self, holder: Holder | None) -> None:
-        self.say(f"waiting for {holder}" if holder else "waiting for another command")
+    def _report_waiting(self, holder: Holder | None) -> None:
+        self.show_message(f"waiting for {holder}" if holder else "waiting for another command")
 
-    def _repair(self) -> None:
+    def _repair_interrupted_commit(self) -> None:
         """Finish a seal that was killed. A seal that is under way holds the lock: then there is nothing to do."""
         from cleared.errors import BusyError
 
@@ -192,14 +192,14 @@ class Host:
                 writer_lock(self.layout.state_dir, 0.0, "repair", clock=self.clock),
                 Repository.open(self.root, for_writing=True) as repo,
             ):
-                report = recover(repo, self.layout.state_dir)
+                report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
-                    self.say(report)
+                    self.show_message(report)
         except (BusyError, WorkspaceError):
             return
 
 
-def actor() -> str:
+def current_user() -> str:
     """Who sits at the keyboard, as the system names them."""
     try:
         name = getpass.getuser()

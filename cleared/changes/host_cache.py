@@ -7,7 +7,7 @@ from collections.abc import Callable
 from cleared.changes.host import Host
 
 
-class Kept:
+class HostCache:
     """The same host from one act to the next, as long as nothing else is in force. For one act at a time."""
 
     def __init__(self, open_: Callable[[], Host]) -> None:
@@ -18,11 +18,11 @@ class Kept:
 
     def __call__(self) -> Host:
         """The host. Raises as ``open_workspace`` does."""
-        if self._host is None or self._host.is_superseded or self._host.seen != self.stamp:
+        if self._host is None or self._host.is_outdated or self._host.policy_stamp != self.stamp:
             self.close()
             self._host = self._open()
-            self._host.lasting = True
-            self.stamp = self._host.seen
+            self._host.stays_open = True
+            self.stamp = self._host.policy_stamp
         return self._host
 
     def close(self) -> None:

@@ -19,12 +19,14 @@ from cleared.cards.queue_files import SUFFIX
 from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
 from cleared.ledger.entry import HEADER
-from cleared.vcs import Repository, Snapshot, long_before, parents_in, remembered
+from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents, remembered
 from cleared.workspace.location import Layout
 
-SEALS: Final = 50
+MAX_COMMITS_COMPARED: Final = 50
 """Commits before the last one whose rows are looked for."""
-_SAYS: Final = tuple(HEADER.index(name) for name in ("date", "account_id", "description", "debit", "credit"))
+_COMPARED_COLUMNS: Final = tuple(
+    HEADER.index(name) for name in ("date", "account_id", "description", "debit", "credit")
+)
 _YEAR: Final = re.compile(r"[0-9]{4}")
 _REVERTS: Final = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
@@ -33,7 +35,7 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRows:
     """What was committed here last, and is not in the branch's commit any more."""
 
     tip: str
@@ -48,7 +50,7 @@ class Lost:
 
     def __str__(self) -> str:
         many = "entry" if len(self.entries) == 1 else "entries"
-        parts = [f"{len(self.entries)} {many} ({_some(self.entries)})"] if self.entries else []
+        parts = [f"{len(self.entries)} {many} ({_list_some(self.entries)})"] if self.entries else []
         for found, one in ((self.lines, "bank line"), (self.cards, "card"), (self.periods, "closing")):
             if found:
                 parts.append(f"{len(found)} {one}{'s' if len(found) > 1 else ''}")
@@ -59,94 +61,94 @@ class Lost:
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
 
 
-def refuse_lost(host: Host, repo: Repository, snapshot: Snapshot) -> None:
+def refuse_lost_rows(host: Host, repo: Repository, snapshot: Snapshot) -> None:
     """Raises ``WorkspaceError`` where the branch lost something: what is written now would take its place."""
-    found = find_lost(host.layout, repo, snapshot)
+    found = find_lost_rows(host.layout, repo, snapshot)
     if found is not None:
         raise WorkspaceError(str(found), remedy=REMEDY)
 
 
-def find_lost(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost | None:
+def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> LostRows | None:
     """What the commit of ``snapshot`` lacks of the rows that the last ``SEALS`` commits up to the last sealed one had
     brought. Costs nothing where that one is the branch's, and little where the books are as it had them."""
     tip, head = remembered(repo), snapshot.commit
     if tip is None or head is None or tip == head:
         return None
     sealed = Snapshot(repo, tip)
-    paths = list(_changed(layout, sealed, snapshot))
+    paths = list(_changed_paths(layout, sealed, snapshot))
     if not paths:
         return None
-    start = _count(_rows(layout, Snapshot(repo, long_before(repo, tip, SEALS)), paths))
-    had, has = _rows(layout, sealed, paths), _rows(layout, snapshot, paths)
-    wanted = (_count(had) - start) - (_count(has) - start)
+    start = _count_rows(_read_rows(layout, Snapshot(repo, find_ancestor(repo, tip, MAX_COMMITS_COMPARED)), paths))
+    had, has = _read_rows(layout, sealed, paths), _read_rows(layout, snapshot, paths)
+    wanted = (_count_rows(had) - start) - (_count_rows(has) - start)
     if wanted:
-        wanted -= _reverted(layout, repo, tip, head, paths)
+        wanted -= _reverted_rows(layout, repo, tip, head, paths)
     if not wanted:
         return None
     # What was edited in a commit on top is still there; who edited it is for `journal check` to ask.
-    edited = {_identity(each) for each in has} if repo.contains(tip) else set()
+    edited = {_row_identity(each) for each in has} if repo.has_in_history(tip) else set()
     names: dict[str, list[str]] = {"entry": [], "line": [], "card": [], "period": []}
     for row, name in had:
-        if wanted[row] > 0 and _identity((row, name)) not in edited:
+        if wanted[row] > 0 and _row_identity((row, name)) not in edited:
             wanted[row] -= 1
             if name not in names[row[0]]:
                 names[row[0]].append(name)
     if not any(names.values()):
         return None
-    subject = repo.object(tip)[1].partition(b"\n\n")[2].partition(b"\n")[0].decode("utf-8", "replace")
-    return Lost(tip, head, subject, *(tuple(names[kind]) for kind in ("entry", "line", "card", "period")))
+    subject = repo.read_object(tip)[1].partition(b"\n\n")[2].partition(b"\n")[0].decode("utf-8", "replace")
+    return LostRows(tip, head, subject, *(tuple(names[kind]) for kind in ("entry", "line", "card", "period")))
 
 
-def _identity(named: tuple[Row, str]) -> tuple[str, ...]:
+def _row_identity(named: tuple[Row, str]) -> tuple[str, ...]:
     """What stays of a row when somebody edits it: its id; of a card's also whether it was opened or settled."""
     row, name = named
     return (row[0], name, row[1]) if row[0] == "card" else (row[0], name)
 
 
-def _some(ids: tuple[str, ...]) -> str:
+def _list_some(ids: tuple[str, ...]) -> str:
     return ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "")
 
 
-def _changed(layout: Layout, one: Snapshot, other: Snapshot) -> Iterator[str]:
+def _changed_paths(layout: Layout, one: Snapshot, other: Snapshot) -> Iterator[str]:
     """Paths of the books and the queue that are not the same in two commits."""
     roots = {layout.books_dir, layout.queue_dir}
     if not layout.journal_root:
-        roots |= {name for each in (one, other) for name in each.folder("") if _YEAR.fullmatch(name)}
+        roots |= {name for each in (one, other) for name in each.list_folder("") if _YEAR.fullmatch(name)}
     for root in sorted(roots):
-        if one.entry(root) != other.entry(root):
-            here, there = one.entries(root), other.entries(root)
+        if one.find_entry(root) != other.find_entry(root):
+            here, there = one.list_entries(root), other.list_entries(root)
             yield from (path for path in sorted({*here, *there}) if here.get(path) != there.get(path))
 
 
-def _rows(layout: Layout, snapshot: Snapshot, paths: list[str]) -> list[tuple[Row, str]]:
+def _read_rows(layout: Layout, snapshot: Snapshot, paths: list[str]) -> list[tuple[Row, str]]:
     """What the files of one commit say; the rows that can be read."""
     found: list[tuple[Row, str]] = []
     for path in paths:
-        text = (snapshot.read(path) or b"").decode("utf-8", "replace")
+        text = (snapshot.read_file(path) or b"").decode("utf-8", "replace")
         if path.startswith(f"{layout.queue_dir}/") and path.endswith(SUFFIX):
-            found += _cards(text)
+            found += _card_rows(text)
         elif layout.journal_month(path) is not None:
-            found += [(("entry", *(row[i] for i in _SAYS)), row[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
-                      for row in _csv(text) if len(row) > max(_SAYS)]  # fmt: skip
+            found += [(("entry", *(row[i] for i in _COMPARED_COLUMNS)), row[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
+                      for row in _csv_rows(text) if len(row) > max(_COMPARED_COLUMNS)]  # fmt: skip
         elif path == layout.periods:
-            found += [(("period", *row), row[0]) for row in _csv(text)]
+            found += [(("period", *row), row[0]) for row in _csv_rows(text)]
         elif path.startswith(f"{layout.bank_root}/") and path.count("/") > layout.bank_root.count("/") + 1:
-            found += [(("line", row[0]), row[0]) for row in _csv(text)]
+            found += [(("line", row[0]), row[0]) for row in _csv_rows(text)]
     return found
 
 
-def _count(rows: list[tuple[Row, str]]) -> Counter[Row]:
+def _count_rows(rows: list[tuple[Row, str]]) -> Counter[Row]:
     return Counter(row for row, _ in rows)
 
 
-def _csv(text: str) -> list[list[str]]:
+def _csv_rows(text: str) -> list[list[str]]:
     try:
         return list(csv.reader(io.StringIO(text, newline="")))[1:]
     except csv.Error:
         return []
 
 
-def _cards(text: str) -> Iterator[tuple[Row, str]]:
+def _card_rows(text: str) -> Iterator[tuple[Row, str]]:
     for line in text.splitlines():
         try:
             event = json.loads(line)
@@ -156,17 +158,19 @@ def _cards(text: str) -> Iterator[tuple[Row, str]]:
         yield row, row[2]
 
 
-def _reverted(layout: Layout, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
+def _reverted_rows(layout: Layout, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
     """The rows of commits that somebody took back by ``git revert``, which says so."""
     from cleared.vcs import history
 
     found: Counter[Row] = Counter()
-    for commit in history.log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
+    for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
         for name in _REVERTS.findall(commit.body):
             try:
-                parents = parents_in(repo.object(name)[1])
+                parents = parse_parents(repo.read_object(name)[1])
                 before = Snapshot(repo, parents[0] if parents else None)
-                found += _count(_rows(layout, Snapshot(repo, name), paths)) - _count(_rows(layout, before, paths))
+                found += _count_rows(_read_rows(layout, Snapshot(repo, name), paths)) - _count_rows(
+                    _read_rows(layout, before, paths)
+                )
             except WorkspaceError:
                 continue
     return found

@@ -23,7 +23,7 @@ from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
 from cleared.primitives.loop_jobs import WorkspaceLoop
-from cleared.vcs import Difference, Repository, Snapshot, differences
+from cleared.vcs import Difference, Repository, Snapshot, find_differences
 
 
 def new_run_id(now: datetime) -> str:
@@ -36,33 +36,33 @@ def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
     return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
 
 
-def refuse_dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
+def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
     """Raises ``WorkspaceError`` where a managed file differs from the commit.
 
     ``agent``: what is about to run. Of ten thousand agents' approvals its own are looked at then, and those that all
     runs share.
     """
-    refuse(dirty(host, snapshot, agent))
+    refuse_differences(managed_differences(host, snapshot, agent))
 
 
 @contextmanager
-def compared(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
+def compare_with_commit(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
     """The last commit, and how the managed files differ from it; ``what`` looks, for messages.
 
     A difference is looked at again while nobody writes: beside a run, commit and files are not of one moment. Raises
     ``BusyError`` where that has to be waited for too long.
     """
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
-        if not dirty(host, snapshot):
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        if not managed_differences(host, snapshot):
             yield repo, snapshot, []
             return
-    with host.still(what) as repo:
-        snapshot = Snapshot(repo, repo.head())
-        yield repo, snapshot, dirty(host, snapshot)
+    with host.open_unchanging(what) as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        yield repo, snapshot, managed_differences(host, snapshot)
 
 
-def refuse(found: Sequence[Difference]) -> None:
+def refuse_differences(found: Sequence[Difference]) -> None:
     """Raises ``WorkspaceError`` where there are any such differences."""
     if found:
         shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
@@ -74,7 +74,7 @@ def refuse(found: Sequence[Difference]) -> None:
         )
 
 
-def dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
+def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
     """How the managed files in the working tree differ from the commit; all of them, or those that matter to one
     agent's run."""
     prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
@@ -82,7 +82,7 @@ def dirty(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Diff
         prefixes.remove(host.layout.approvals_dir)
         prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
                      record_folder(host.layout.agent_path(agent))]  # fmt: skip
-    found = differences(snapshot, host.root, prefixes)
+    found = find_differences(snapshot, host.root, prefixes)
     return [d for d in found if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
 
 
@@ -109,8 +109,8 @@ def make_context(
         host.layout,
         host.config,
         bank,
-        host.places,
-        lambda path: snapshot.oid_of(path) is not None,
+        host.decimal_places,
+        lambda path: snapshot.find_blob_id(path) is not None,
         drop_folder,
         only,
     )
@@ -118,15 +118,15 @@ def make_context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
         cards=CardDraft(source, host.layout.queue_dir, host.redactor.text), now=now,
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
-        on_log=on_log, list_commits=lambda limit: recent(host, limit), run_script=run_script,
-        check_draft=_once(books, bank), ledger_accounts=host.ledger_accounts,
+        on_log=on_log, list_commits=lambda limit: recent_commits(host, limit), run_script=run_script,
+        check_draft=_check_once(books, bank), ledger_accounts=host.ledger_accounts,
         loop=WorkspaceLoop(host.root, host.config),
     )  # fmt: skip
     imports.card = context.stage_card
     return context
 
 
-def _once(books: Books, bank: BankBook) -> Callable[[], None]:
+def _check_once(books: Books, bank: BankBook) -> Callable[[], None]:
     """``check``, but not again while nothing else has been staged."""
     passed: list[object] = []
 
@@ -134,25 +134,25 @@ def _once(books: Books, bank: BankBook) -> Callable[[], None]:
         key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.taken),
                len(bank.new_imports), len(bank.record_all))  # fmt: skip
         if passed != [key]:
-            check(books, bank)
+            check_books(books, bank)
             passed[:] = [key]
 
     return checked
 
 
-def check(books: Books, bank: BankBook) -> None:
+def check_books(books: Books, bank: BankBook) -> None:
     """Raises ``BooksViolated`` with every violation of base + draft."""
     violations = check_draft(books, bank)
     if violations:
         raise BooksViolated(violations)
 
 
-def recent(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:
+def recent_commits(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:
     """The newest commits up to ``rev``; ``proposed``: those too that only propose something."""
     from cleared.vcs import history
 
     return [
         {"commit_hash": c.id, "date": format_iso(c.when), "author": c.author, "message": c.subject}
-        for c in history.log(host.root, limit if proposed else limit * 3 + 50, rev=rev)
+        for c in history.read_log(host.root, limit if proposed else limit * 3 + 50, rev=rev)
         if proposed or "Proposed" not in c.trailers
     ][:limit]

@@ -37,7 +37,7 @@ _MAX_LOG: Final = 1 << 20
 _VERSION: Final = 1
 
 
-class Traces:
+class TraceStore:
     """The trace database of one workspace. Losing it loses no entry, card or decision."""
 
     def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, lasting: bool = False) -> None:
@@ -56,17 +56,17 @@ class Traces:
         if not create and not self.path.exists():
             yield None
             return
-        db = self._ready() if create or can_write(self.path) else connect_to_read(self.path)
+        db = self._connect() if create or can_write(self.path) else connect_to_read(self.path)
         try:
             with db:
                 yield db
         finally:
             db.close()
 
-    def _ready(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         return connect(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
 
-    def damage(self) -> str | None:
+    def find_damage(self) -> str | None:
         """What SQLite finds wrong with the file; None where it is sound."""
         try:
             db = connect_to_read(self.path)
@@ -89,56 +89,56 @@ class Traces:
             pass
         return aside
 
-    def begin(self, run: Mapping[str, Any]) -> None:
+    def begin_run(self, run: Mapping[str, Any]) -> None:
         """A run starts; if the process dies, the row tells."""
-        db = self._writer()
+        db = self._connection_for_run()
         with db:
             db.execute(
                 "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
                 " VALUES (?,?,?,?,?,?,?,?,?)",
                 (
                     run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"],
-                    self._dump(run["event"]), run["script"], run["head"], os.getpid(),
+                    self._dump_json(run["event"]), run["script"], run["head"], os.getpid(),
                 ),
             )  # fmt: skip
         self._of_run = db
 
-    def end(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
+    def end_run(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
         """A run has ended, one way or another."""
-        db = self._writer()
+        db = self._connection_for_run()
         with nullcontext() if self._lasting else closing(db), db:
             db.execute(
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
                 (
-                    outcome["status"], outcome["duration_ms"], self._dump(outcome["result"]),
-                    self._dump(outcome["error"]), outcome["message"] and self._clean(outcome["message"]),
-                    *(self._dump(outcome[key]) for key in ("commits", "entries", "cards")),
-                    self._dump(_within(outcome["log"], _MAX_LOG)), run_id,
+                    outcome["status"], outcome["duration_ms"], self._dump_json(outcome["result"]),
+                    self._dump_json(outcome["error"]), outcome["message"] and self._clean(outcome["message"]),
+                    *(self._dump_json(outcome[key]) for key in ("commits", "entries", "cards")),
+                    self._dump_json(_limit_rows(outcome["log"], _MAX_LOG)), run_id,
                 ),
             )  # fmt: skip
             db.executemany(
                 "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                _rows(run_id, calls, origin, self._clean),
+                _call_rows(run_id, calls, origin, self._clean),
             )
-            _forget(db)
+            _delete_old_runs(db)
         self._of_run = db if self._lasting else None
 
-    def _dump(self, value: Any) -> str:
+    def _dump_json(self, value: Any) -> str:
         return self._clean(json.dumps(to_json(value), ensure_ascii=False, default=str))
 
-    def _writer(self) -> sqlite3.Connection:
+    def _connection_for_run(self) -> sqlite3.Connection:
         """The connection that is open, if the file is still the same: it may be deleted at any time."""
         db, self._of_run = self._of_run, None
         if db is not None:
-            if self._file == _identity(self.path):
+            if self._file == _file_identity(self.path):
                 return db
             db.close()
             if not self.path.exists():  # what is left of it must not be read into the next one
                 for suffix in ("-wal", "-shm"):
                     Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        db = self._ready()
-        self._file = _identity(self.path)
+        db = self._connect()
+        self._file = _file_identity(self.path)
         return db
 
     def close(self) -> None:
@@ -147,16 +147,16 @@ class Traces:
         if db is not None:
             db.close()
 
-    def runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
+    def list_runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
         """The newest runs first."""
         with self._open(create=False) as db:
             if db is None:
                 return []
             where, values = ("WHERE agent=?", [agent]) if agent else ("", [])
             rows = db.execute(f"SELECT * FROM runs {where} ORDER BY rowid DESC LIMIT ?", [*values, limit])
-            return [_run(rows, row) for row in rows]
+            return [_decode_run(rows, row) for row in rows]
 
-    def matching(self, text: str) -> list[str]:
+    def find_run_ids(self, text: str) -> list[str]:
         """Ids of the runs that are meant by ``text``: the id, its beginning, or its last part."""
         with self._open(create=False) as db:
             if db is None or not text:
@@ -165,26 +165,28 @@ class Traces:
             ending = f"-{text}"
             return [row[0] for row in db.execute(query, (len(text), text, len(ending), ending))]
 
-    def run(self, run_id: str) -> dict[str, Any] | None:
+    def find_run(self, run_id: str) -> dict[str, Any] | None:
         """A run by its id, with its calls."""
         with self._open(create=False) as db:
             if db is None:
                 return None
             rows = db.execute("SELECT * FROM runs WHERE id=?", (run_id,))
             for row in rows:
-                found = _run(rows, row)
+                found = _decode_run(rows, row)
                 calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (run_id,))
-                found["calls"] = [_call(calls, call) for call in calls]
+                found["calls"] = [_decode_call(calls, call) for call in calls]
                 return found
             return None
 
 
-def _rows(run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
+def _call_rows(
+    run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]
+) -> Iterator[tuple[Any, ...]]:
     """A row for each call; once those of the run are large together, only what was called, where and when."""
     room = MAX_TRACE_BYTES
     for c in calls:
-        given = _short(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
-        result = _short(clean(_compact(c.result))) if c.error is None else None
+        given = _shorten(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
+        result = _shorten(clean(_compact(c.result))) if c.error is None else None
         room -= len(given) + len(result or "")
         if room < 0:
             given, result = '"…"', '"…"' if result is not None else None
@@ -195,7 +197,7 @@ def _rows(run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[st
         )  # fmt: skip
 
 
-def _within(rows: Iterable[list[str]], most: int) -> list[list[str]]:
+def _limit_rows(rows: Iterable[list[str]], most: int) -> list[list[str]]:
     """The first rows that are no more together than this."""
     kept = []
     for row in rows:
@@ -206,7 +208,7 @@ def _within(rows: Iterable[list[str]], most: int) -> list[list[str]]:
     return kept
 
 
-def _forget(db: sqlite3.Connection) -> None:
+def _delete_old_runs(db: sqlite3.Connection) -> None:
     """Take out the oldest runs: those that are too many, and those that are too much."""
     keep = KEEP_RUNS
     while True:
@@ -222,24 +224,24 @@ def _forget(db: sqlite3.Connection) -> None:
         keep = runs * 3 // 4
 
 
-def _run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+def _decode_run(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
     data = dict(zip((c[0] for c in cursor.description), row, strict=True))
     for key in ("event", "result", "error", "commits", "entries", "cards", "log"):
         data[key] = json.loads(data[key]) if data[key] is not None else None
     data["dry_run"] = bool(data["dry_run"])
-    if data["status"] == "running" and not _alive(data["pid"]):
+    if data["status"] == "running" and not _is_alive(data["pid"]):
         data["status"] = "killed"
     return data
 
 
-def _call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+def _decode_call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
     data = dict(zip((c[0] for c in cursor.description), row, strict=True))
     del data["run_id"]
     data["column"] = data.pop("col")
     return data
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
     except OSError:
@@ -247,7 +249,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -257,13 +259,13 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
-def _value(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     return format(value, "f") if type(value).__name__ == "Decimal" else str(value)
 
 
 # Made once: a run of a thousand calls writes two thousand of these.
-_compact = json.JSONEncoder(ensure_ascii=False, default=_value, separators=(",", ":")).encode
+_compact = json.JSONEncoder(ensure_ascii=False, default=_encode_value, separators=(",", ":")).encode

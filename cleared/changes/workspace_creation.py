@@ -14,7 +14,7 @@ from cleared.approvals.workspace_pin import new_workspace_id, pin_clone, unpin_c
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import load
 from cleared.errors import WorkspaceError
-from cleared.vcs import Author, Repository, Snapshot, recover, seal
+from cleared.vcs import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.safe_files import reason as os_reason
 from cleared.workspace.template import initial_files
@@ -23,7 +23,7 @@ _INTENT: Final = ".cleared/seal.json"
 """There while a commit is under way, and after it was killed."""
 
 
-def initialise(
+def create_workspace(
     target: Path, *, name: str | None, entity_type: str, currency: str, clock: Clock,
     extra: dict[str, bytes] | None = None, say: Callable[[str], None] | None = None,
     on_step: Callable[[str], None] | None = None,
@@ -46,7 +46,7 @@ def initialise(
         root.mkdir(parents=True, exist_ok=True)
         # Only who has the lock may judge what lies there, or take it away again: another may be setting up.
         with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
-            made = _repair(root, files, say or (lambda _: None))
+            made = _recover_creation(root, files, say or (lambda _: None))
             if made is not None:
                 return root, made
             _refuse_occupied(root, files)
@@ -56,7 +56,7 @@ def initialise(
                     pin_clone(
                         root, files.setdefault(WORKSPACE, f"{new_workspace_id()}\n".encode()).decode("ascii").strip()
                     )
-                    commit = seal(
+                    commit = commit_changes(
                         repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
                         [("Decision", "init"), ("Clock", format_iso(clock.now()))],
                         Author(config.git.author_name, config.git.author_email), clock.now(),
@@ -64,26 +64,28 @@ def initialise(
                     )  # fmt: skip
             except BaseException:
                 unpin_clone(root)
-                _remove(root, existed, had_git)
+                _remove_created(root, existed, had_git)
                 raise
     except OSError as e:
         raise WorkspaceError(f"{root} cannot be written: {os_reason(e)}", remedy="Choose another directory.") from None
     return root, commit
 
 
-def _repair(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
+def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
     """Complete or undo a set-up that was killed; its commit, if it made just these files."""
     if not (root / _INTENT).exists() or not (root / ".git").exists():
         return None
     with Repository.open(root, for_writing=True, unborn=True) as repo:
-        report = recover(repo, root / ".cleared")
+        report = recover_interrupted_commit(repo, root / ".cleared")
         if report:
             say(report)
         head = repo.find_head()
         if head is None:
             return None
         found = Snapshot(repo, head)
-        same = found.entries().keys() == {*files, WORKSPACE} and all(found.read(path) == files[path] for path in files)
+        same = found.list_entries().keys() == {*files, WORKSPACE} and all(
+            found.read_file(path) == files[path] for path in files
+        )
         return head if same else None
 
 
@@ -108,7 +110,7 @@ def _refuse_occupied(root: Path, files: dict[str, bytes]) -> None:
         )
 
 
-def _remove(root: Path, existed: bool, had_git: bool) -> None:
+def _remove_created(root: Path, existed: bool, had_git: bool) -> None:
     """Take away what a failed set-up made."""
     if had_git:
         return

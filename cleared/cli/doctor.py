@@ -131,9 +131,9 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _check_git() -> Row:
-    from cleared.vcs.git_process import NOT_INSTALLED, Git, executable
+    from cleared.vcs.git_process import NOT_INSTALLED, Git, find_git
 
-    path = executable()
+    path = find_git()
     said = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
     if _version_numbers(said)[:2] < MIN_GIT:
         return Row("git", "fail", f"{said} ({path}) is too old", NOT_INSTALLED)
@@ -217,7 +217,7 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
         remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
         yield Row("config", "fail", str(e), remedy)
         return
-    host.say = said.append
+    host.show_message = said.append
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
               f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
     rows: dict[str, Callable[[], Row]] = {
@@ -252,7 +252,7 @@ def _check_repository(host: Host) -> Row:
     from cleared.vcs import Repository
 
     with Repository.open(host.root, for_writing=True) as repo:
-        return Row("repository", "ok", f"{repo.branch.removeprefix('refs/heads/')} at {repo.head()[:10]}")
+        return Row("repository", "ok", f"{repo.branch.removeprefix('refs/heads/')} at {repo.read_head()[:10]}")
 
 
 def _check_interrupted(host: Host, said: list[str]) -> Row:
@@ -263,7 +263,7 @@ def _check_interrupted(host: Host, said: list[str]) -> Row:
     intent = intent_file(host.layout.state_dir)
     if not intent.exists():
         return Row(name, "ok", "none")
-    with host.reading():
+    with host.open_for_reading():
         pass
     if not intent.exists():
         return Row(name, "ok", "there was one; " + (" ".join(said) or "it is completed"))
@@ -274,11 +274,11 @@ def _check_interrupted(host: Host, said: list[str]) -> Row:
 
 
 def _check_managed_files(host: Host) -> Row:
-    from cleared.changes.session import compared, refuse
+    from cleared.changes.session import compare_with_commit, refuse_differences
 
-    with compared(host, "doctor") as (_, snapshot, different):
-        refuse(different)
-        count = sum(len(snapshot.entries(prefix)) for prefix in host.layout.managed_prefixes())
+    with compare_with_commit(host, "doctor") as (_, snapshot, different):
+        refuse_differences(different)
+        count = sum(len(snapshot.list_entries(prefix)) for prefix in host.layout.managed_prefixes())
     return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
 
 
@@ -332,13 +332,13 @@ def _check_stale_files(host: Host) -> Row:
 
 
 def _check_traces(host: Host) -> Row:
-    from cleared.changes.trace import Traces
+    from cleared.changes.trace import TraceStore
 
-    traces = Traces(host.layout.state_dir)
+    traces = TraceStore(host.layout.state_dir)
     size = sum(path.stat().st_size for path in host.layout.state_dir.glob("runs.db*"))
     if not traces.path.exists():
         return Row("trace database", "ok", "none yet; the first run makes it")
-    damage = traces.damage()
+    damage = traces.find_damage()
     if damage:
         return Row("trace database", "warn", f"damaged ({damage}); no entry, card or decision is in it", _REBUILD)
     if size > _LARGE_TRACE:
@@ -352,11 +352,11 @@ def _check_import_folder(host: Host) -> Row:
     from cleared.importing.drop_folder import ImportSession
     from cleared.vcs import Snapshot
 
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         _, bank = open_books(host, CommittedSource(snapshot))
         drop = ImportSession(
-            host.layout, host.config, bank, host.places, lambda path: snapshot.oid_of(path) is not None
+            host.layout, host.config, bank, host.decimal_places, lambda path: snapshot.find_blob_id(path) is not None
         )
         good = drop.scan_folder()
     rows = sum(len(file.new) for file in good)
@@ -391,12 +391,12 @@ def _check_writable(host: Host) -> Row:
 def _rebuild_state(workspace: Path | None) -> list[Row]:
     """Complete what was interrupted, then replace what is only operational."""
     from cleared.changes.consumed_events import INDEX
-    from cleared.changes.trace import Traces
+    from cleared.changes.trace import TraceStore
     from cleared.cli.options import open_host
 
     host = open_host(workspace)
-    with host.writing("doctor --rebuild"):
-        aside = Traces(host.layout.state_dir).rebuild()
+    with host.open_for_writing("doctor --rebuild"):
+        aside = TraceStore(host.layout.state_dir).rebuild()
         (host.layout.state_dir / INDEX).unlink(missing_ok=True)  # read off the history again when it is asked for
     kept = f"; the old one is {aside.relative_to(host.root).as_posix()}" if aside else ""
     return [Row("rebuild", "ok", f"the trace database is new{kept}")]

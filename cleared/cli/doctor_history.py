@@ -17,19 +17,19 @@ def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
     from cleared.cli.doctor import Row
     from cleared.vcs import Repository
-    from cleared.vcs.object_check import find_damage
+    from cleared.vcs.object_check import find_damaged_objects
 
     with Repository.open(host.root, for_writing=False) as repo:
-        found = find_damage(repo)
+        found = find_damaged_objects(repo)
     if found is None:
         return Row(NAME, "ok", "every object is there and whole")
     named = [path or f"object {oid[:10]}" for oid, path in found.objects.items()]
-    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else found.said[0]
+    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else found.git_messages[0]
     detail = f"damaged or missing: {shown}"
-    if named and len(found.mendable) == len(named):
+    if named and len(found.repairable) == len(named):
         commands = [
             f"rm -f {shlex.quote(os.fspath(file))} && git hash-object -w --no-filters {shlex.quote(path)}"
-            for path, file in found.mendable.items()
+            for path, file in found.repairable.items()
         ]
         return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
     return Row(NAME, "fail", detail, "Keep a copy of the directory, then take the objects from another clone "
@@ -38,12 +38,12 @@ def check_history(host: Host) -> Row:
 
 def check_branch(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
-    from cleared.changes.lost_rows import REMEDY, find_lost
+    from cleared.changes.lost_rows import REMEDY, find_lost_rows
     from cleared.cli.doctor import Row
     from cleared.vcs import Repository, Snapshot
 
     with Repository.open(host.root, for_writing=False) as repo:
-        found = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+        found = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
     if found is None:
         return Row("branch", "ok", "it has all that was committed here")
     return Row("branch", "fail", str(found), REMEDY)

@@ -108,7 +108,7 @@ def run_loop(
     Exits 0 after its cycles, also where jobs failed; 1 where a loop without an end stopped because a kind kept failing;
     3 where something was asked for that may not be run; 5 where a loop runs in that directory already.
     """
-    from cleared.changes.host_cache import Kept
+    from cleared.changes.host_cache import HostCache
     from cleared.loop import control
     from cleared.loop.runner import run_loop as do
 
@@ -126,7 +126,7 @@ def run_loop(
         fresh = False
     if enqueue is not None:
         print_message(f"enqueued {control.enqueue_job(host, knobs, enqueue, target)}")
-    stop = do(host, Kept(lambda: open_host(host.root)), knobs, once=once, init=fresh)
+    stop = do(host, HostCache(lambda: open_host(host.root)), knobs, once=once, init=fresh)
     if stop is not None and stop["code"] == "safety_stop":
         raise typer.Exit(3)
     if stop is not None and stop["code"] == "repeated_failure" and not once and knobs.max_cycles is None:

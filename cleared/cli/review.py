@@ -42,7 +42,7 @@ def _is_full_terminal() -> bool:
 
 
 def _run_prompts(workspace: Path | None) -> None:
-    from cleared.changes.host_cache import Kept
+    from cleared.changes.host_cache import HostCache
     from cleared.tui.key_actions import ActionExecutor
     from cleared.tui.plain_prompts import PlainReview
 
@@ -56,16 +56,16 @@ def _run_prompts(workspace: Path | None) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    PlainReview(ActionExecutor(Kept(lambda: open_host(workspace))), ask, tell).run_prompts()
+    PlainReview(ActionExecutor(HostCache(lambda: open_host(workspace))), ask, tell).run_prompts()
 
 
 def _run_screen(workspace: Path | None) -> None:
-    from cleared.changes.host_cache import Kept
+    from cleared.changes.host_cache import HostCache
     from cleared.tui.key_actions import ActionExecutor
     from cleared.tui.screen import ReviewApp
 
     heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(ActionExecutor(Kept(lambda: open_host(workspace, heard.append))), heard)
+    app = ReviewApp(ActionExecutor(HostCache(lambda: open_host(workspace, heard.append))), heard)
     app.run(mouse=True)
     if app.parting:
         print_message(app.parting)

@@ -42,11 +42,11 @@ def init_workspace(
     json: JsonOption = False,
 ) -> None:
     """Make a workspace: folders, chart of accounts, starter agents, one commit."""
-    from cleared.changes.workspace_creation import initialise
+    from cleared.changes.workspace_creation import create_workspace
     from cleared.clock import clock_from
 
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
-    root, commit = initialise(
+    root, commit = create_workspace(
         directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=print_message
     )
     if json:

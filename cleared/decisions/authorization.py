@@ -99,7 +99,7 @@ class Authorization:
         found = effects_of_draft(context.books, context.bank)
         record = try_parse_record((files or {}).get(CONFIG))
         if record is not None and review_rules(record.policy) != self.rules:
-            found.append(_rule_change_effect(record, self.snapshot.read(CONFIG)))
+            found.append(_rule_change_effect(record, self.snapshot.read_file(CONFIG)))
         return found
 
     def effects_of_one(self, effects: Iterable[Effect]) -> list[Effect]:
@@ -189,7 +189,7 @@ class Authorization:
         """The trailers that show who decided this commit."""
         marks = [*trailers, (KEY, self.reviewer_key.public)]
         said = message_text(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
-        files = {p: data for p, data in changes.items() if data != self.snapshot.read(p)}
+        files = {p: data for p, data in changes.items() if data != self.snapshot.read_file(p)}
         payload = commit_payload(
             self.workspace_id, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files
         )
@@ -202,7 +202,7 @@ def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *
     What restricts needs no trust: rules approved with a key that is not trusted here hold as well.
     """
     found = Authorization(host, snapshot, decision, by, person)
-    data = snapshot.read(CONFIG)
+    data = snapshot.read_file(CONFIG)
     record = try_parse_record(data)
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
     found.books = approvals.identity

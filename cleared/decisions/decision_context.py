@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
 from cleared.changes import draft
-from cleared.changes.host import Host, actor
-from cleared.changes.lost_rows import refuse_lost
-from cleared.changes.session import make_context, new_run_id, refuse_dirty
+from cleared.changes.host import Host, current_user
+from cleared.changes.lost_rows import refuse_lost_rows
+from cleared.changes.session import make_context, new_run_id, refuse_changed_files
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREEMENT_TRAILER, Authorization, SecondNeeded, find_authorization
 from cleared.errors import PolicyError
@@ -82,14 +82,14 @@ def commit_decision(
     something, ``PolicyError`` where it is not for them to decide, and ``SecondNeeded`` where it takes two, and this was
     the first.
     """
-    with host.writing(what) as repo:
+    with host.open_for_writing(what) as repo:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
                 return _try_decision(host, repo, what, act, by, mark)
             except HeadMoved:
                 if attempt == _MAX_TRIES or gathers is None:
                     raise
-                host.say("somebody committed meanwhile; once more, on the new commit")
+                host.show_message("somebody committed meanwhile; once more, on the new commit")
                 _empty_collected(gathers)
     raise AssertionError("unreachable")
 
@@ -107,19 +107,19 @@ def _empty_collected(gathered: Sequence[object]) -> None:
 def _try_decision(
     host: Host, repo: Repository, what: str, act: Callable[[DecisionContext], Decision | None], by: str | None, mark: str
 ) -> str | None:  # fmt: skip
-    snapshot = Snapshot(repo, repo.head())
+    snapshot = Snapshot(repo, repo.read_head())
     if what != RECOVER_COMMAND:
-        refuse_lost(host, repo, snapshot)
-        refuse_dirty(host, snapshot)
+        refuse_lost_rows(host, repo, snapshot)
+        refuse_changed_files(host, snapshot)
     now = host.clock.now().replace(microsecond=0)
     decision = new_run_id(now)
-    right = find_authorization(host, snapshot, decision, by or actor(), person=by is None)
+    right = find_authorization(host, snapshot, decision, by or current_user(), person=by is None)
 
     def fresh() -> Context:
         context = make_context(
             host, repo, snapshot, agent="user", now=now, run_id=decision,
             event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
-            on_log=host.say, run_script=_refuse_script,
+            on_log=host.show_message, run_script=_refuse_script,
         )  # fmt: skip
         context.cards.prove = right.sign_settlement
         return context
@@ -138,7 +138,7 @@ def _try_decision(
     desk.context.log_action("decision", f"{decided.message} (by {desk.by})")
     signs = right.by_person and right.rules.is_restricted and not right.is_free_for_all(desk.context, decided.files)
     signs = signs and decided.merged_commit is None  # what a merge brings was signed where it was decided
-    commit = draft.commit(
+    commit = draft.commit_draft(
         host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
         decided.local_moves, right.make_signature_trailers if signs else None, decided.edited_files, decided.merged_commit,
     )  # fmt: skip

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from cleared.changes.auto_resolve import BY
+from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.host import Host
-from cleared.changes.imported_files import Taken, held_files, save
+from cleared.changes.imported_files import HeldFile, held_files, save_record
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
@@ -26,7 +26,7 @@ class GrownFiles:
     """``grown``: files that were written to since, and have been still for a while. ``again_in``: seconds until the
     next that is being written to may be still; None: there is none."""
 
-    files: tuple[Taken, ...]
+    files: tuple[HeldFile, ...]
     recheck_seconds: float | None
 
 
@@ -35,7 +35,7 @@ def find_grown_files(host: Host) -> GrownFiles:
     settle, now = host.config.import_.settle_seconds, host.clock.now().timestamp()
     grown, waits = [], []
     for taken in held_files(host):
-        state = taken.state(host.root)
+        state = taken.current_state(host.root)
         if state is None or state == (taken.size, taken.modified):
             continue
         still = now - state[1] / 1e9
@@ -54,30 +54,30 @@ def return_grown_files(host: Host) -> GrownFiles:
     found = find_grown_files(host)
     if not found.files:
         return found
-    seen: list[Taken] = []
+    seen: list[HeldFile] = []
 
     def act(desk: DecisionContext) -> Decision | None:
         seen.clear()
         titles = [title for taken in find_grown_files(host).files if (title := _return_file(host, desk, taken, seen))]
         for title in titles:
-            host.say(title)
+            host.show_message(title)
         more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
         return Decision(f"log: {titles[0]}{more}"[:200]) if titles else None
 
-    commit_decision(host, "look at imported files again", act, by=BY)
+    commit_decision(host, "look at imported files again", act, by=RESOLVED_BY)
     for taken in seen:  # only now: killed before, it is brought once more, under the same name
         with contextlib.suppress(OSError):
-            save(host, taken)
+            save_record(host, taken)
     return found
 
 
-def _return_file(host: Host, desk: DecisionContext, taken: Taken, seen: list[Taken]) -> str | None:
+def _return_file(host: Host, desk: DecisionContext, taken: HeldFile, seen: list[HeldFile]) -> str | None:
     """The title of the card that was staged; None where nothing is new. Raises ``ClearedError``."""
     context, most = desk.context, host.config.import_.max_bytes
     try:
         data, status = read_stable(host.root / taken.held, most, shown=taken.name)
     except ClearedError as error:
-        state = taken.state(host.root)
+        state = taken.current_state(host.root)
         if state is None or state[0] <= most:
             return None  # gone, or being written at this moment
         seen.append(replace(taken, size=state[0], modified=state[1], at=format_iso(context.now)))
@@ -102,7 +102,7 @@ def _stage_card(desk: DecisionContext, title: str, key: tuple[str, ...], **detai
     return None if desk.context.stage_card("grown_file", key, title[:300], **details) in before else title
 
 
-def _describe_growth(taken: Taken, data: bytes, back: str | None) -> str:
+def _describe_growth(taken: HeldFile, data: bytes, back: str | None) -> str:
     if back is None:
         return f"{taken.name} was emptied after it was imported; what was imported stays"
     if not taken.size or hashlib.sha256(data[: taken.size]).hexdigest() != taken.sha256:
@@ -112,7 +112,7 @@ def _describe_growth(taken: Taken, data: bytes, back: str | None) -> str:
     return f"{taken.name} grew by {len(data) - taken.size:,} bytes after it was imported; all of it is {back} now{torn}"
 
 
-def _find_torn_line(taken: Taken, data: bytes) -> dict[str, str | int]:
+def _find_torn_line(taken: HeldFile, data: bytes) -> dict[str, str | int]:
     """The line that was half written when the file was taken, where there was one: its number, and all of it."""
     before, after = data[: taken.size], data[taken.size :]
     if not before or not after or hashlib.sha256(before).hexdigest() != taken.sha256:
@@ -123,7 +123,7 @@ def _find_torn_line(taken: Taken, data: bytes) -> dict[str, str | int]:
     return {"row": before.count(b"\n") + 1, "whole_row": data[start:end][:500].decode("utf-8", "replace").strip()}
 
 
-def _write_copy(host: Host, taken: Taken, data: bytes, digest: str) -> str:
+def _write_copy(host: Host, taken: HeldFile, data: bytes, digest: str) -> str:
     """The new file in ``import/``: named after its content, so that bringing it twice makes one."""
     name = PurePosixPath(taken.name)
     stem = name.stem.encode("utf-8", "surrogateescape")[:120].decode("utf-8", "ignore")

@@ -50,7 +50,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
             reference = f"opening:{account.id}"
             if account.opening is None or reference in done or account.opening.balance == 0:
                 continue
-            amount = money.decode(account.opening.balance, host.places)
+            amount = money.decode(account.opening.balance, host.decimal_places)
             legs = [_signed_leg(account.ledger_account, amount), _signed_leg(OPENING_BALANCES, -amount)]
             entry = books.add(
                 account.opening.date, f"Opening balance of {account.name or account.id}", legs, reference=reference,

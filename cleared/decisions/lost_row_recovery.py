@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import SEALS, Lost, find_lost
+from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_rows
 from cleared.changes.session import open_books
 from cleared.decisions.decision_context import (
     ORIGIN_TRAILERS,
@@ -19,7 +19,7 @@ from cleared.decisions.decision_context import (
 from cleared.errors import CheckFailed
 from cleared.ledger.checks import check_books
 from cleared.ledger.violations import BooksViolated
-from cleared.vcs import Repository, Snapshot, forget, long_before, parents_in
+from cleared.vcs import Repository, Snapshot, find_ancestor, forget_remembered_commit, parse_parents
 from cleared.workspace.safe_files import write_atomic
 
 _ROW_SUFFIXES = (".csv", ".jsonl")
@@ -30,7 +30,7 @@ class Recovery:
     """What was lost, the commit that brought it back (empty: none was needed), the paths it brought back, and those
     that somebody has changed otherwise since, which were left."""
 
-    lost: Lost | None = None
+    lost: LostRows | None = None
     commit: str = ""
     files: tuple[str, ...] = ()
     left_files: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ def recover_lost(host: Host) -> Recovery:
 
     def act(desk: DecisionContext) -> Decision | None:
         done.clear()
-        lost = find_lost(host.layout, desk.repo, desk.snapshot)
+        lost = find_lost_rows(host.layout, desk.repo, desk.snapshot)
         if lost is None:
             done.append(Recovery())
             return None
-        base = desk.repo.common_ancestor(lost.head, lost.tip)
+        base = desk.repo.find_common_ancestor(lost.head, lost.tip)
         is_behind = base != lost.tip
-        since = base if is_behind else long_before(desk.repo, lost.tip, SEALS)
+        since = base if is_behind else find_ancestor(desk.repo, lost.tip, MAX_COMMITS_COMPARED)
         files, left = _merge_lost_files(host, desk.repo, lost, since)
         if not files:
             raise CheckFailed(
@@ -80,53 +80,55 @@ def recover_lost(host: Host) -> Recovery:
     return Recovery(found.lost, commit or "", found.files, found.left_files)
 
 
-def forget_lost(host: Host) -> Lost | None:
+def forget_lost(host: Host) -> LostRows | None:
     """Have what the branch lost be lost: it is meant. What that is; None where nothing was."""
-    with host.writing(RECOVER_COMMAND) as repo:
-        lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
+    with host.open_for_writing(RECOVER_COMMAND) as repo:
+        lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
         if lost is not None:
-            forget(repo)
+            forget_remembered_commit(repo)
         return lost
 
 
 def _merge_lost_files(
-    host: Host, repo: Repository, lost: Lost, since: str | None
+    host: Host, repo: Repository, lost: LostRows, since: str | None
 ) -> tuple[dict[str, bytes | None], list[str]]:  # fmt: skip
     """The files as they are to be, and the paths that were left as they are."""
     from cleared.vcs import history
 
     now, then, base = Snapshot(repo, lost.head), Snapshot(repo, lost.tip), Snapshot(repo, since)
     earlier: dict[str, set[str | None]] = {}
-    for commit in history.log(host.root, None, files=True, since=since, rev=lost.tip):
+    for commit in history.read_log(host.root, None, files=True, since=since, rev=lost.tip):
         if any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
-            parents = parents_in(repo.object(commit.id)[1])
+            parents = parse_parents(repo.read_object(commit.id)[1])
             before = Snapshot(repo, parents[0] if parents else None)
             for path in commit.files or ():
-                earlier.setdefault(path, {base.oid_of(path)}).add(before.oid_of(path))
+                earlier.setdefault(path, {base.find_blob_id(path)}).add(before.find_blob_id(path))
     files: dict[str, bytes | None] = {}
     left = []
     for path, olds in sorted(earlier.items()):
-        here, there = now.oid_of(path), then.oid_of(path)
+        here, there = now.find_blob_id(path), then.find_blob_id(path)
         if here == there:
             continue
         if here in olds:  # it is as it was before
-            files[path] = then.read(path)
+            files[path] = then.read_file(path)
         elif path.endswith(_ROW_SUFFIXES) and here is not None and there is not None:
-            merged = join_rows(now.read(path) or b"", base.read(path) or b"", then.read(path) or b"")
-            if merged != now.read(path):
+            merged = join_rows(now.read_file(path) or b"", base.read_file(path) or b"", then.read_file(path) or b"")
+            if merged != now.read_file(path):
                 files[path] = merged
         else:
             left.append(path)
     return files, left
 
 
-def _restore_committed_files(host: Host, desk: DecisionContext, lost: Lost, files: Mapping[str, bytes | None]) -> None:
+def _restore_committed_files(
+    host: Host, desk: DecisionContext, lost: LostRows, files: Mapping[str, bytes | None]
+) -> None:
     """Files that git left as the lost commit had them, and that will be others now: as the branch has them, so that
     nothing stands in the way. What they had, that commit has."""
     then = Snapshot(desk.repo, lost.tip)
     for path in (*files, host.layout.log):
         file = host.root / path
-        before, after = desk.snapshot.read(path), then.read(path)
+        before, after = desk.snapshot.read_file(path), then.read_file(path)
         stays = not path.startswith(f"{host.layout.logs_dir}/") and files[path] == after  # to logs this commit adds
         if file.is_file() and not file.is_symlink() and not stays and file.read_bytes() == after != before:
             if before is None:

@@ -95,7 +95,7 @@ def _report_pending(host: Host, context: Context, through: date) -> None:
     """What is no reason to refuse: decided of later, it is dated in the first open period."""
     waiting = [e for e in context.books.entries() if e.status == "pending-review" and e.date <= through]
     if waiting:
-        host.say(
+        host.show_message(
             f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
             f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
         )
@@ -103,7 +103,7 @@ def _report_pending(host: Host, context: Context, through: date) -> None:
     files = [p for folder in (drop, drop / FAILED) if folder.is_dir() for p in folder.iterdir()
              if p.is_file() and counts(p.name)]  # fmt: skip
     if files:
-        host.say(
+        host.show_message(
             f"{len(files)} file{'s' if len(files) > 1 else ''} in {host.layout.import_dir}/ "
             f"{'are' if len(files) > 1 else 'is'} not imported; rows up to {through} will be refused then"
         )

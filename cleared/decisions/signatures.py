@@ -31,7 +31,7 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.errors import WorkspaceError
 from cleared.ledger.violations import Violation
-from cleared.vcs import Repository, Snapshot, parents_in
+from cleared.vcs import Repository, Snapshot, parse_parents
 
 if TYPE_CHECKING:
     from cleared.vcs.history import CommitInfo
@@ -62,10 +62,10 @@ def find_signing_key(repo: Repository, commit: CommitInfo, workspace: str) -> st
     after = Snapshot(repo, commit.id)
     files: dict[str, bytes | None] = {}
     for path in commit.files or ():
-        entry = after.entry(path)
+        entry = after.find_entry(path)
         if entry is not None and not entry.is_file:
             return ""
-        files[path] = after.read(path)
+        files[path] = after.read_file(path)
     payload = commit_payload(workspace, before[0], commit.subject, commit.trailers, files)
     return key if verify_signature(key, signature, payload) else ""
 
@@ -74,7 +74,7 @@ def find_signing_reviewer(host: Host, repo: Repository, commit_id: str) -> str:
     """Whose signature a decision's commit has, by the name that the rules before it had for the key; else empty."""
     from cleared.vcs import history
 
-    commit = history.commit_info(host.root, commit_id)
+    commit = history.read_commit(host.root, commit_id)
     try:
         before = read_parents(repo, commit_id)
         known = Snapshot(repo, before[0]) if len(before) == 1 else None
@@ -87,7 +87,7 @@ def find_signing_reviewer(host: Host, repo: Repository, commit_id: str) -> str:
 
 def read_parents(repo: Repository, commit: str) -> list[str]:
     """The ids of the commits before one."""
-    return parents_in(repo.object(commit)[1])
+    return parse_parents(repo.read_object(commit)[1])
 
 
 def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
@@ -97,14 +97,14 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     """
     from cleared.vcs import history
 
-    first = next((c for c in reversed(history.log(host.root, None, [CONFIG])) if _has_reviewers(repo, c)), None)
+    first = next((c for c in reversed(history.read_log(host.root, None, [CONFIG])) if _has_reviewers(repo, c)), None)
     if first is None:
         return []
     roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
     commits = history.commits_touching(host.root, roots, since=first.id)[::-1]
     begun = Snapshot(repo, first.id)
     judge = _HistoryJudge(host, repo, _read_workspace_id(begun), _read_rules(begun))
-    judge.approved_rules[begun.read(CONFIG) or b""] = judge.rules
+    judge.approved_rules[begun.read_file(CONFIG) or b""] = judge.rules
     cases: list[tuple[str, _CommitFindings]] = []
     answers: dict[str, set[str]] = {}
     for commit in commits:
@@ -118,7 +118,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
         for accepted in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if case.key else ():
             answers.setdefault(accepted, set()).add(case.key)
     two = min(2, len(judge.rules.reviewers))
-    books = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
+    books = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
     if books.pinned and judge.workspace_id != books.id:
         said = "who decided was judged by the id of other books than this clone holds"
         cases.append((first.id, _CommitFindings("", needs_two=[_make_violation(first, said, _REMEDY_OTHER_BOOKS)])))
@@ -157,7 +157,7 @@ class _HistoryJudge:
         if not before:
             return _CommitFindings("")
         base = before[0]
-        rules = self.approved_rules.get(base.read(CONFIG) or b"", self.rules)
+        rules = self.approved_rules.get(base.read_file(CONFIG) or b"", self.rules)
         key = find_signing_key(self.repo, commit, self.workspace_id)
         case = _CommitFindings(key if key in rules.reviewers else "")
         if case.key and WORKSPACE in (commit.files or ()):
@@ -203,8 +203,8 @@ class _HistoryJudge:
         """Judge the records of approval that the commit brings; other rules of who may decide, if it sets such."""
         changed: list[Effect] = []
         for path in commit.files or ():
-            inherited = [each.read(path) for each in before]
-            data = after.read(path)
+            inherited = [each.read_file(path) for each in before]
+            data = after.read_file(path)
             if path == CONFIG and data != inherited[0]:
                 record = self._accept_settings(data, inherited, rules, case.key)
                 if record is None:
@@ -274,8 +274,8 @@ class _HistoryJudge:
         for path in commit.files or ():
             if not path.startswith(f"{self.host.layout.queue_dir}/") or not path.endswith(queue_files.SUFFIX):
                 continue
-            old = set((base.read(path) or b"").splitlines())
-            for line in (after.read(path) or b"").splitlines():
+            old = set((base.read_file(path) or b"").splitlines())
+            for line in (after.read_file(path) or b"").splitlines():
                 if line not in old and b"resolve" in line:
                     event = json.loads(line)
                     if isinstance(event, dict) and event.get("event") == "resolve":
@@ -332,13 +332,13 @@ def _rule_change_effects(record: ApprovalRecord, rules: ReviewRules, before: App
 
 
 def _read_rules(snapshot: Snapshot) -> ReviewRules:
-    record = try_parse_record(snapshot.read(CONFIG))
+    record = try_parse_record(snapshot.read_file(CONFIG))
     return review_rules(record.policy) if record is not None else UNRESTRICTED
 
 
 def _read_workspace_id(snapshot: Snapshot) -> str:
     """The id in a commit: history is judged by what it says of itself, and the end of it by the pin."""
-    return (snapshot.read(WORKSPACE) or b"").decode("ascii", "replace").strip()
+    return (snapshot.read_file(WORKSPACE) or b"").decode("ascii", "replace").strip()
 
 
 def _has_reviewers(repo: Repository, commit: CommitInfo) -> bool:

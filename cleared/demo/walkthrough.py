@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.app import approve, open_workspace, propose, run
 from cleared.changes.host import Host
-from cleared.changes.session import recent
-from cleared.changes.workspace_creation import initialise
+from cleared.changes.session import recent_commits
+from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import Clock, clock_from
 from cleared.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.errors import CheckFailed
@@ -95,7 +95,7 @@ def _run_walkthrough(directory: Path | None, clock: Clock, tell: Any) -> dict[st
     started = clock.monotonic()
     tell("making a workspace")
     target = directory if directory is not None else Path(tempfile.mkdtemp(prefix="cleared-demo-"))
-    root, commit = initialise(
+    root, commit = create_workspace(
         target, name="Juniper Lane Consulting LLC", entity_type="llc_single_member", currency="USD", clock=clock,
         extra=demo_files(),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _run_walkthrough(directory: Path | None, clock: Clock, tell: Any) -> dict[st
         "queue": _queue_data(host),
         "decision": decision,
     }  # fmt: skip
-    story["log"] = recent(host, 5)
+    story["log"] = recent_commits(host, 5)
     story["duration_ms"] = round((clock.monotonic() - started) * 1000)
     return story
 

@@ -83,7 +83,7 @@ def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, un
     for target in targets:
         path, kind = _parse_target(host, target)
         change = _read_change(host, scripts, path, kind)
-        committed = scripts.snapshot.read(path)
+        committed = scripts.snapshot.read_file(path)
         if change.new is None and (change.old is None or (committed is None and kind != "case")):
             raise _unknown_target(host, scripts, target, path)
         if kind == "agent":
@@ -143,12 +143,12 @@ def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
     """The file as it is approved now; None where it is not."""
     if kind in ("agent", "script"):
         return scripts.approvals.approved_version(path)[0]
-    return _approved_test(scripts, path) if kind == "case" else scripts.snapshot.read(path)
+    return _approved_test(scripts, path) if kind == "case" else scripts.snapshot.read_file(path)
 
 
 def _approved_test(scripts: Scripts, path: str) -> bytes | None:
     """A regression case as it was approved; empty where it was and that text is not the committed one any more."""
-    data = scripts.snapshot.read(path)
+    data = scripts.snapshot.read_file(path)
     record = scripts.approvals.read_record(CASES)
     digest = record.cases.get(path) if record is not None and record.kind == "cases" else None
     if digest is None or (data is not None and digest_of(data) == digest):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.changes.host import Host
-from cleared.changes.session import recent
+from cleared.changes.session import recent_commits
 from cleared.errors import ClearedError, PolicyError
 from cleared.ledger.violations import BooksViolated, Violation
 from cleared.primitives.journal import entry_to_json
@@ -81,7 +81,7 @@ def dry_run_script(
         )  # fmt: skip
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
-        attempt.context.list_commits = lambda limit: recent(world.host, limit, rev, proposed=False)
+        attempt.context.list_commits = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
         attempt.context.loop = DryRunLoop(world.host.root, world.host.config)
         error: RunError | None = None
         result: object = None

@@ -16,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cleared.cards.queue_files import SUFFIX
-from cleared.changes.emitted_events import events
+from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_input, find_past_run, read_waiting_files
@@ -64,7 +64,7 @@ class _WithoutProposalCards(Snapshot):
         self._queue = f"{queue}/"
 
     def read(self, path: str) -> bytes | None:
-        data = super().read(path)
+        data = super().read_file(path)
         if data is None or not path.startswith(self._queue) or not path.endswith(SUFFIX):
             return data
         return b"".join(line for line in data.splitlines(keepends=True) if not _is_proposal_card(line))
@@ -115,7 +115,7 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
     if header is None or kind is None:
         return None
     if kind == "event":
-        for event in events(snapshot.read(host.layout.events)):
+        for event in parse_events(snapshot.read_file(host.layout.events)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
@@ -181,10 +181,10 @@ def _find_input_again(
 
 
 def _processed_files(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
-    known = {r.file_sha256 for r in parse_imports(snapshot.read(host.layout.imports), host.layout.imports)}
+    known = {r.file_sha256 for r in parse_imports(snapshot.read_file(host.layout.imports), host.layout.imports)}
     found = {}
-    for path in snapshot.entries(host.layout.processed_dir):
-        data = snapshot.read(path)
+    for path in snapshot.list_entries(host.layout.processed_dir):
+        data = snapshot.read_file(path)
         digest = hashlib.sha256(data).hexdigest() if data is not None else ""
         if digest in known and data is not None:
             found[digest] = data

@@ -97,8 +97,8 @@ class Gate:
     def __enter__(self) -> Gate:
         sandbox = self._stack.enter_context(self.executor())
         self.executor = lambda: contextlib.nullcontext(sandbox)
-        self.repo = self._repo if self._repo is not None else self._stack.enter_context(self.host.reading())
-        self.snapshot = Snapshot(self.repo, self.repo.head())
+        self.repo = self._repo if self._repo is not None else self._stack.enter_context(self.host.open_for_reading())
+        self.snapshot = Snapshot(self.repo, self.repo.read_head())
         self.scripts = Scripts(self.host, self.snapshot)
         self.static = StaticChecks(self._stack)
         return self
@@ -248,7 +248,7 @@ class Gate:
         changed = {c.name for c in candidate.changes_of_kind("script")}
         every = candidate.config is not None
         folder = self.host.layout.agents_dir
-        for path in self.snapshot.entries(folder):
+        for path in self.snapshot.list_entries(folder):
             if path.endswith(".py") and path.count("/") == 1 and (changed or every):
                 held, _ = self.scripts.approvals.approved_version(path)
                 if held is None:
@@ -265,7 +265,7 @@ class Gate:
 
     def _is_committed_agent(self, name: str) -> bool:
         try:
-            return self.snapshot.read(self.host.layout.agent_path(name)) is not None
+            return self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
         except UsageError:
             return False
 

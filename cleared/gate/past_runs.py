@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cleared.changes.emitted_events import DATA, events
+from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.runs.attempt import Event
-from cleared.vcs import Repository, Snapshot, history, parents_in
+from cleared.vcs import Repository, Snapshot, history, parse_parents
 from cleared.workspace.drop_names import counts
 from cleared.workspace.safe_files import read_stable
 
@@ -50,7 +50,7 @@ def find_latest_input(host: Host, repo: Repository, snapshot: Snapshot, agent: s
 def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[DryRunInput | str]:
     """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
     found = 0
-    for commit in history.log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
+    for commit in history.read_log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
         if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
             continue
         found += 1
@@ -83,7 +83,7 @@ def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], file
         except ValueError:
             return None
     if kind == "event":
-        found = next((e for e in events(after.read(host.layout.events)) if e["id"] == key), None)
+        found = next((e for e in parse_events(after.read_file(host.layout.events)) if e["id"] == key), None)
         return Event(kind, found["name"], found["payload"], key) if found else None
     return None
 
@@ -97,7 +97,7 @@ def find_past_run(host: Host, repo: Repository, agent: str, run: str) -> DryRunI
     """One past run; None where it, or its input, is not in the repository."""
     for commit in history.find_by_trailer(host.root, "Run", run):
         if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
-            full = history.commit_info(host.root, commit.id)
+            full = history.read_commit(host.root, commit.id)
             found = _input_of_run(host, repo, full)
             return found if isinstance(found, DryRunInput) else None
     return None
@@ -121,12 +121,12 @@ def read_waiting_files(host: Host) -> dict[str, bytes]:
 
 def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
     """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
-    records = parse_imports(after.read(host.layout.imports), host.layout.imports)
+    records = parse_imports(after.read_file(host.layout.imports), host.layout.imports)
     names = {r.file_sha256: r.name for r in records if r.run == run}
     found = {}
     for path in files:
         if path.startswith(host.layout.processed_dir + "/"):
-            data = after.read(path)
+            data = after.read_file(path)
             name = names.pop(hashlib.sha256(data).hexdigest(), None) if data is not None else None
             if data is not None and name is not None:
                 found[name] = data
@@ -135,8 +135,8 @@ def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...
 
 def parent_commit(repo: Repository, commit: str) -> str | None:
     """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
-    for parent in parents_in(repo.object(commit)[1])[:1]:
+    for parent in parse_parents(repo.read_object(commit)[1])[:1]:
         with contextlib.suppress(WorkspaceError):
-            repo.object(parent)
+            repo.read_object(parent)
             return parent
     return None

@@ -166,24 +166,24 @@ class RecordingSnapshot(Snapshot):
         self.files: dict[str, bytes] = {}
 
     def entry(self, path: str) -> TreeEntry | None:
-        return self.inner.entry(path)
+        return self.inner.find_entry(path)
 
     def read(self, path: str) -> bytes | None:
-        data = self.inner.read(path)
+        data = self.inner.read_file(path)
         if data is not None:
             self.files[path] = data
         return data
 
     def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
-        return self.inner.entries(prefix)
+        return self.inner.list_entries(prefix)
 
 
 def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[RegressionTest], list[Finding]]:
     """The cases of a commit, with those of a proposal in their place (None: removed); and files that are none."""
-    paths = {p for p in snapshot.entries(CASES_DIR) if p.endswith(".json")} | set(texts)
+    paths = {p for p in snapshot.list_entries(CASES_DIR) if p.endswith(".json")} | set(texts)
     cases, findings = [], []
     for path in sorted(paths):
-        data = texts[path] if path in texts else snapshot.read(path)
+        data = texts[path] if path in texts else snapshot.read_file(path)
         if data is None:
             continue
         try:
@@ -197,7 +197,7 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
 
 def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
     """Cases that are not as they were approved, other than those that the proposal itself changes."""
-    if snapshot.read(CASES) is None:
+    if snapshot.read_file(CASES) is None:
         return _find_removed_list(approvals)
     record = approvals.read_record(CASES)
     if record is None or record.kind != "cases":
@@ -211,7 +211,7 @@ def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Itera
         ]  # fmt: skip
     findings = []
     for path, digest in sorted(record.cases.items()):
-        data = snapshot.read(path)
+        data = snapshot.read_file(path)
         if path in set(proposed) or (data is not None and digest_of(data) == digest):
             continue
         what = "is gone" if data is None else "was changed"
@@ -231,7 +231,7 @@ def _find_removed_list(approvals: Approvals) -> list[Finding]:
     """A finding where there was a list of cases that is there no more: no decision removes it."""
     if not approvals.workspace:
         return []
-    before = history.log(approvals.root, 1, [CASES])
+    before = history.read_log(approvals.root, 1, [CASES])
     if not before:
         return []
     return [

@@ -75,8 +75,8 @@ def check_working_copy(host: Host, name: str) -> None:
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
     """
-    with host.reading() as repo, contextlib.ExitStack() as stack:
-        scripts = Scripts(host, Snapshot(repo, repo.head()), working_copy=True)
+    with host.open_for_reading() as repo, contextlib.ExitStack() as stack:
+        scripts = Scripts(host, Snapshot(repo, repo.read_head()), working_copy=True)
         world, static = Setup(host, scripts), StaticChecks(stack)
         agent = scripts.load_agent(name)
         names = find_grants(agent.source, agent.file, host.registry, scripts.read_shared_source)[1]

@@ -45,7 +45,7 @@ def set_paused(host: Host, knobs: LoopSettings, what: Literal["pause", "resume"]
 
 def init_loop(host: Host, knobs: LoopSettings) -> None:
     """Make a fresh state; the old one is archived. Raises ``BusyError`` where a loop runs there."""
-    with hold_loop_lock(knobs, "loop init", host.clock), closing(open_machine(host, knobs, host.say)) as found:
+    with hold_loop_lock(knobs, "loop init", host.clock), closing(open_machine(host, knobs, host.show_message)) as found:
         found.begin_run(init=True)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from cleared.approvals.keys import publish_keys, run_key
 from cleared.changes.host import Host
-from cleared.changes.host_cache import Kept
+from cleared.changes.host_cache import HostCache
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import is_secret
 from cleared.config.model import Config
@@ -85,7 +85,7 @@ def open_machine(host: Host, knobs: LoopSettings, say: Callable[[str], None]) ->
     """The loop of a runtime directory, for whoever is ``alone`` there."""
     asked = (ScriptRequests if knobs.is_own else NoScriptRequests)(host, knobs.runtime)
     log = LoopLog(knobs.runtime.log_path, host.clock, say)
-    return LoopMachine(knobs, host.config, host.clock, build_redactor(host), log, asked, host.step)
+    return LoopMachine(knobs, host.config, host.clock, build_redactor(host), log, asked, host.report_step)
 
 
 def build_redactor(host: Host) -> Redactor:
@@ -108,7 +108,9 @@ def take_waiting(host: Host, knobs: LoopSettings) -> None:
         found.export_tree()
 
 
-def run_loop(host: Host, kept: Kept, knobs: LoopSettings, *, once: bool = False, init: bool = False) -> LoopStop | None:
+def run_loop(
+    host: Host, kept: HostCache, knobs: LoopSettings, *, once: bool = False, init: bool = False
+) -> LoopStop | None:
     """Be the loop until it has done its cycles, is told to end, or stops; why it stopped, None where it did not.
 
     ``init``: begin with a fresh state. Raises ``BusyError`` where there is a loop, ``Interrupted`` where a job was
@@ -118,7 +120,7 @@ def run_loop(host: Host, kept: Kept, knobs: LoopSettings, *, once: bool = False,
     with hold_loop_lock(knobs, LOOP_COMMAND, host.clock), _WakeupPipe(knobs) as bell:
         run_key(host.root, create=True)  # a job can make none
         publish_keys(host.root)
-        found = open_machine(host, knobs, host.say)
+        found = open_machine(host, knobs, host.show_message)
         loop = _Runner(found, bell, kept)
         try:
             with _handled_signals(loop):
@@ -146,7 +148,7 @@ def check_settings(config: Config, knobs: LoopSettings) -> None:
 
 
 class _Runner:
-    def __init__(self, machine: LoopMachine, bell: _WakeupPipe, kept: Kept) -> None:
+    def __init__(self, machine: LoopMachine, bell: _WakeupPipe, kept: HostCache) -> None:
         self.machine, self._bell, self._kept = machine, bell, kept
         self._trouble = ""
         self.told = 0

@@ -33,10 +33,10 @@ class ScriptRequests:
             if self._repo is None or self._repo.current_branch() != self._repo.branch:
                 self.close()
                 self._repo = Repository.open(self._host.root, for_writing=False)
-            head = self._repo.head()
+            head = self._repo.read_head()
             if head == cursor:
                 return [], cursor
-            self._repo.forget()
+            self._repo.forget_trees()
             found = asked_since(self._host, self._repo, head, cursor, self._host.clock.now())
             known = set(self._read_keys()) if found else set()
             return [asked for asked in found if asked.key not in known], head

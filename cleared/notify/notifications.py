@@ -21,7 +21,7 @@ from cleared.cards.age import overdue_cards
 from cleared.cards.card import KINDS, Card
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.changes.trace import KEEP_RUNS, Traces
+from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.clock import format_iso
 from cleared.config.model import Notifications
 from cleared.errors import ClearedError, WorkspaceError
@@ -313,15 +313,15 @@ def _time(text: str) -> str:
 
 def _open_cards(host: Host) -> list[Card]:
     """Oldest first."""
-    with host.reading() as repo:
-        found = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir)
+    with host.open_for_reading() as repo:
+        found = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir)
     return [card for card in found.values() if card.status == "open"]
 
 
 def _failed_since(host: Host, since: datetime) -> Counter[str]:
     """Agent → how many runs of it failed."""
     found: Counter[str] = Counter()
-    for run in Traces(host.layout.state_dir).runs(KEEP_RUNS):
+    for run in TraceStore(host.layout.state_dir).list_runs(KEEP_RUNS):
         if run["status"] == "failed" and not run["dry_run"]:
             ended = datetime.fromisoformat(run["started_at"]) + timedelta(milliseconds=run["duration_ms"] or 0)
             found[run["agent"]] += ended > since

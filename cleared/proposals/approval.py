@@ -45,7 +45,7 @@ from cleared.proposals.submission import (
 )
 from cleared.runs.attempt import MakeExecutor
 from cleared.vcs import Snapshot, blob_id
-from cleared.vcs.working_files import content_id
+from cleared.vcs.working_files import read_content_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,12 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
 
 def _must_be_as_committed(host: Host, text: str) -> None:
     """Raises ``PolicyError`` where the proposal itself was edited: worse than any other file of the queue."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         proposal = find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
-        for path in snapshot.entries(f"{store.FOLDER}/{proposal.folder}"):
+        for path in snapshot.list_entries(f"{store.FOLDER}/{proposal.folder}"):
             full = host.root / path
-            if not full.is_file() or full.is_symlink() or full.read_bytes() != snapshot.read(path):
+            if not full.is_file() or full.is_symlink() or full.read_bytes() != snapshot.read_file(path):
                 raise PolicyError(
                     f"{proposal.id} itself was edited after it was proposed", place=Place(path),
                     remedy=f"Restore it: git checkout -- {path}",
@@ -204,7 +204,7 @@ def _must_be_intact(proposal: Proposal) -> None:
 
 def is_edited(host: Host, path: str, text: bytes | None) -> bool:
     """Whether something else lies there than what is approved now."""
-    return content_id(host.root / path, "sha1") != (blob_id(text, "sha1") if text is not None else None)
+    return read_content_id(host.root / path, "sha1") != (blob_id(text, "sha1") if text is not None else None)
 
 
 def _current_changes(gate: Gate, proposal: Proposal) -> list[Change]:

@@ -11,14 +11,14 @@ from cleared.approvals.keys import own_key
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
-from cleared.changes.attestation import attested
+from cleared.changes.attestation import list_signing_keys
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.source import Source
 from cleared.runs.question_tickets import Questions
 from cleared.vcs import Repository, Snapshot
-from cleared.vcs.shared_history import has_commit_of, marks
+from cleared.vcs.shared_history import has_commit_of, identifying_commits
 
 
 @dataclass(slots=True)
@@ -43,15 +43,15 @@ class Signatory:
 
 def read_identity(host: Host) -> WorkspaceIdentity:
     """Which books this clone holds, or says that it holds."""
-    with host.reading() as repo:
-        return Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
+    with host.open_for_reading() as repo:
+        return Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
 
 
 def list_signatories(host: Host) -> list[Signatory]:
     """Everyone who approved something in this workspace, and the machines that ran agents and decided in it, with
     genuine signatures; people before machines, oldest first."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
         workspace, pinned = approvals.workspace, approvals.identity.pinned
         known = trust_store.load_trust(workspace).keys
@@ -70,7 +70,7 @@ def list_signatories(host: Host) -> list[Signatory]:
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "questions of runs", at
             )
-        for key, by, at in attested(host, snapshot):
+        for key, by, at in list_signing_keys(host, snapshot):
             trusted = questions.approvals.trusts_run(key)
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "runs and decisions", at
@@ -86,15 +86,15 @@ def trust_keys(host: Host, keys: list[str], *, same_books: bool = False) -> None
     for a key that signed nothing here.
     """
     refuse_in_job()
-    with host.reading() as repo:
-        found = Approvals(CommittedSource(Snapshot(repo, repo.head())), host.root, {}).identity
+    with host.open_for_reading() as repo:
+        found = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
         workspace = found.claimed if found.problem is not None and same_books else found.id
         if found.problem is not None and (not same_books or not trust_store.is_workspace_id(workspace)):
             raise found.problem
         if not found.pinned and not same_books:
             _refuse_unrelated(repo, workspace)
         if workspace and (not found.pinned or found.problem is not None):
-            pin_clone(host.root, workspace, marks(repo))
+            pin_clone(host.root, workspace, identifying_commits(repo))
     known = [s for s in list_signatories(host) if s.key in keys]
     for key in keys:  # under another id, others signed; whoever did there was not shown yet
         if key not in {s.key for s in known} and found.problem is None:

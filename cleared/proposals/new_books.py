@@ -17,7 +17,7 @@ from cleared.errors import UsageError
 from cleared.proposals.approval import Signer
 from cleared.proposals.clone_trust import read_identity
 from cleared.runs.approved_scripts import Scripts
-from cleared.vcs.shared_history import marks
+from cleared.vcs.shared_history import identifying_commits
 
 _NOT_COPIED: Final = {"by", "at", "workspace", "id", "key", "signature"}
 _COPIED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name not in _NOT_COPIED)
@@ -61,8 +61,8 @@ def make_new_books(host: Host) -> NewBooks:
     commit = commit_decision(host, "trust --new-books", stage_new_id)
     assert commit is not None
     signer = made[-1]
-    with host.reading() as repo:
-        pin_clone(host.root, signer.workspace, marks(repo))
+    with host.open_for_reading() as repo:
+        pin_clone(host.root, signer.workspace, identifying_commits(repo))
     signer.update_trust()
     return NewBooks(signer.workspace, commit, sorted({p for p in signer.files if p != WORKSPACE}))
 
@@ -70,8 +70,8 @@ def make_new_books(host: Host) -> NewBooks:
 def _live_approvals(desk: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
     """The approvals that count now: of the scripts as they are, of the settings, of the cases."""
     for folder in ("agents", "scripts"):
-        for path in sorted(desk.snapshot.entries(folder)):
-            data = desk.snapshot.read(path) if path.endswith(".py") else None
+        for path in sorted(desk.snapshot.list_entries(folder)):
+            data = desk.snapshot.read_file(path) if path.endswith(".py") else None
             standing = approvals.verify_version(path, data) if data is not None else None
             if standing is not None and standing.state == "approved" and standing.record is not None:
                 yield standing.record

@@ -26,8 +26,8 @@ from cleared.vcs import Repository, Snapshot, history
 def read_history(host: Host, name: str) -> list[dict[str, Any]]:
     """Everything about one agent, or ``scripts/NAME.py``, oldest first. Raises ``UsageError`` where none ever was."""
     path = script_path(host, name)
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
         found = []
         for proposal in store.load_proposals(source):
@@ -44,7 +44,7 @@ def read_history(host: Host, name: str) -> list[dict[str, Any]]:
                 found.append(_history_line(said.at, said.status, proposal.id, said.by, digest, said.reason))
         for record in _find_rollbacks(host, repo, source, path):
             found.append(_history_line(record.at, "rolled back", "", record.by, record.digest, record.reason))
-        live = snapshot.read(path)
+        live = snapshot.read_file(path)
         if not found and live is None:
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
         if live is not None:
@@ -74,7 +74,7 @@ def _find_rollbacks(host: Host, repo: Repository, source: CommittedSource, path:
     """The quarantines of a script, with those that were lifted by approving the same version again."""
     found: dict[str, ApprovalRecord] = {}
     sources = [source]
-    for commit in history.log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
+    for commit in history.read_log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
         sources.append(CommittedSource(Snapshot(repo, commit.id)))
     for one in sources:
         for where in one.paths(record_folder(path)):
@@ -94,21 +94,23 @@ def _proposal_number(proposal: str) -> int:
 
 def read_proposal(host: Host, text: str) -> dict[str, Any]:
     """A proposal as ``--json`` prints it. Raises ``UsageError``."""
-    with host.reading() as repo:
-        return store.find_proposal(store.load_proposals(CommittedSource(Snapshot(repo, repo.head()))), text).to_dict()
+    with host.open_for_reading() as repo:
+        return store.find_proposal(
+            store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head()))), text
+        ).to_dict()
 
 
 def diff_code(host: Host, text: str) -> dict[str, str]:
     """Path → unified diff of a proposal's text against what is approved now."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         proposal = store.find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
         approvals = Scripts(host, snapshot).approvals
         found = {}
         for file in proposal.data["files"]:
             path = str(file["path"])
             scripts = file["kind"] in ("agent", "script")
-            old = approvals.approved_version(path)[0] if scripts else snapshot.read(path)
+            old = approvals.approved_version(path)[0] if scripts else snapshot.read_file(path)
             new = proposal.texts[path]
             lines = difflib.unified_diff(
                 _split_lines(old), _split_lines(new), f"approved/{path}", f"{proposal.id}/{path}"
@@ -123,14 +125,14 @@ def _split_lines(data: bytes | None) -> list[str]:
 
 def list_tests(host: Host) -> list[dict[str, Any]]:
     """The regression cases: name, agent, why, and whether each is as it was approved."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         record = Scripts(host, snapshot).approvals.read_record(CASES)
         listed = dict(record.cases) if record is not None else {}
         known, _ = case_store.load_tests(snapshot, {})
         found = []
         for case in known:
-            data = snapshot.read(case.path) or b""
+            data = snapshot.read_file(case.path) or b""
             state = "approved" if listed.pop(case.path, None) == digest_of(data) else "changed by hand"
             found.append({"name": case.name, "path": case.path, "agent": case.agent, "run": case.run, "why": case.why,
                           "state": state})  # fmt: skip

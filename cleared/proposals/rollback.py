@@ -52,7 +52,7 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     def stage_rollback(desk: DecisionContext) -> Decision:
         scripts = Scripts(host, desk.snapshot)
         approvals = scripts.approvals
-        live = desk.snapshot.read(path)
+        live = desk.snapshot.read_file(path)
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
         digest = digest_of(live)
@@ -64,7 +64,7 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
             previous=digest_of(target) if target is not None else "",
         )  # fmt: skip
         withdrawn: list[str] = []
-        record = desk.snapshot.read(record_path(path, digest))
+        record = desk.snapshot.read_file(record_path(path, digest))
         if record is not None:
             signer.files[record_path(path, digest)] = None
             with contextlib.suppress(ValueError):
@@ -119,8 +119,8 @@ def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
 
 def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
     """The entries that runs of this version posted and that still stand, oldest first."""
-    with host.reading() as repo:
-        now, _ = open_books(host, CommittedSource(Snapshot(repo, repo.head())))
+    with host.open_for_reading() as repo:
+        now, _ = open_books(host, CommittedSource(Snapshot(repo, repo.read_head())))
         ids: set[str] = set()
         for commit in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
             parent = parent_commit(repo, commit.id)
@@ -128,7 +128,7 @@ def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]
                 continue
             before, _ = open_books(host, CommittedSource(Snapshot(repo, parent)))
             after, _ = open_books(host, CommittedSource(Snapshot(repo, commit.id)))
-            for file in history.commit_info(host.root, commit.id).files or ():
+            for file in history.read_commit(host.root, commit.id).files or ():
                 month = host.layout.journal_month(file)
                 if month is not None:
                     ids |= {e.entry_id for e in after.entries(*month)} - {e.entry_id for e in before.entries(*month)}

@@ -117,8 +117,8 @@ def _commit_settings(
     def stage_settings(desk: DecisionContext) -> Decision | None:
         approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
         record = approvals.read_record(CONFIG)
-        unsigned = record is None and (desk.snapshot.read(CONFIG) is not None or approvals.is_missing(CONFIG))
-        committed = desk.snapshot.read(path)
+        unsigned = record is None and (desk.snapshot.read_file(CONFIG) is not None or approvals.is_missing(CONFIG))
+        committed = desk.snapshot.read_file(path)
         new = edited(committed)
         if new != text:  # the file would have to be other than what lies there
             new = None
@@ -153,9 +153,9 @@ def _commit_settings(
 
 def _check_tests(host: Host, executor: MakeExecutor, desk: DecisionContext, config: Config, text: bytes) -> None:
     """The regression cases under the new policy, where there are any."""
-    if not any(p.endswith(".json") for p in desk.snapshot.entries(CASES_DIR)):
+    if not any(p.endswith(".json") for p in desk.snapshot.list_entries(CASES_DIR)):
         return
-    change = Change(host.layout.config_file, "config", desk.snapshot.read(host.layout.config_file), text)
+    change = Change(host.layout.config_file, "config", desk.snapshot.read_file(host.layout.config_file), text)
     with Gate(host, executor, desk.repo) as gate:
         report = gate.examine(replace(make_candidate([change], host), config=config), runs=0)
     broken = [f for f in report.findings if f.rule.startswith("regression")]

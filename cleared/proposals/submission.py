@@ -10,7 +10,7 @@ from cleared.approvals.approval_record import digest_of
 from cleared.approvals.person_only import current_job
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.host import Host, actor
+from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import CheckFailed, Place, PolicyError, UsageError
@@ -53,7 +53,7 @@ def propose_changes(
     ``PolicyError`` over budget. Nothing is changed then.
     """
     inside = current_job()
-    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(actor()))
+    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(current_user()))
     # It stands in a trailer and on the card: one line that can be seen.
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:

@@ -39,7 +39,7 @@ def add_test(
 
     def stage_test(desk: DecisionContext) -> Decision | None:
         found = history.find_by_trailer(host.root, "Run", run) or [
-            c for c in history.log(host.root, 5_000, grep="Run: ")
+            c for c in history.read_log(host.root, 5_000, grep="Run: ")
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
         ]  # fmt: skip
         commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
@@ -49,7 +49,7 @@ def add_test(
             what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
             raise UsageError(what, remedy="cleared run list shows them.")
         verified = Scripts(host, desk.snapshot).approvals.read_record(CASES)
-        if verified is None and desk.snapshot.read(CASES) is not None:  # else the list would begin anew
+        if verified is None and desk.snapshot.read_file(CASES) is not None:  # else the list would begin anew
             raise PolicyError(
                 "the list of regression cases cannot be verified on this machine", place=Place(CASES),
                 remedy="Say whether you trust who approved it: cleared trust.",
@@ -83,7 +83,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
     if occasion is None or occasion.now is None or occasion.after is None:
         raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
     path = host.layout.agent_path(agent)
-    scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read(path) or b""})
+    scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read_file(path) or b""})
     books = RecordingSnapshot(occasion.snapshot)
     rehearsal = dry_run_script(
         Setup(host, scripts), gate.repo, books, scripts.load_agent(agent), gate.executor, label=f"run {run_id}",
@@ -126,7 +126,7 @@ def _is_known_or_renamed(snapshot: Snapshot, made: list[RegressionTest]) -> bool
     """
     first = made[-1]
     for number in range(2, 1_000):
-        data = snapshot.read(made[-1].path)
+        data = snapshot.read_file(made[-1].path)
         if data is None:
             return False
         with contextlib.suppress(ValueError):

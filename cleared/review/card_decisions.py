@@ -14,7 +14,7 @@ from cleared.approvals.decision_effects import entry_weight
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
-from cleared.changes.host import Host, actor
+from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES_TRAILER
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
@@ -89,7 +89,7 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
             done.cards.append(matter.card.id)
         return Decision(f"log: skipped {', '.join(done.cards)}"[:200])
 
-    done.commit = commit_decision(host, "queue skip", stage_skips, by=actor(), gathers=[done]) or ""
+    done.commit = commit_decision(host, "queue skip", stage_skips, by=current_user(), gathers=[done]) or ""
     return done
 
 
@@ -354,8 +354,8 @@ def _decide_targets(
 
     done.commit = commit_decision(host, what, stage_decision, gathers=[done]) or ""
     if done.ended_questions:
-        with host.reading() as repo:
-            Questions(host, repo, Snapshot(repo, repo.head())).withdraw_answers(done.ended_questions)
+        with host.open_for_reading() as repo:
+            Questions(host, repo, Snapshot(repo, repo.read_head())).withdraw_answers(done.ended_questions)
     return done
 
 

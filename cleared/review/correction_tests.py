@@ -46,7 +46,7 @@ def _test_files(
     host: Host, gate: Gate, desk: DecisionContext, by_run: dict[tuple[str, str], dict[str, Any]], done: DecisionResult
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
-    if approvals.read_record(CASES) is None and desk.snapshot.read(CASES) is not None:
+    if approvals.read_record(CASES) is None and desk.snapshot.read_file(CASES) is not None:
         done.messages.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
@@ -70,7 +70,7 @@ def _corrected_test(
 ) -> RegressionTest:
     """The run's case of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
-    known = desk.snapshot.read(path)
+    known = desk.snapshot.read_file(path)
     if known is not None:
         try:
             old = parse_test(known, path)

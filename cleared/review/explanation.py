@@ -16,7 +16,7 @@ from cleared.approvals.verification import Approvals
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import UNDO_TRAILER
 from cleared.decisions.signatures import find_signing_reviewer
@@ -34,8 +34,8 @@ from cleared.vcs import Repository, Snapshot, history
 
 def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
     """The chain of an entry, as plain data. Raises ``UsageError`` where there is no such entry."""
-    with host.reading() as repo:
-        head = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        head = Snapshot(repo, repo.read_head())
         books, bank = open_books(host, CommittedSource(head))
         entry = books.entry(name)
         if entry is None:
@@ -69,13 +69,13 @@ def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.Commit
     mark = f"\n{entry.entry_id}a,".encode()
 
     def has_entry(commit: str) -> bool:
-        return mark in (Snapshot(repo, commit).read(path) or b"")
+        return mark in (Snapshot(repo, commit).read_file(path) or b"")
 
     def adds_entry(commit: history.CommitInfo) -> bool:
         parent = parent_commit(repo, commit.id)
         return has_entry(commit.id) and (parent is None or not has_entry(parent))
 
-    commits = history.log(host.root, None, [path])
+    commits = history.read_log(host.root, None, [path])
     # No row is ever removed, so on a line of commits the oldest that has it posted it; merges are gone through.
     oldest, newest = 0, len(commits) - 1
     while oldest < newest:
@@ -94,7 +94,7 @@ def _run_origin(
         return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By")}
     path, _, blob = trailers.get("Script", "").partition("@")
     snapshot = Snapshot(repo, commit.id)
-    data = snapshot.read(path)
+    data = snapshot.read_file(path)
     approval: dict[str, Any] | None = None
     if data is not None:
         standing = Approvals(CommittedSource(snapshot), host.root, {}).verify_version(path, data)
@@ -119,8 +119,8 @@ def _call_by_replay(
     after = occasion.after
     if after is None:
         return None
-    texts = {p: after.read(p) for folder in (host.layout.agents_dir, host.layout.scripts_dir)
-             for p in after.entries(folder) if p.endswith(".py") and p.count("/") == 1}  # fmt: skip
+    texts = {p: after.read_file(p) for folder in (host.layout.agents_dir, host.layout.scripts_dir)
+             for p in after.list_entries(folder) if p.endswith(".py") and p.count("/") == 1}  # fmt: skip
     scripts = Scripts(host, after, texts=texts)
     with contextlib.suppress(ClearedError), make_drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
@@ -152,7 +152,7 @@ def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
 
 
 def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
-    found = Traces(host.layout.state_dir).run(run)
+    found = TraceStore(host.layout.state_dir).find_run(run)
     for call in (found or {}).get("calls", ()):
         if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
             try:
@@ -170,7 +170,7 @@ def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[st
     it is wrong, None where there is none."""
     found = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
-    for commit in history.log(host.root, None, grep=entry.entry_id):
+    for commit in history.read_log(host.root, None, grep=entry.entry_id):
         said = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
         if "Decision" in commit.trailers and any(whole.search(text) for text in said):
             found.append(

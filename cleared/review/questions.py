@@ -19,7 +19,7 @@ from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
 from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions, agent_name
 from cleared.runs.suspended_runs import Ended
-from cleared.vcs import Snapshot, history, origin
+from cleared.vcs import Snapshot, find_clone_id, history
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
@@ -51,8 +51,8 @@ def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | 
     Raises ``UsageError`` where there is no such question or no answer yet, ``Held`` where nothing proves it or it may
     not go on as things are, and what a run raises.
     """
-    with host.reading() as repo:
-        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+    with host.open_for_reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.read_head()))
         card = questions.find_question(card_id)
         if card.gone_on is not None:
             return None
@@ -71,9 +71,9 @@ def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, o
     themselves.
     """
     done = TimeoutResult()
-    with host.reading() as repo:
-        found = Questions(host, repo, Snapshot(repo, repo.head()))
-        mine = origin(repo)
+    with host.open_for_reading() as repo:
+        found = Questions(host, repo, Snapshot(repo, repo.read_head()))
+        mine = find_clone_id(repo)
 
     def is_ours(ticket: Ticket) -> bool:
         return not own or ticket.origin in ("", mine)
@@ -114,8 +114,8 @@ def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, o
 def _resumable_questions(host: Host, counts: Callable[[Ticket], bool], say: ProblemHandler) -> list[Card]:
     """The last question of each run that has its answers, and has not gone on."""
     found = []
-    with host.reading() as repo:
-        questions = Questions(host, repo, Snapshot(repo, repo.head()))
+    with host.open_for_reading() as repo:
+        questions = Questions(host, repo, Snapshot(repo, repo.read_head()))
         for card in questions.cards.values():
             try:
                 ticket = questions.find_resumable_ticket(card)
@@ -151,7 +151,9 @@ def _stage_timeouts(
     host: Host, desk: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: TimeoutResult
 ) -> Decision | None:  # fmt: skip
     known = {
-        i for c in history.log(host.root, None, grep=f"{ESCALATES}: ") for i in c.trailers.get(ESCALATES, "").split()
+        i
+        for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ")
+        for i in c.trailers.get(ESCALATES, "").split()
     }
     context = desk.context
     for card, ticket in _overdue_questions(waiting, now):

@@ -15,8 +15,8 @@ def list_reviewers(host: Host) -> dict[str, Any]:
 
     The key is made where there is none. Raises ``WorkspaceError`` where it lies in a wrong place or is damaged.
     """
-    with host.reading() as repo:
-        rules = find_authorization(host, Snapshot(repo, repo.head()), "", "", person=False).rules
+    with host.open_for_reading() as repo:
+        rules = find_authorization(host, Snapshot(repo, repo.read_head()), "", "", person=False).rules
     own = own_key(host.root, create=True)
     mine = own.public if own is not None else ""
     return {

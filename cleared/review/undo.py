@@ -9,7 +9,7 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.cards.card import Card, card_id
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.consumed_events import ended
+from cleared.changes.consumed_events import has_committed
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.clock import format_iso
@@ -92,8 +92,8 @@ def _restore_tests(
     """The regression cases that remembered the decision, as they were before it."""
     made = Snapshot(desk.repo, commit.id)
     texts = {
-        path: earlier.read(path) for path in commit.files or ()
-        if path.startswith(f"{CASES_DIR}/") and desk.snapshot.read(path) == made.read(path)
+        path: earlier.read_file(path) for path in commit.files or ()
+        if path.startswith(f"{CASES_DIR}/") and desk.snapshot.read_file(path) == made.read_file(path)
     }  # fmt: skip
     if not texts:
         return {}
@@ -110,7 +110,7 @@ def _last_decision(host: Host, desk: DecisionContext) -> history.CommitInfo:
     one must not be taken back instead."""
     waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
     undone: set[str] = set()
-    for commit in history.log(host.root, 2_000, grep="Decision: ", files=True):
+    for commit in history.read_log(host.root, 2_000, grep="Decision: ", files=True):
         undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
         # That the first of two had agreed is past, once the second has.
         decides = UNDO_TRAILER in commit.trailers or waiting & set(commit.trailers.get(AGREES_TRAILER, "").split())
@@ -132,7 +132,7 @@ def _refuse_unsupported(host: Host, desk: DecisionContext, commit: history.Commi
     remedy = ""
     if periods in files:
         closed = desk.context.books.periods.closed_through
-        then, _ = open_books(host, CommittedSource(desk.snapshot.at(commit.id)))
+        then, _ = open_books(host, CommittedSource(desk.snapshot.at_commit(commit.id)))
         through = then.periods.closed_through
         if closed is not None and through is not None and through <= closed:
             remedy = "Reopen it first: cleared period reopen DATE --reason …"
@@ -162,7 +162,7 @@ def _refuse_continued_runs(host: Host, desk: DecisionContext, names: list[str]) 
         if card is None or card.kind != "question":
             continue
         run = str(card.details.get("run"))
-        if card.gone_on is not None or ended(host, desk.repo, desk.snapshot, run):
+        if card.gone_on is not None or has_committed(host, desk.repo, desk.snapshot, run):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",

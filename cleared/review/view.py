@@ -168,8 +168,8 @@ class QueueSnapshot:
 
 def read_queue(host: Host) -> QueueSnapshot:
     """The last commit's queue and books."""
-    with host.reading() as repo:
-        head = repo.head()
+    with host.open_for_reading() as repo:
+        head = repo.read_head()
         snapshot = Snapshot(repo, head)
         source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
@@ -619,8 +619,8 @@ def bank_file(host: Host, picture: QueueSnapshot, identity: str) -> FileView:
 def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:
     """A processed file by its content: its name may have been taken, then it lies under another."""
     folder = host.layout.processed_dir
-    with host.reading() as repo:
-        paths = list(Snapshot(repo, repo.head()).entries(folder))
+    with host.open_for_reading() as repo:
+        paths = list(Snapshot(repo, repo.read_head()).list_entries(folder))
     kept = host.root / folder
     if kept.is_dir():
         paths += [p.relative_to(host.root).as_posix() for p in kept.rglob("*") if p.is_file()]
@@ -636,8 +636,8 @@ def _read_import_file(host: Host, path: str) -> bytes | None:
     """A file below ``import/``, as committed or as it lies there; a card may name anything."""
     if not path.startswith(f"{host.layout.import_dir}/"):
         return None
-    with host.reading() as repo:
-        data = Snapshot(repo, repo.head()).read(path)
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, repo.read_head()).read_file(path)
     if data is not None:
         return data
     try:
@@ -665,11 +665,11 @@ def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
         raise UsageError("a person posted this entry; there is no script", remedy="cleared why shows who.")
     path = str(why["script"]["file"])
     call = why.get("call")
-    with host.reading() as repo:
-        data = Snapshot(repo, str(why["commit"]["id"])).read(path)
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, str(why["commit"]["id"])).read_file(path)
         other = str(call["file"]) if call else path
         if call and other != path:
-            data, path = Snapshot(repo, str(why["commit"]["id"])).read(other) or data, other
+            data, path = Snapshot(repo, str(why["commit"]["id"])).read_file(other) or data, other
     if data is None:
         raise UsageError(f"{path} is not in that commit", remedy="cleared why shows what is known.")
     return FileView(path, _decode_lines(data), int(call["line"]) if call else None,

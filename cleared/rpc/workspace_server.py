@@ -78,11 +78,11 @@ class Service:
     def dispatcher(self) -> Iterator[Dispatcher]:
         """The door to the primitives for one request: reading only, over the commit that HEAD is now."""
         host = self.host
-        with host.reading() as repo:
+        with host.open_for_reading() as repo:
             context = make_context(
-                host, repo, Snapshot(repo, repo.head()), agent="rpc", now=host.clock.now().replace(microsecond=0),
+                host, repo, Snapshot(repo, repo.read_head()), agent="rpc", now=host.clock.now().replace(microsecond=0),
                 run_id="rpc", event={"id": "rpc", "kind": "on_demand", "name": "", "payload": None}, dry_run=True,
-                on_log=host.say, run_script=_no_run,
+                on_log=host.show_message, run_script=_no_run,
             )  # fmt: skip
             reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout
             with run_deadline(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
@@ -176,7 +176,7 @@ class Current:
 
     def _get(self) -> Service:
         with self._lock:
-            if self._host.is_superseded:
+            if self._host.is_outdated:
                 self._host = self._open()
             return Service(copy(self._host))  # one request's host may catch up, and no other's
 

@@ -18,7 +18,7 @@ from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import ENQUEUE, find_grants, granted_job_types
 from cleared.vcs import Snapshot, blob_id, history
-from cleared.vcs.working_files import content_id
+from cleared.vcs.working_files import read_content_id
 from cleared.workspace import starters
 from cleared.workspace.safe_files import read_stable
 
@@ -63,7 +63,7 @@ class Scripts:
         file = self.host.layout.agent_path(name)
         if file in self.texts or self.working_copy:
             return self._load_unapproved(name, file, "agent")
-        committed = self.snapshot.read(file)
+        committed = self.snapshot.read_file(file)
         if committed is None:
             raise self._uncommitted_error(name, file)
         return self._load_approved(name, file, committed, "agent", self.require_approved(file, name, committed))
@@ -71,7 +71,7 @@ class Scripts:
     def list_edited(self) -> list[str]:
         """The files of the scripts that were given out as committed, and whose working copies are others."""
         known = self.snapshot.hash_name
-        return [f for f in self._given if content_id(self.host.root / f, known) != self.snapshot.oid_of(f)]
+        return [f for f in self._given if read_content_id(self.host.root / f, known) != self.snapshot.find_blob_id(f)]
 
     def load_shared(self, name: str) -> Script:
         """A shared script for ``script_run``. Raises as ``agent`` does."""
@@ -103,7 +103,7 @@ class Scripts:
             present = _read_working_copy(self.host, file)
             if present is not None:
                 return present
-        return self.snapshot.read(file)
+        return self.snapshot.read_file(file)
 
     def _load_unapproved(self, name: str, file: str, kind: str) -> Script:
         data = self._read_text(file)
@@ -128,8 +128,8 @@ class Scripts:
     def find_earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
         """The newest version in the history that came with the program, other than ``but``; None where none did."""
         rev = self.snapshot.commit or "HEAD"
-        for commit in history.log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
-            data = self.snapshot.at(commit.id).read(path)
+        for commit in history.read_log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
+            data = self.snapshot.at_commit(commit.id).read_file(path)
             if data is not None and data != but and starters.was_shipped(path, data):
                 return data
         return None
@@ -170,7 +170,7 @@ class Scripts:
         )
 
     def _unknown_agent_error(self, name: str) -> UsageError:
-        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.entries("agents"))
+        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.list_entries("agents"))
         shown = [k for k in known if "/" not in k and not k.startswith(".")]
         return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
 

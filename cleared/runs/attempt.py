@@ -103,7 +103,7 @@ class Attempt:
     ) -> None:  # fmt: skip
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
         self.dry_run, self.scripts = dry_run, scripts
-        self.say = say if say is not None else host.say
+        self.say = say if say is not None else host.show_message
         self._lines = self._bytes = 0
         """Of its log, shown so far."""
         self.started = host.clock.monotonic()

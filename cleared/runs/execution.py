@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.changes import agent_log, draft, emitted_events
-from cleared.changes.auto_resolve import settle
-from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, consumed
+from cleared.changes.auto_resolve import resolve_cards
+from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import refuse_lost
-from cleared.changes.session import refuse_dirty
+from cleared.changes.lost_rows import refuse_lost_rows
+from cleared.changes.session import refuse_changed_files
 from cleared.clock import format_iso
 from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError, Interrupted, PolicyError
@@ -52,17 +52,17 @@ def run_agent(
     event = event or Event()
     host.layout.agent_path(name)
     if not dry_run:
-        host.must_be_allowed()
+        host.refuse_invalid_policy()
     if host.policy is not None and host.policy.unapproved:
         keys = ", ".join(key for key, _, _ in host.policy.unapproved[:5]) + (
             " …" if len(host.policy.unapproved) > 5 else ""
         )
-        host.say(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
-    if not dry_run and not host.lasting:  # a service looks by itself
+        host.show_message(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
+    if not dry_run and not host.stays_open:  # a service looks by itself
         return_grown_files(host)
-    with host.reading() if dry_run else host.writing(f"agent run {name}") as repo:
+    with host.open_for_reading() if dry_run else host.open_for_writing(f"agent run {name}") as repo:
         if not dry_run:
-            host.must_be_allowed()
+            host.refuse_invalid_policy()
         for attempt in (1, 2):
             try:
                 return _AgentRun(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute_run()
@@ -70,7 +70,7 @@ def run_agent(
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
                     raise
-                host.say("the branch moved while the script ran; running it again on the new commit")
+                host.show_message("the branch moved while the script ran; running it again on the new commit")
     raise AssertionError("unreachable")
 
 
@@ -83,14 +83,14 @@ class _AgentRun:
     ) -> None:  # fmt: skip
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.last = last
-        self.snapshot = Snapshot(repo, repo.head())
+        self.snapshot = Snapshot(repo, repo.read_head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
-            refuse_lost(host, repo, self.snapshot)
-            refuse_dirty(host, self.snapshot, name)
+            refuse_lost_rows(host, repo, self.snapshot)
+            refuse_changed_files(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
         self.again = self._find_resumption(again) if again is not None else Resumption(event)
         new = again is None and not dry_run and event.key is not None
-        if new and consumed(host, repo, self.snapshot, name, str(event.key)):
+        if new and is_consumed(host, repo, self.snapshot, name, str(event.key)):
             raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
         self.script = scripts.load_agent(name)
         self.scripts = scripts
@@ -110,14 +110,14 @@ class _AgentRun:
         attempt = self.attempt
         traces = self.host.traces
         with _best_effort(self.host):
-            traces.begin(
+            traces.begin_run(
                 {"id": self.run_id, "agent": self.script.name, "dry_run": self.dry_run,
                  "started_at": format_iso(attempt.now), "event": attempt.event,
                  "script": f"{self.script.file}@{self.script.blob}", "head": self.snapshot.commit}
             )  # fmt: skip
         result = RunResult(self.run_id, self.script.name, "failed")
         try:
-            self.host.step("begun")
+            self.host.report_step("begun")
             self._run_script(result)
             if result.commits and any(event["name"] == LOOP_ENQUEUE_EVENT for event in result.events):
                 _wake_loop(self.host)
@@ -136,7 +136,7 @@ class _AgentRun:
             later = [f for found in self.scripts.warnings.values() for f in found]
             result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
             with _best_effort(self.host):
-                traces.end(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
+                traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
                 if self.host.on_ended is not None:
                     self.host.on_ended(attempt, result)
         return result
@@ -144,7 +144,7 @@ class _AgentRun:
     def _run_script(self, result: RunResult) -> None:
         try:
             result.result = self.attempt.execute_script(self.executor)
-            self.host.step("ran")
+            self.host.report_step("ran")
             self._finish_run(result)
         except GitBusy as e:
             result.error = make_run_error(e)
@@ -174,7 +174,7 @@ class _AgentRun:
 
     def _commit_draft(self, context: Context, message: str) -> str:
         self._stage_resumed_cards(context)
-        return draft.commit(self.host, self.repo, self.snapshot, context, message, self._commit_trailers("Event"))
+        return draft.commit_draft(self.host, self.repo, self.snapshot, context, message, self._commit_trailers("Event"))
 
     def _stage_resumed_cards(self, context: Context) -> None:
         """Stage that the questions which this run has taken up are done with."""
@@ -194,7 +194,7 @@ class _AgentRun:
                 remedy="Look at them, and run it anew.",
             )
         if not self.dry_run:
-            settle(self.host, self.repo, self.snapshot, context)
+            resolve_cards(self.host, self.repo, self.snapshot, context)
         result.entries = [
             context.books.entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
         ]
@@ -224,7 +224,7 @@ class _AgentRun:
             result.message = f"log: {self.script.name} went on, and changed nothing"
             result.commits = [self._commit_draft(fresh, result.message)]
         elif not context.has_changes:
-            agent_log.wait(self.host, agent_log.rows(context, context.now))
+            agent_log.add_waiting_rows(self.host, agent_log.format_rows(context, context.now))
         result.status = "succeeded"
 
     def _commit_message(self) -> str:
@@ -237,7 +237,7 @@ class _AgentRun:
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
             *((("Outcome", outcome),) if outcome else ()),
             *((WENT_ON, " ".join(cards)) for cards in [self._finished_questions(outcome)] if cards),
-            *emitted_events.given(self.attempt.event),
+            *emitted_events.payload_trailer(self.attempt.event),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", format_iso(self.attempt.now)),
             ("Seed", self.run_id),
@@ -294,4 +294,4 @@ def _best_effort(host: Host) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error, ClearedError) as e:
-        host.say(f"the trace of this run could not be kept: {e}")
+        host.show_message(f"the trace of this run could not be kept: {e}")

@@ -51,7 +51,7 @@ def record_failure(
     )  # fmt: skip
     cards = list(fresh.cards.added.values())
     subject = f"log: {failed.agent} failed: {first}"
-    commit = draft.commit(host, repo, snapshot, fresh, subject[:200], trailers)
+    commit = draft.commit_draft(host, repo, snapshot, fresh, subject[:200], trailers)
     return [commit], cards
 
 
@@ -77,7 +77,7 @@ def read_card_event(
     event = card.details.get("event")
     if event is None:
         return None
-    trace = host.traces.run(card.run_id or "")
+    trace = host.traces.find_run(card.run_id or "")
     agrees = trace is not None and (trace["agent"], trace["event"]) == (card.agent, event)
     if not believed and not agrees and not was_opened(host, repo, snapshot, card):
         raise PolicyError(

@@ -20,9 +20,9 @@ from cleared.approvals.tickets import Ticket, is_signed_answer, parse_ticket
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.consumed_events import ended, went_on
+from cleared.changes.consumed_events import has_committed, has_continued
 from cleared.changes.host import Host
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Repository, Snapshot
@@ -87,7 +87,7 @@ class Questions:
     def require_live_version(self, ticket: Ticket) -> None:
         """Raises ``PolicyError`` where the version that asked is not what runs now."""
         name = agent_name(ticket.path)
-        data = self.snapshot.read(ticket.path) if ticket.path == self.host.layout.agent_path(name) else None
+        data = self.snapshot.read_file(ticket.path) if ticket.path == self.host.layout.agent_path(name) else None
         if data is not None:
             self.scripts.require_approved(ticket.path, name, data)
         if data is None or digest_of(data) != ticket.digest:
@@ -96,7 +96,7 @@ class Questions:
 
     def require_not_settled(self, card: Card) -> None:
         """Raises ``Held`` where it was settled on this machine, or its run went on, and what says so is gone."""
-        trace = Traces(self.host.layout.state_dir).run(str(card.details.get("run")))
+        trace = TraceStore(self.host.layout.state_dir).find_run(str(card.details.get("run")))
         if trace is not None and trace["status"] == "succeeded":
             raise self._held_error(card, "its run went on here, in a commit that is not in this history any more")
         if card.id in self.approvals.trust.withdrawn:
@@ -110,7 +110,7 @@ class Questions:
             if found and self.approvals.workspace:
                 trust_store.withdraw_questions(self.approvals.workspace, found)
         except WorkspaceError as error:  # it is decided, and stands in the commit
-            self.host.say(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
+            self.host.show_message(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
 
     def find_hold_error(self, card: Card) -> ClearedError | None:
         """Why an open question cannot be answered as things are."""
@@ -135,7 +135,7 @@ class Questions:
         if isinstance(found, Mapping) and isinstance(found.get("path"), str):
             name = agent_name(found["path"])
         try:
-            known = self.snapshot.read(self.host.layout.agent_path(name)) is not None
+            known = self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
         except ClearedError:
             known = False
         if not known:
@@ -191,7 +191,7 @@ class Questions:
     def rules(self) -> ReviewRules:
         """Who may answer. Rules that nobody trusted has approved let nobody."""
         if self._rules is None:
-            record = try_parse_record(self.snapshot.read(CONFIG))
+            record = try_parse_record(self.snapshot.read_file(CONFIG))
             self._rules = review_rules(record.policy) if record is not None else UNRESTRICTED
             if self._rules.is_restricted and self.approvals.read_record(CONFIG) is None:
                 self._rules = ReviewRules({"": ""})
@@ -201,8 +201,8 @@ class Questions:
         """Whether its run went on, by what the queue or the history has: each of them is enough."""
         return (
             card.gone_on is not None
-            or went_on(self.host, self.repo, self.snapshot, card.id)
-            or ended(self.host, self.repo, self.snapshot, ticket.run)
+            or has_continued(self.host, self.repo, self.snapshot, card.id)
+            or has_committed(self.host, self.repo, self.snapshot, ticket.run)
         )
 
     def list_run_questions(self, run: str) -> list[tuple[Card, Ticket]]:

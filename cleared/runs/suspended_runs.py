@@ -18,8 +18,8 @@ from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card, card_id
 from cleared.changes import draft
-from cleared.changes.consumed_events import AlreadyRun, consumed
-from cleared.changes.host import Host, actor
+from cleared.changes.consumed_events import AlreadyRun, is_consumed
+from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.primitives.journal import entry_to_json
@@ -27,7 +27,7 @@ from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
 from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption, parse_event
 from cleared.runs.question_tickets import Held, Questions, agent_name, displayed_digest, through_json
-from cleared.vcs import Repository, Snapshot, origin
+from cleared.vcs import Repository, Snapshot, find_clone_id
 
 MAX_TRIED_CHOICES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
@@ -69,12 +69,12 @@ def record_question(
     try:
         card = replace(card, details={**card.details, "ticket": _make_ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
-        host.say(f"the question is held: its run cannot be signed for: {error}")
+        host.show_message(f"the question is held: its run cannot be signed for: {error}")
     fresh.cards.add_card(card)
     for each in ended:
         fresh.cards.record_continuation(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
     subject = f"log: {attempt.script.name} asks: {' '.join(question.text.split())}"[:200]
-    return [draft.commit(host, repo, snapshot, fresh, subject, trailers)], [card]
+    return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)], [card]
 
 
 def _new_card_id(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
@@ -99,7 +99,7 @@ def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
         digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
         asked["key"], asked["question"], tuple(asked["choices"]),
         asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.answers),
-        origin(questions.repo, make=True) or "", displayed_digest(card), actor(),
+        find_clone_id(questions.repo, make=True) or "", displayed_digest(card), current_user(),
     ))  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def ask_again(questions: Questions, identity: str, name: str, *, believed: bool)
             raise UsageError(f"the run of {card.id} has gone on already", remedy="cleared run list shows it.")
         _require_held(questions, card)
         event, cards = parse_event(ticket.event), tuple(each.id for each, _ in questions.list_run_questions(ticket.run))
-    if event.key is not None and consumed(
+    if event.key is not None and is_consumed(
         questions.host, questions.repo, questions.snapshot, name, event.key, asking=False
     ):  # fmt: skip
         raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
@@ -239,7 +239,7 @@ def reissue_question(questions: Questions, card: Card, identity: str) -> Mapping
     except ClearedError:
         return details
     assert key is not None
-    again = replace(ticket, card=identity, by=actor(), origin=origin(questions.repo, make=True) or "")
+    again = replace(ticket, card=identity, by=current_user(), origin=find_clone_id(questions.repo, make=True) or "")
     return {
         **details,
         "ticket": sign_ticket(key, replace(again, shown=displayed_digest(replace(card, details=details)))).to_dict(),

@@ -12,7 +12,7 @@ from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.primitives.queue import read_timeout
@@ -25,13 +25,13 @@ def make_missing_tickets(questions: Questions) -> dict[str, Any]:
 
     Raises ``WorkspaceError`` where there is one to sign, and no key to do it with.
     """
-    if questions.snapshot.entry(questions.host.layout.state_dir.name) is not None:
+    if questions.snapshot.find_entry(questions.host.layout.state_dir.name) is not None:
         return {}
-    traces = Traces(questions.host.layout.state_dir)
+    traces = TraceStore(questions.host.layout.state_dir)
     found = {}
     for card in questions.cards.values():
         if card.kind == "question" and card.status == "open" and "ticket" not in card.details:
-            trace = traces.run(str(card.details.get("run")))
+            trace = traces.find_run(str(card.details.get("run")))
             ticket = _ticket_from_trace(questions, card, trace) if trace is not None else None
             if ticket is not None:
                 key = run_key(questions.host.root, create=True)
@@ -55,7 +55,7 @@ def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any
         path, _, blob = str(trace["script"]).partition("@")
         clock = datetime.fromisoformat(trace["started_at"])
         ticket = Ticket(
-            questions.approvals.workspace, card.id, trace["id"], path, digest_of(questions.repo.object(blob)[1]),
+            questions.approvals.workspace, card.id, trace["id"], path, digest_of(questions.repo.read_object(blob)[1]),
             through_json(trace["event"]), trace["started_at"], trace["id"], places[-1][0], text, tuple(choices), default, then,
             format_iso(clock + timedelta(seconds=read_timeout(timeout))), answers, str(details.get("origin") or ""),
             displayed_digest(card), "this machine",

@@ -8,17 +8,17 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.cards import queue_files
-from cleared.changes.book_sources import CommittedSource, ReadAhead
+from cleared.changes.book_sources import CommittedSource, PreloadedSource
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import REMEDY, find_lost
-from cleared.changes.trace import Traces
+from cleared.changes.lost_rows import REMEDY, find_lost_rows
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
 from cleared.runs.approved_scripts import Scripts
 from cleared.service.process_lock import board, running
 from cleared.triggers.agent_triggers import Listener, Roster
 from cleared.triggers.pending_deliveries import Delivery, peek
-from cleared.vcs import Snapshot, held_by_git
+from cleared.vcs import Snapshot, describe_lock_holder
 from cleared.workspace.lock import holder
 
 _RUNS: Final = 1_000
@@ -37,10 +37,12 @@ def status(host: Host) -> dict[str, Any]:
         mine = of.get(agent["name"], [])
         agent["waiting"] = len(mine)
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
-    with host.reading() as repo:
-        git = held_by_git(repo)
-        lost = find_lost(host.layout, repo, Snapshot(repo, repo.head()))
-        cards = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.head())), host.layout.queue_dir).values()
+    with host.open_for_reading() as repo:
+        git = describe_lock_holder(repo)
+        lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
+        cards = queue_files.load_cards(
+            CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir
+        ).values()
         waiting = sum(card.status == "open" for card in cards)
         unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
     trouble = [] if service else ["the service is not up (cleared up)"]
@@ -100,11 +102,11 @@ class _Known:
 
 def _known(host: Host) -> list[_Known]:
     """All of them, by name, each as it stands now."""
-    with host.reading() as repo:
-        snapshot = Snapshot(repo, repo.head())
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         roster = Roster()
         roster.load(host, snapshot)
-        source = ReadAhead(snapshot, host.layout.agents_dir)
+        source = PreloadedSource(snapshot, host.layout.agents_dir)
         approvals = replace(Scripts(host, snapshot).approvals, source=source)
         found = [_Known(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
         for name, listener in roster.listeners.items():
@@ -117,7 +119,7 @@ def _known(host: Host) -> list[_Known]:
 
 def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
     last: dict[str, dict[str, Any]] = {}
-    for run in Traces(host.layout.state_dir).runs(_RUNS):
+    for run in TraceStore(host.layout.state_dir).list_runs(_RUNS):
         if not run["dry_run"]:
             last.setdefault(run["agent"], run)
     found = []

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from cleared.changes.consumed_events import latest
+from cleared.changes.consumed_events import latest_keys
 from cleared.changes.host import Host
-from cleared.changes.host_cache import Kept
+from cleared.changes.host_cache import HostCache
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
@@ -47,7 +47,7 @@ class Service:
     def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
         self.root, self.actions, self.log = root, actions, log
         self._on_folders = on_folders
-        self._kept = Kept(actions.open)
+        self._kept = HostCache(actions.open)
         self.host = self._kept()
         self.log.redactor = self.host.redactor
         self.on_lost: Callable[[], None] = lambda: None
@@ -175,17 +175,17 @@ class Service:
         if self._repo.current_branch() != self._repo.branch:
             self._repo.close()
             self._repo = Repository.open(self.root, for_writing=False)
-        head = self._repo.head()
+        head = self._repo.read_head()
         if head == self._head:
             return
-        self._repo.forget()
+        self._repo.forget_trees()
         snapshot = Snapshot(self._repo, head)
         if self.roster.load(self.host, snapshot) or not self._head:
             self._listen(now, snapshot)
         self._head = head
         self._take_events(now)
         self.inbox.release(now)
-        queue = snapshot.entry(self.host.layout.queue_dir)
+        queue = snapshot.find_entry(self.host.layout.queue_dir)
         if queue != self._queue:
             self._queue, self._chore_at = queue, now
         if self._pruned is None or now - self._pruned > timedelta(days=1):
@@ -195,7 +195,7 @@ class Service:
     def _listen(self, now: datetime, snapshot: Snapshot) -> None:
         """The agents are others than before: reckon anew what comes due, and which folders are watched."""
         marks = self.inbox.marks()
-        past = latest(self.host, self._repo, snapshot, "schedule") if self._fresh else {}
+        past = latest_keys(self.host, self._repo, snapshot, "schedule") if self._fresh else {}
         new = []
         self._due = []
         for listener in self.roster.listeners.values():
@@ -264,7 +264,7 @@ class Service:
 
     def _take_events(self, now: datetime) -> None:
         """What this clone's commits told since the last look; the cursor moves with what is taken in."""
-        head = self._repo.head()
+        head = self._repo.read_head()
         cursor = self.inbox.get(_CURSOR)
         if head == cursor:
             return

@@ -57,7 +57,7 @@ class Roster:
 
     def load(self, host: Host, snapshot: Snapshot) -> bool:
         """Bring it to this commit; whether anything is different now."""
-        folder = snapshot.entry(host.layout.agents_dir)
+        folder = snapshot.find_entry(host.layout.agents_dir)
         tree = folder.oid if folder is not None and folder.is_tree else None
         timezone = host.config.business.timezone
         if tree is not None and tree == self._tree and timezone == self._timezone:
@@ -73,7 +73,7 @@ class Roster:
                 self.listeners[name] = known[name]
             else:
                 new.append((name, blob))
-        for (name, blob), data in zip(new, snapshot.blobs([blob for _, blob in new]), strict=True):
+        for (name, blob), data in zip(new, snapshot.read_blobs([blob for _, blob in new]), strict=True):
             header, problem = header_of(data, f"{host.layout.agents_dir}/{name}.py")
             if header is None:
                 self.unreadable[name] = problem
@@ -93,7 +93,7 @@ class Roster:
 
     def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Name and blob of each agent."""
-        for name, entry in snapshot.folder(host.layout.agents_dir).items():
+        for name, entry in snapshot.list_folder(host.layout.agents_dir).items():
             if name.endswith(".py") and not name.startswith(".") and entry.is_file:
                 yield name.removesuffix(".py"), entry.oid
 

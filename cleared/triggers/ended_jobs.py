@@ -108,7 +108,7 @@ class Jobs:
 
 def by_time(host: Host, listener: Listener, mine: list[Told]) -> list[Told]:
     """For ``news``: the ends that are not older than the commit of the agent's script."""
-    commits = history.log(host.root, 1, [host.layout.agent_path(listener.name)])
+    commits = history.read_log(host.root, 1, [host.layout.agent_path(listener.name)])
     return [told for told in mine if commits and _ended(told.event.payload) >= commits[0].when]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from cleared.changes.consumed_events import had
+from cleared.changes.consumed_events import attempted_keys
 from cleared.changes.host import Host
 from cleared.triggers.agent_triggers import Listener, Roster
 from cleared.triggers.event_stream import Told
@@ -22,7 +22,7 @@ def news(
     that have come to be since its script is as it is."""
     wanted: News = set()
     for listener in {heard.name: heard for told in found for heard in roster.of_event(told.event.name)}.values():
-        past = had(host, repo, snapshot, listener.name)
+        past = attempted_keys(host, repo, snapshot, listener.name)
         mine = [told for told in found if listener.hears(told.event.name)]
         last = max((i for i, told in enumerate(mine) if told.event.key in past), default=None)
         mine = mine[last + 1 :] if last is not None else since_script(host, listener, mine)
@@ -33,5 +33,5 @@ def news(
 def by_commit(host: Host, listener: Listener, mine: list[Told]) -> list[Told]:
     """For events of commits: those whose commit has the script as it is."""
     script = [host.layout.agent_path(listener.name)]
-    newest = [c.id for c in history.log(host.root, 1, script)]
-    return [told for told in mine if [c.id for c in history.log(host.root, 1, script, rev=told.commit)] == newest]
+    newest = [c.id for c in history.read_log(host.root, 1, script)]
+    return [told for told in mine if [c.id for c in history.read_log(host.root, 1, script, rev=told.commit)] == newest]

@@ -11,17 +11,25 @@ from typing import Any, Final
 
 from cleared.approvals.keys import run_public_key
 from cleared.cards import queue_files
-from cleared.changes.attestation import Attestation, added, digest, imported, parse, settling, shards
+from cleared.changes.attestation import (
+    Attestation,
+    added_lines,
+    digest_data,
+    import_data,
+    list_shards,
+    parse_attestation,
+    settlement_digest,
+)
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.consumed_events import FAILED, number
-from cleared.changes.emitted_events import DEPTH, ORIGIN, events, text_of
+from cleared.changes.consumed_events import FAILED, trailer_number
+from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
-from cleared.vcs import Repository, Snapshot, origin, recent
+from cleared.vcs import Repository, Snapshot, find_clone_id, read_recent_commits
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
 LOOK_BACK: Final = timedelta(days=7)
@@ -48,17 +56,17 @@ def told_since(
     before is told already, whatever became of its commit. Not older than seven days: before the last that was seen, or
     before now, where there is no cursor.
     """
-    mine, key = origin(repo), run_public_key(host.root)
+    mine, key = find_clone_id(repo), run_public_key(host.root)
     if mine is None or not key:
         return []
-    start = Snapshot(repo, cursor) if cursor and repo.contains(cursor) else None
+    start = Snapshot(repo, cursor) if cursor and repo.has_in_history(cursor) else None
     last = _last_seen(host, start, mine, key) if start else now
     oldest = format_iso(min(last, now) - LOOK_BACK) if last is not None else ""
     past = Past(host, start)
     found: list[Told] = []
     for after in _commits(host, repo, head, cursor if start else None):
         for line in past.add(after):
-            said = parse(line)
+            said = parse_attestation(line)
             if said is not None and _is_own(said, mine, key) and said.at >= oldest:
                 found += _told(host, after, said, wanted)
     return found
@@ -71,8 +79,8 @@ def _is_own(said: Attestation, mine: str, key: str) -> bool:
 def _last_seen(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
     """When the last that was seen was attested. A line that was taken out of the history and is put back long after
     tells nothing again."""
-    for line in reversed(list(added(host.layout, None, start))):
-        said = parse(line)
+    for line in reversed(list(added_lines(host.layout, None, start))):
+        said = parse_attestation(line)
         if said is not None and _is_own(said, mine, key):
             return datetime.fromisoformat(said.at)
     return None
@@ -89,9 +97,9 @@ class Past:
 
     def add(self, after: Snapshot) -> list[bytes]:
         """Those of a commit that were in none before."""
-        new = [line for line in added(self._layout, self._before, after) if line not in self._seen]
+        new = [line for line in added_lines(self._layout, self._before, after) if line not in self._seen]
         if new and self._before is not self._start:  # on another branch of a merge it may have been missing
-            self._known = self._known or (set(added(self._layout, None, self._start)) if self._start else set())
+            self._known = self._known or (set(added_lines(self._layout, None, self._start)) if self._start else set())
             new = [line for line in new if line not in self._known]
         self._seen.update(new)
         self._before = after
@@ -100,13 +108,13 @@ class Past:
 
 def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Iterator[Snapshot]:
     """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
-    commits = recent(repo, head, cursor) if cursor else None
+    commits = read_recent_commits(repo, head, cursor) if cursor else None
     if commits is None:
         from cleared.vcs import history
 
-        paths = list(shards(host.layout, Snapshot(repo, head)))
+        paths = list(list_shards(host.layout, Snapshot(repo, head)))
         with suppress(WorkspaceError):
-            for info in reversed(history.log(host.root, _MOST, paths, since=cursor, rev=head)):
+            for info in reversed(history.read_log(host.root, _MOST, paths, since=cursor, rev=head)):
                 yield Snapshot(repo, info.id)
     for each in reversed(commits or ()):
         yield Snapshot(repo, each.id)
@@ -114,8 +122,8 @@ def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Ite
 
 
 def _told(host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]) -> Iterator[Told]:
-    trailers, by, commit = said.trailers, said.by, after.commit or ""
-    depth = number(trailers, DEPTH) + 1
+    trailers, by, commit = said.trailers, said.made_by, after.commit or ""
+    depth = trailer_number(trailers, DEPTH) + 1
 
     def told(name: str, payload: Any, key: str = "") -> Told:
         return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
@@ -131,30 +139,34 @@ def _told(host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str]
     if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
         proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit}
         yield told(PROPOSAL_APPROVED, proposal)
-    if said.says.get("settles") and wanted(CARD_RESOLVED):
+    if said.statement.get("settles") and wanted(CARD_RESOLVED):
         yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, after, said)})
-    if said.says.get("imports") and wanted(IMPORT_NEW):
-        files = imported(
-            [r for r in parse_imports(after.read(host.layout.imports), host.layout.imports) if r.run == by]
+    if said.statement.get("imports") and wanted(IMPORT_NEW):
+        files = import_data(
+            [r for r in parse_imports(after.read_file(host.layout.imports), host.layout.imports) if r.run == by]
         )
-        if digest(files) == said.says["imports"]:
+        if digest_data(files) == said.statement["imports"]:
             yield told(IMPORT_NEW, {**about, "files": files})
 
 
 def _lines(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
     """The events that were emitted, in order; of lines that were altered since, none."""
-    emits = list(said.says.get("emits") or ())
+    emits = list(said.statement.get("emits") or ())
     if not emits:
         return []
-    mine = [e for e in islice(events(after.read(host.layout.events)), _MOST + len(emits)) if e["run"] == said.by]
-    known = {digest(text_of(event)): event for event in mine}
+    mine = [
+        e
+        for e in islice(parse_events(after.read_file(host.layout.events)), _MOST + len(emits))
+        if e["run"] == said.made_by
+    ]
+    known = {digest_data(event_line(event)): event for event in mine}
     return [known[each] for each in emits if each in known]
 
 
 def _resolved(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
     cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
-    found = [(cards[name], how) for name, how in said.says["settles"].items() if name in cards]
+    found = [(cards[name], how) for name, how in said.statement["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
-        for card, how in found if settling(card.resolved_by or "", card.resolution or "") == how
+        for card, how in found if settlement_digest(card.resolved_by or "", card.resolution or "") == how
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cleared.approvals.person_only import refuse_in_job
-from cleared.changes.host import Host, actor
+from cleared.changes.host import Host, current_user
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import PrimitiveError, UsageError
 from cleared.primitives.ctx import emit_event
@@ -28,6 +28,6 @@ def emit(host: Host, name: str, payload: Any) -> str:
         return Decision(f"event: {name}")
 
     commit_decision(
-        host, f"event emit {name}", act, by=actor(), gathers=[]
+        host, f"event emit {name}", act, by=current_user(), gathers=[]
     )  # it decides nothing, so no reviewer is needed
     return made[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from cleared.changes.consumed_events import depth_of
+from cleared.changes.consumed_events import event_depth
 from cleared.changes.host import Host
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.triggers.event_stream import told_since
@@ -55,5 +55,5 @@ def depth_after(host: Host, by: str) -> int:
     """How many events led to one that comes of what ``by`` asked for (``run:<id>``; else nothing led to it)."""
     if not by.startswith(_RUN):
         return 1
-    with host.reading() as repo:
-        return depth_of(host, repo, Snapshot(repo, repo.head()), by.removeprefix(_RUN)) + 1
+    with host.open_for_reading() as repo:
+        return event_depth(host, repo, Snapshot(repo, repo.read_head()), by.removeprefix(_RUN)) + 1

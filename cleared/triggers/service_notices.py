@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleared.cards.card import card_id
-from cleared.changes.auto_resolve import BY
-from cleared.changes.emitted_events import events
+from cleared.changes.auto_resolve import RESOLVED_BY
+from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -59,7 +59,7 @@ def died(host: Host, agent: str, event: Event, why: str) -> None:
     )  # fmt: skip
 
 
-def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = BY, **details: Any) -> None:
+def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = RESOLVED_BY, **details: Any) -> None:
     """``about``: the agent, where it is one agent's."""
 
     def act(desk: DecisionContext) -> Decision | None:
@@ -70,7 +70,7 @@ def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str
         desk.context.stage_card(kind, key, title, **details)
         return Decision(f"log: {title}"[:200])
 
-    commit_decision(host, f"service: {kind}", act, by=BY, gathers=[])
+    commit_decision(host, f"service: {kind}", act, by=RESOLVED_BY, gathers=[])
 
 
 def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
@@ -91,7 +91,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 return None
             target.append(_free(host, desk, f"{drop}{FAILED}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
-            if desk.snapshot.oid_of(path) is not None:
+            if desk.snapshot.find_blob_id(path) is not None:
                 files = {path: None, target[0]: data}
             else:
                 files = {target[0]: data} if in_git else {}
@@ -107,10 +107,12 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         )  # fmt: skip
         for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
             if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
-                desk.context.cards.resolve_card(card.id, format_iso(desk.context.now), BY, "the file was set aside")
+                desk.context.cards.resolve_card(
+                    card.id, format_iso(desk.context.now), RESOLVED_BY, "the file was set aside"
+                )
         return Decision(f"log: {title}"[:200], files, local_moves=moves)
 
-    commit_decision(host, f"service: set {path} aside", act, by=BY)
+    commit_decision(host, f"service: set {path} aside", act, by=RESOLVED_BY)
     return target[0] if target else None
 
 
@@ -118,7 +120,7 @@ def _free(host: Host, desk: DecisionContext, wanted: str) -> str:
     path = PurePosixPath(wanted)
     for number in range(1, 100_000):
         name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        if desk.snapshot.entry(name) is None and not (host.root / name).exists():
+        if desk.snapshot.find_entry(name) is None and not (host.root / name).exists():
             return name
     return str(path.with_name(f"{path.stem}-{desk.context.run_id}{path.suffix}"))
 
@@ -148,9 +150,9 @@ def _name(host: Host, key: str) -> str:
         return JOB_FINISHED
     if not ordinal.isdigit():
         return ordinal
-    with host.reading() as repo:
-        data = Snapshot(repo, repo.head()).read(host.layout.events)
-    return next((str(event["name"]) for event in events(data) if event["id"] == key), "an event")
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, repo.read_head()).read_file(host.layout.events)
+    return next((str(event["name"]) for event in parse_events(data) if event["id"] == key), "an event")
 
 
 def _loop(chain: list[str]) -> str:

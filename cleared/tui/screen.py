@@ -254,8 +254,8 @@ class ReviewApp(App[None]):
         before = self.picture.head
 
         def read_head() -> str:
-            with self.acts.open().reading() as repo:
-                return repo.head()
+            with self.acts.open().open_for_reading() as repo:
+                return repo.read_head()
 
         try:
             now = await asyncio.to_thread(read_head)

@@ -6,18 +6,18 @@ tells what the user changed by hand, ``history`` reads the past (with GitPython,
 
 from __future__ import annotations
 
-from cleared.vcs.clone_mark import origin
-from cleared.vcs.commit import STEPS, LocalMove, Unfinished, seal
-from cleared.vcs.housekeeping import maybe_gc
-from cleared.vcs.index import held_by_git, wait_for_index
+from cleared.vcs.clone_mark import find_clone_id
+from cleared.vcs.commit import STEPS, LocalMove, Unfinished, commit_changes
+from cleared.vcs.housekeeping import start_gc_if_due
+from cleared.vcs.index import describe_lock_holder, wait_for_index
 from cleared.vcs.object_writer import Author, blob_id
-from cleared.vcs.recent_commits import Recent, parents_in, recent
-from cleared.vcs.recovery import recover
+from cleared.vcs.recent_commits import RecentCommit, parse_parents, read_recent_commits
+from cleared.vcs.recovery import recover_interrupted_commit
 from cleared.vcs.refs import GitBusy, HeadMoved
-from cleared.vcs.remembered_commit import forget, long_before, remembered
+from cleared.vcs.remembered_commit import find_ancestor, forget_remembered_commit, remembered
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
-from cleared.vcs.worktree_changes import Difference, differences
+from cleared.vcs.worktree_changes import Difference, find_differences
 
 __all__ = [
     "STEPS",
@@ -26,22 +26,22 @@ __all__ = [
     "GitBusy",
     "HeadMoved",
     "LocalMove",
-    "Recent",
+    "RecentCommit",
     "Repository",
     "Snapshot",
     "TreeEntry",
     "Unfinished",
     "blob_id",
-    "differences",
-    "forget",
-    "held_by_git",
-    "long_before",
-    "maybe_gc",
-    "origin",
-    "parents_in",
-    "recent",
-    "recover",
+    "commit_changes",
+    "describe_lock_holder",
+    "find_ancestor",
+    "find_clone_id",
+    "find_differences",
+    "forget_remembered_commit",
+    "parse_parents",
+    "read_recent_commits",
+    "recover_interrupted_commit",
     "remembered",
-    "seal",
+    "start_gc_if_due",
     "wait_for_index",
 ]

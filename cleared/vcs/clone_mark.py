@@ -12,7 +12,7 @@ _NAME = "cleared-origin"
 _MARK = re.compile(r"[0-9a-f]{12}")
 
 
-def origin(repo: Repository, *, make: bool = False) -> str | None:
+def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:
     """The mark of this clone: 12 hex digits. None where it has made no commit yet and none is to be made now.
 
     The caller holds the writer lock where ``make`` is set.

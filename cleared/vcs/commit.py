@@ -18,15 +18,15 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import working_files
-from cleared.vcs.commit_intent import Intent, PathChange, PathMove, encode, save
+from cleared.vcs.commit_intent import CommitIntent, PathChange, PathMove, encode_intent, save_intent
 from cleared.vcs.git_process import Git, GitFailed
 from cleared.vcs.index import Damaged, IndexLock
 from cleared.vcs.object_writer import Author, LooseObjects, blob_id, build_tree, commit_text, sync_files
-from cleared.vcs.recovery import recover
-from cleared.vcs.refs import GitBusy, RefMove, moved, sync_branch
+from cleared.vcs.recovery import recover_interrupted_commit
+from cleared.vcs.refs import GitBusy, RefMove, head_moved_error, sync_branch
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
-from cleared.vcs.working_tree_update import Step, bring_up, conclude, unmake
+from cleared.vcs.working_tree_update import OnStep, end_intent, remove_made_folders, update_working_tree
 
 #: The instants between which a seal can be killed, in order; ``file`` once for each file of the working tree.
 STEPS = (
@@ -55,7 +55,7 @@ class Unfinished(WorkspaceError):
         self.commit = commit
 
 
-def seal(
+def commit_changes(
     repo: Repository,
     base: str | None,
     changes: Mapping[str, bytes | None],
@@ -65,7 +65,7 @@ def seal(
     when: datetime,
     *,
     verify: Callable[[], None] | None = None,
-    on_step: Step | None = None,
+    on_step: OnStep | None = None,
     state_dir: Path | None = None,
     moves: Sequence[LocalMove] = (),
     edited: Collection[str] = (),
@@ -85,16 +85,16 @@ def seal(
     refuses: nothing is changed then. ``Unfinished``: committed, the rest follows. ``ValueError`` where ``changes``
     has nothing that ``base`` has not.
     """
-    state_dir = _state_dir(repo, state_dir)
+    state_dir = _make_state_dir(repo, state_dir)
     step = on_step or (lambda _: None)
-    recover(repo, state_dir)
+    recover_interrupted_commit(repo, state_dir)
     if repo.find_head() != base:
-        raise moved("the branch has a new commit")
+        raise head_moved_error("the branch has a new commit")
     before = Snapshot(repo, base)
-    plan, contents = _plan(repo, before, changes)
+    plan, contents = _plan_changes(repo, before, changes)
     if not plan:
         raise ValueError("nothing to commit")
-    intent = Intent(
+    intent = CommitIntent(
         base=base,
         commit="",
         branch=repo.branch,
@@ -109,8 +109,8 @@ def seal(
     git, index = Git(repo.root, names), IndexLock(repo, names)
     log = "cleared: " + message.strip().split("\n")[0].replace("\0", "")[:200]
     with ExitStack() as stack:
-        with _unchanged(repo, state_dir, intent, staged, index):
-            move = RefMove(repo, git, base, log, author.environment(when))
+        with _undo_on_error(repo, state_dir, intent, staged, index):
+            move = RefMove(repo, git, base, log, author.reflog_environment(when))
             stack.callback(move.close)
             objects = stack.enter_context(LooseObjects(repo))
             commit, entries = _write_objects(
@@ -118,11 +118,11 @@ def seal(
             )
             step("objects")
             intent = replace(intent, commit=commit)
-            save(state_dir, intent)
+            save_intent(state_dir, intent)
             step("intent")
-            _stage(repo, before, contents, staged)
+            _stage_files(repo, before, contents, staged)
             step("staged")
-            index.take(encode(intent), wait_seconds)
+            index.acquire(encode_intent(intent), wait_seconds)
             owed = _prepare_index(index, intent, entries)
             step("locked")
             objects.flush()
@@ -130,13 +130,13 @@ def seal(
                 move.prepare(commit)
             except WorkspaceError:  # a git gc may have taken the commit away in between
                 objects.flush()
-                move = RefMove(repo, git, base, log, author.environment(when))
+                move = RefMove(repo, git, base, log, author.reflog_environment(when))
                 stack.callback(move.close)
                 move.prepare(commit)
             step("prepared")
             if verify is not None:
                 verify()
-            _refuse_begun(repo)
+            _refuse_unfinished_merge(repo)
             _refuse_obstacles(repo, intent, edited)
             step("verified")
             index.place()
@@ -145,20 +145,20 @@ def seal(
         try:
             move.commit()
         except (GitBusy, WorkspaceError):
-            _undo(repo, state_dir, intent, staged, index)
+            _undo_preparation(repo, state_dir, intent, staged, index)
             raise
         step("ref")
         try:
             sync_branch(repo)
             objects.flush()  # from here on a git gc that begins knows of them; one that had begun before does not
-            bring_up(repo, intent, staged=staged, step=step)
+            update_working_tree(repo, intent, staged=staged, step=step)
             step("worktree")
             index.release()
             step("unlocked")
-            conclude(repo, state_dir, owed)
+            end_intent(repo, state_dir, owed)
         except OSError as error:
             raise Unfinished(
-                f"committed as {commit[:10]}, but the working tree could not be written: {_said(error)}",
+                f"committed as {commit[:10]}, but the working tree could not be written: {_error_text(error)}",
                 commit=commit,
                 remedy="The working tree will be brought up by the next command, once that is put right; until then "
                 "git is kept from committing it.",
@@ -170,36 +170,38 @@ def seal(
 # --- before the branch moves -----------------------------------------------------------------------
 
 
-def _state_dir(repo: Repository, given: Path | None) -> Path:
+def _make_state_dir(repo: Repository, given: Path | None) -> Path:
     state_dir = repo.root / ".cleared" if given is None else given
     if state_dir.is_symlink():
         raise WorkspaceError(f"{state_dir} is a symbolic link", remedy="Remove it: it is made anew.")
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WorkspaceError(f"{state_dir} cannot be made, nothing was changed: {_said(error)}") from error
+        raise WorkspaceError(f"{state_dir} cannot be made, nothing was changed: {_error_text(error)}") from error
     return state_dir
 
 
-def _prepare_index(index: IndexLock, intent: Intent, entries: Mapping[str, TreeEntry | None]) -> tuple[str, ...]:
+def _prepare_index(index: IndexLock, intent: CommitIntent, entries: Mapping[str, TreeEntry | None]) -> tuple[str, ...]:
     """Have the index ready that goes with the commit. The paths for which it is owed: where git cannot read the one
     that is there, no git can commit it either, and ``recover`` will make another."""
     try:
-        index.prepare({path: (e.mode, e.oid) if e is not None else None for path, e in entries.items()}, intent.base)
+        index.prepare_index(
+            {path: (e.mode, e.oid) if e is not None else None for path, e in entries.items()}, intent.base
+        )
     except Damaged:
-        index.forget()
+        index.discard_prepared()
         return tuple(entries)
     return ()
 
 
-def _plan(
+def _plan_changes(
     repo: Repository, before: Snapshot, changes: Mapping[str, bytes | None]
 ) -> tuple[list[PathChange], dict[str, bytes | None]]:
     """The changes that are any, and their contents; deletions first, as a file may make place for a folder."""
     plan: list[PathChange] = []
     for path, content in sorted(changes.items(), key=lambda change: (change[1] is not None, change[0])):
         working_files.check_path(path)
-        entry = before.entry(path)
+        entry = before.find_entry(path)
         if entry is not None and not entry.is_file and not (entry.is_tree and content is None):
             what = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "a folder")
             raise WorkspaceError(f"{path} cannot be written: the last commit has {what} there")
@@ -210,18 +212,18 @@ def _plan(
     return plan, {change.path: changes[change.path] for change in plan}
 
 
-def _refuse_obstacles(repo: Repository, intent: Intent, edited: Collection[str]) -> None:
+def _refuse_obstacles(repo: Repository, intent: CommitIntent, edited: Collection[str]) -> None:
     """Whatever would stand in the way after the commit is to be known before it."""
     root = repo.root
     going = frozenset(change.path for change in intent.paths if change.new is None)
     for change in intent.paths:
         path = change.path
-        found = working_files.content_id(root / path, repo.hash_name)
+        found = working_files.read_content_id(root / path, repo.hash_name)
         if path in edited and found not in (change.old, change.new):
             continue
         working_files.check_parents(root, path, going=going)
         if found not in (change.old, change.new):
-            raise WorkspaceError(*_obstacle(path, found, change.old))
+            raise WorkspaceError(*_describe_obstacle(path, found, change.old))
         _refuse_unwritable(root, path)
     for move in intent.moves:
         for place in (move.source, move.target):
@@ -229,26 +231,26 @@ def _refuse_obstacles(repo: Repository, intent: Intent, edited: Collection[str])
                 working_files.check_path(place)
                 working_files.check_parents(root, place)
                 _refuse_unwritable(root, place)
-        if working_files.content_id(root / move.source, repo.hash_name) != move.oid:
+        if working_files.read_content_id(root / move.source, repo.hash_name) != move.oid:
             raise WorkspaceError(
                 f"{move.source} changed since it was read, nothing was changed", remedy="Run the agent again."
             )
         if move.target is not None:
-            there = working_files.content_id(root / move.target, repo.hash_name)
+            there = working_files.read_content_id(root / move.target, repo.hash_name)
             if there not in (None, move.oid):
                 raise WorkspaceError(f"{move.target} is there already, nothing was changed")
 
 
-def _refuse_begun(repo: Repository) -> None:
+def _refuse_unfinished_merge(repo: Repository) -> None:
     """A merge or rebase that was begun since ends with what it found."""
     try:
         repo.refuse_unfinished()
     except WorkspaceError as error:
-        raise moved(error.message) from None
+        raise head_moved_error(error.message) from None
 
 
-def _obstacle(path: str, found: str | None, old: str | None) -> tuple[str]:
-    if found in working_files.ODD:
+def _describe_obstacle(path: str, found: str | None, old: str | None) -> tuple[str]:
+    if found in working_files.NOT_A_FILE:
         how = {"symlink": "a symbolic link", "folder": "a folder", "unreadable": "unreadable"}
         return (f"{path} cannot be written: it is {how.get(str(found), 'no plain file')}",)
     if found is None:
@@ -285,24 +287,26 @@ def _write_objects(
         if content is None:
             entries[change.path] = None
         else:
-            mode = "100755" if working_files.is_executable(before.entry(change.path), change.path) else "100644"
-            entries[change.path] = TreeEntry(mode, objects.write("blob", content))
+            mode = "100755" if working_files.is_executable(before.find_entry(change.path), change.path) else "100644"
+            entries[change.path] = TreeEntry(mode, objects.add_object("blob", content))
     tree = build_tree(repo, before.tree, entries, objects)
-    commit = objects.write("commit", commit_text(tree, parents, author, when, message, trailers))
+    commit = objects.add_object("commit", commit_text(tree, parents, author, when, message, trailers))
     objects.flush()
     return commit, entries
 
 
-def _stage(repo: Repository, before: Snapshot, contents: Mapping[str, bytes | None], staged: dict[str, Path]) -> None:
+def _stage_files(
+    repo: Repository, before: Snapshot, contents: Mapping[str, bytes | None], staged: dict[str, Path]
+) -> None:
     for path, content in contents.items():
         # One that has to wait until a file makes place for its folder is written after the commit.
         if content is not None and not working_files.is_blocked(repo.root, path):
-            executable = working_files.is_executable(before.entry(path), path)
-            staged[path] = working_files.stage(repo.root, path, content, executable=executable)
+            executable = working_files.is_executable(before.find_entry(path), path)
+            staged[path] = working_files.stage_file(repo.root, path, content, executable=executable)
     sync_files(list(staged.values()))
 
 
-def _folders_to_make(repo: Repository, intent: Intent) -> Iterator[str]:
+def _folders_to_make(repo: Repository, intent: CommitIntent) -> Iterator[str]:
     known: set[str] = set()
     for change in intent.paths:
         if change.new is not None:
@@ -313,35 +317,37 @@ def _folders_to_make(repo: Repository, intent: Intent) -> Iterator[str]:
 
 
 @contextmanager
-def _unchanged(
-    repo: Repository, state_dir: Path, intent: Intent, staged: dict[str, Path], index: IndexLock
+def _undo_on_error(
+    repo: Repository, state_dir: Path, intent: CommitIntent, staged: dict[str, Path], index: IndexLock
 ) -> Iterator[None]:
     """Whatever happens in here, it leaves nothing behind, and a disk that refuses is a ``WorkspaceError``."""
     try:
         yield
     except BaseException as error:
-        _undo(repo, state_dir, intent, staged, index)
+        _undo_preparation(repo, state_dir, intent, staged, index)
         if isinstance(error, OSError | GitFailed):
             raise WorkspaceError(
-                f"the commit could not be written, nothing was changed: {_said(error)}",
+                f"the commit could not be written, nothing was changed: {_error_text(error)}",
                 remedy=_REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None,
             ) from error
         raise
 
 
-def _undo(repo: Repository, state_dir: Path, intent: Intent, staged: Mapping[str, Path], index: IndexLock) -> None:
+def _undo_preparation(
+    repo: Repository, state_dir: Path, intent: CommitIntent, staged: Mapping[str, Path], index: IndexLock
+) -> None:
     with suppress(OSError):
         for temporary in staged.values():
             temporary.unlink(missing_ok=True)
-    unmake(repo, intent)
+    remove_made_folders(repo, intent)
     try:
-        index.put_back()
+        index.restore_index()
     except OSError:
         return  # with the intent, and the lock, ``recover`` does it
     with suppress(OSError):
         index.release()
     with suppress(OSError):
-        conclude(repo, state_dir, ())
+        end_intent(repo, state_dir, ())
 
 
 _REMEDIES = {
@@ -353,7 +359,7 @@ _REMEDIES = {
 }
 
 
-def _said(error: OSError | GitFailed) -> str:
+def _error_text(error: OSError | GitFailed) -> str:
     if isinstance(error, GitFailed):
         return error.message
     return f"{error.strerror or error} ({error.filename})" if error.filename else error.strerror or str(error)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs.repository import is_oid
-from cleared.vcs.working_files import check_path, write_whole
+from cleared.vcs.working_files import check_path, write_durably
 
 _NAME = "seal.json"
 _VERSION = 1
@@ -33,7 +33,7 @@ class PathMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class CommitIntent:
     """A seal under way. ``made`` are the folders it made; ``pending`` the paths whose index entries are owed."""
 
     base: str | None
@@ -49,31 +49,31 @@ def intent_file(state_dir: Path) -> Path:
     return state_dir / _NAME
 
 
-def encode(intent: Intent) -> bytes:
+def encode_intent(intent: CommitIntent) -> bytes:
     """The intent as a text that ``decode`` reads."""
     return json.dumps({"version": _VERSION, **asdict(intent)}, indent=1).encode("ascii")
 
 
-def save(state_dir: Path, intent: Intent) -> None:
+def save_intent(state_dir: Path, intent: CommitIntent) -> None:
     """Replaces the intent, durably. Raises ``OSError``."""
-    write_whole(intent_file(state_dir), encode(intent))
+    write_durably(intent_file(state_dir), encode_intent(intent))
 
 
-def load(state_dir: Path) -> Intent | None:
+def load_intent(state_dir: Path) -> CommitIntent | None:
     """The intent of a seal that did not end. Raises ``ValueError`` where the file is not one that we wrote."""
     try:
-        return decode(intent_file(state_dir).read_bytes())
+        return decode_intent(intent_file(state_dir).read_bytes())
     except FileNotFoundError:
         return None
 
 
-def decode(text: bytes) -> Intent:
+def decode_intent(text: bytes) -> CommitIntent:
     """The inverse of ``encode``. Raises ``ValueError`` for anything else."""
     try:
         data = json.loads(text)
         if data.pop("version") != _VERSION:
             raise ValueError("another version")
-        intent = Intent(
+        intent = CommitIntent(
             base=data["base"],
             commit=data["commit"],
             branch=data["branch"],
@@ -82,13 +82,13 @@ def decode(text: bytes) -> Intent:
             made=tuple(data["made"]),
             pending=tuple(data["pending"]),
         )
-        _check(intent)
+        _check_intent(intent)
     except (KeyError, TypeError, AttributeError, WorkspaceError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return intent
 
 
-def _check(intent: Intent) -> None:
+def _check_intent(intent: CommitIntent) -> None:
     ids = [intent.commit, *(oid for c in intent.paths for oid in (c.old, c.new)), *(m.oid for m in intent.moves)]
     if not all(oid is None or is_oid(oid) for oid in (*ids, intent.base)) or not intent.commit:
         raise ValueError("not an object id")

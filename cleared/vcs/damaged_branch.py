@@ -11,11 +11,11 @@ from cleared.vcs.remembered_commit import remembered
 from cleared.vcs.repository import Repository, is_oid
 
 
-def broken_branch(repo: Repository, file: Path) -> WorkspaceError:
+def damaged_branch_error(repo: Repository, file: Path) -> WorkspaceError:
     """What is wrong, with the commit that the branch was at: the newest that the reflog or our own memory has, and
     the repository still holds."""
     message = f"{file} is empty, as a power cut can leave it: git does not know the commit of {repo.branch}"
-    found = _last(repo)
+    found = _find_last_commit(repo)
     if found is None:
         return WorkspaceError(message, remedy="Fetch from a clone, or restore .git from a backup; git fsck --full.")
     commit, source = found
@@ -25,8 +25,8 @@ def broken_branch(repo: Repository, file: Path) -> WorkspaceError:
     )
 
 
-def _last(repo: Repository) -> tuple[str, str] | None:
-    logged = next(_logged(repo), None)
+def _find_last_commit(repo: Repository) -> tuple[str, str] | None:
+    logged = next(_reflog_commits(repo), None)
     sealed = remembered(repo)
     if sealed is None:
         return (logged, "the reflog") if logged is not None else None
@@ -40,7 +40,7 @@ def _last(repo: Repository) -> tuple[str, str] | None:
     return sealed, "what cleared has committed"
 
 
-def _logged(repo: Repository) -> Iterator[str]:
+def _reflog_commits(repo: Repository) -> Iterator[str]:
     """Commits that the branch was at, newest first, as far as they can be read."""
     try:
         lines = (repo.common_dir / "logs" / repo.branch).read_bytes().splitlines()
@@ -50,7 +50,7 @@ def _logged(repo: Repository) -> Iterator[str]:
         commit = line.decode("utf-8", "replace").partition(" ")[2].partition(" ")[0]
         if is_oid(commit):
             try:
-                repo.tree(repo.tree_of(commit))
+                repo.read_tree(repo.find_tree_id(commit))
             except WorkspaceError:
                 continue
             yield commit

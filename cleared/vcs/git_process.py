@@ -33,22 +33,22 @@ _FIXED = {
 NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
 
 
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
     return kept | _FIXED | dict(extra or {})
 
 
-def executable() -> str:
+def find_git() -> str:
     """The path of git. Raises ``WorkspaceError`` where there is none."""
-    found = _which(os.environ.get("PATH", os.defpath))
+    found = _find_on_path(os.environ.get("PATH", os.defpath))
     if found is None:
         raise WorkspaceError("git is not installed", remedy=NOT_INSTALLED)
     return found
 
 
 @functools.lru_cache(maxsize=4)
-def _which(path: str) -> str | None:
+def _find_on_path(path: str) -> str | None:
     return find_program("git", path)
 
 
@@ -71,7 +71,7 @@ class GitFailed(WorkspaceError):
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Between its fork and its session of its own, a program that is started would hear the terminal's Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -135,19 +135,19 @@ class Git:
         setting names a program that it would run.
         """
         command, *rest = args
-        if command not in git_settings.OPTIONS:
+        if command not in git_settings.COMMAND_OPTIONS:
             raise RuntimeError(f"git {command}: say in cleared.vcs.git_settings what it could start")
-        options = git_settings.fixed(gc=gc)
-        if git_settings.looks_up(command):
-            options += git_settings.outranked(
+        options = git_settings.fixed_options(gc=gc)
+        if git_settings.needs_setting_names(command):
+            options += git_settings.overriding_options(
                 command, self.setting_names(env) if self._in_force is None else self._in_force
             )
         try:
-            with _quiet():
+            with _block_interrupts():
                 return subprocess.Popen(
-                    [executable(), *options, command, *git_settings.OPTIONS[command], *rest],
+                    [find_git(), *options, command, *git_settings.COMMAND_OPTIONS[command], *rest],
                     cwd=self.root,
-                    env=environment(env),
+                    env=git_environment(env),
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,

@@ -51,7 +51,7 @@ _SETTINGS: Final = (
 _NO_GC: Final = "gc.auto=0"
 
 _NO_DIFF_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
-OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "cat-file": (),
         "config": (),
@@ -91,17 +91,17 @@ _GC_HOOK: Final = "gc.recentobjectshook"
 """Given more than once, all of them are run: it cannot be outranked."""
 
 
-def fixed(*, gc: bool = False) -> list[str]:
+def fixed_options(*, gc: bool = False) -> list[str]:
     """The ``-c`` options of every git call; ``gc`` leaves git's own housekeeping as the user set it."""
     return _as_options(_SETTINGS if gc else (*_SETTINGS, _NO_GC))
 
 
-def looks_up(command: str) -> bool:
+def needs_setting_names(command: str) -> bool:
     """Whether settings with names of their own are to be looked up before this git command."""
     return command not in _READERS
 
 
-def outranked(command: str, names: Iterable[str]) -> list[str]:
+def overriding_options(command: str, names: Iterable[str]) -> list[str]:
     """More ``-c`` options, for a repository in which settings of these names are in force.
 
     Raises ``WorkspaceError`` for one that names a program and cannot be switched off.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cleared.errors import UsageError, WorkspaceError
-from cleared.vcs.git_process import NOT_INSTALLED, Git, executable
+from cleared.vcs.git_process import NOT_INSTALLED, Git, find_git
 from cleared.vcs.object_writer import parse_trailers
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class CommitInfo:
     files: tuple[str, ...] | None = None
 
 
-def log(
+def read_log(
     root: Path,
     limit: int | None = None,
     paths: Sequence[str] | None = None,
@@ -73,39 +73,41 @@ def find_by_trailer(root: Path, key: str, value: str) -> list[CommitInfo]:
     return [commit for commit in found if value in commit.trailers.get(key, "").split("\n")]
 
 
-def commit_info(root: Path, rev: str) -> CommitInfo:
+def read_commit(root: Path, rev: str) -> CommitInfo:
     """One commit with its files. ``rev`` is anything git takes for a commit; ``UsageError`` where there is none."""
-    with _repo(root) as repo:
+    with _open_repo(root) as repo:
         try:
             if rev.startswith("-"):
                 raise ValueError("an option, not a revision")
-            commit = _run(repo, ["rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"]).decode().strip()
+            commit = _run_git(repo, ["rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"]).decode().strip()
         except (WorkspaceError, ValueError):  # ValueError also for a NUL in it
             raise UsageError(f"there is no commit {rev!r}", remedy="See: git log.") from None
-        said = _run(repo, ["log", "-z", "--no-walk", _FORMAT, commit])
-        return next(_parse(said, _files(repo, [commit])))
+        said = _run_git(repo, ["log", "-z", "--no-walk", _FORMAT, commit])
+        return next(_parse_commits(said, _changed_files(repo, [commit])))
 
 
-def merge_base(root: Path, commits: Sequence[str]) -> str | None:
+def find_merge_base(root: Path, commits: Sequence[str]) -> str | None:
     """The commit that the histories of these have in common; None where there is none."""
-    with _repo(root) as repo:
+    with _open_repo(root) as repo:
         try:
-            return _run(repo, ["merge-base", "--octopus", *commits]).decode().strip() or None
+            return _run_git(repo, ["merge-base", "--octopus", *commits]).decode().strip() or None
         except WorkspaceError:
             return None
 
 
-def unmerged(root: Path) -> list[str]:
+def list_unmerged_paths(root: Path) -> list[str]:
     """Paths that a merge, rebase or the like which is under way could not join."""
-    with _repo(root) as repo:
-        said = _run(repo, ["ls-files", "--unmerged", "-z"]).decode("utf-8", "surrogateescape")
+    with _open_repo(root) as repo:
+        said = _run_git(repo, ["ls-files", "--unmerged", "-z"]).decode("utf-8", "surrogateescape")
         return sorted({row.partition("\t")[2] for row in said.split("\0") if row})
 
 
 def is_pushed(root: Path, commit: str) -> bool:
     """Whether a remote is known to have the commit."""
-    with _repo(root) as repo:
-        said = _run(repo, ["for-each-ref", "--count=1", "--format=%(refname)", f"--contains={commit}", "refs/remotes"])
+    with _open_repo(root) as repo:
+        said = _run_git(
+            repo, ["for-each-ref", "--count=1", "--format=%(refname)", f"--contains={commit}", "refs/remotes"]
+        )
         return bool(said.strip())
 
 
@@ -134,13 +136,13 @@ def _log(
         args.append(f"^{since}")
     if paths is not None:
         args += ["--", *paths]
-    with _repo(root) as repo:
-        said = _run(repo, args)
-        ids = [commit.id for commit in _parse(said, None)] if files else []
-        return list(_parse(said, _files(repo, ids) if files else None))
+    with _open_repo(root) as repo:
+        said = _run_git(repo, args)
+        ids = [commit.id for commit in _parse_commits(said, None)] if files else []
+        return list(_parse_commits(said, _changed_files(repo, ids) if files else None))
 
 
-def _parse(said: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[CommitInfo]:
+def _parse_commits(said: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[CommitInfo]:
     fields = [part.decode("utf-8", "replace") for part in said.split(b"\0")]
     for at in range(0, len(fields) - 5, 6):
         commit, short, when, author, email, message = fields[at : at + 6]
@@ -161,12 +163,12 @@ def _parse(said: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[Co
         )
 
 
-def _files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _changed_files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
     args = ["diff-tree", "--stdin", "-r", "-z", "--root", "--always", "--name-only", "--no-renames"]
     # No name is empty, so two NULs cannot be part of one: no file name can pass for the next commit's id.
     args += ["--diff-merges=first-parent", "--format=%x00%x00%H"]
     asked = io.BytesIO("".join(f"{commit}\n" for commit in commits).encode())
-    said = _run(repo, args, asked).decode("utf-8", "surrogateescape")
+    said = _run_git(repo, args, asked).decode("utf-8", "surrogateescape")
     found: dict[str, tuple[str, ...]] = {}
     for part in said.split("\0\0"):
         # Before an id the end of the last name, after it a newline of the format.
@@ -177,9 +179,9 @@ def _files(repo: Repo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _repo(root: Path) -> Iterator[Repo]:
+def _open_repo(root: Path) -> Iterator[Repo]:
     # Its import runs "git version", of this path, and complains on stderr.
-    os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = executable()
+    os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = find_git()
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     try:
         import git
@@ -203,6 +205,6 @@ def _repo(root: Path) -> Iterator[Repo]:
         yield repo
 
 
-def _run(repo: Repo, args: Sequence[str], asked: BinaryIO | None = None) -> bytes:
+def _run_git(repo: Repo, args: Sequence[str], asked: BinaryIO | None = None) -> bytes:
     said: Any = repo.git.execute(["git", *args], istream=asked)
     return bytes(said)

@@ -10,16 +10,16 @@ from cleared.errors import WorkspaceError
 from cleared.vcs.repository import Repository
 
 #: git's own estimate: a 256th of the 6,700 loose objects (its default ``gc.auto``) from which it packs.
-_MANY = 27
+_MANY_OBJECTS = 27
 
 
-def maybe_gc(repo: Repository) -> bool:
+def start_gc_if_due(repo: Repository) -> bool:
     """Starts ``git gc --auto`` in the background when there are many loose objects; whether it did.
 
     Never waits and never fails; the user's own ``gc.*`` settings decide what is done.
     """
     try:
-        if sum(1 for _ in (repo.common_dir / "objects" / "17").iterdir()) <= _MANY:
+        if sum(1 for _ in (repo.common_dir / "objects" / "17").iterdir()) <= _MANY_OBJECTS:
             return False
     except OSError:
         return False

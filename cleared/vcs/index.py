@@ -19,14 +19,14 @@ from typing import Final
 from cleared.clock import SystemClock
 from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import Git, GitFailed
-from cleared.vcs.object_writer import encoded, sync_files
+from cleared.vcs.object_writer import encode_name, sync_files
 from cleared.vcs.refs import GitBusy
 from cleared.vcs.repository import Repository
 
 _MARK: Final = b"held by cleared\n"
 _NAME: Final = "cleared-index-"
-_POLL: Final = 0.05
-_SET: Final = ("update-index", "--replace", "-z", "--index-info")
+_POLL_SECONDS: Final = 0.05
+_UPDATE_INDEX: Final = ("update-index", "--replace", "-z", "--index-info")
 
 Entries = Mapping[str, tuple[str, str] | None]
 """Path → ``(mode, id)`` that the index is to have for it, or None: no entry."""
@@ -47,7 +47,7 @@ class IndexLock:
         self._new, self._before = self._own / "index", self._own / "before"
         self.held = self._placed = False
 
-    def take(self, note: bytes = b"", wait_seconds: float = 0.0) -> None:
+    def acquire(self, note: bytes = b"", wait_seconds: float = 0.0) -> None:
         """Hold it; ``note`` is kept in it for whoever finds it after a kill. Raises ``GitBusy`` where another git
         holds it for so long, ``OSError`` where it cannot be made."""
         self._own.mkdir()
@@ -61,13 +61,13 @@ class IndexLock:
             wait_for_index(self._repo, wait_seconds)
         self.held = True
 
-    def prepare(self, entries: Entries, commit: str | None, *, rebuild: bool = False) -> str | None:
+    def prepare_index(self, entries: Entries, commit: str | None, *, rebuild: bool = False) -> str | None:
         """Make the index that is to be: the one that is there, with these entries. What the user should know of it.
 
         ``rebuild``: where the index is damaged, set it aside and begin with ``commit``. Raises ``Damaged`` where it is
         and is not to be, ``OSError`` or ``GitFailed`` where it cannot be made.
         """
-        call, note = _Private(self._repo, self._own, self._in_force), None
+        call, note = _PrivateIndex(self._repo, self._own, self._in_force), None
         if self._index.exists():
             shutil.copy2(self._index, self._new)
             with suppress(FileNotFoundError):
@@ -78,7 +78,7 @@ class IndexLock:
         try:
             call.set_entries(entries, self._repo.hash_name)
         except GitFailed:
-            if not self._before.exists() or call.reads(self._before):
+            if not self._before.exists() or call.can_read(self._before):
                 raise
             if not rebuild:
                 raise Damaged("git cannot read its index") from None
@@ -102,11 +102,11 @@ class IndexLock:
             self._placed = True
             self._new.replace(self._index)
 
-    def forget(self) -> None:
+    def discard_prepared(self) -> None:
         """Prepare nothing after all."""
         self._new.unlink(missing_ok=True)
 
-    def put_back(self) -> None:
+    def restore_index(self) -> None:
         """Make the index again what it was before ``prepare``: nobody else can have changed it."""
         if self._placed and self._before.exists():
             self._before.replace(self._index)
@@ -131,7 +131,7 @@ def lock_file(repo: Repository) -> Path:
     return repo.git_dir / "index.lock"
 
 
-def left_behind(repo: Repository) -> bytes | None:
+def read_stale_lock(repo: Repository) -> bytes | None:
     """The note in a lock that a killed process of ours left; None where there is none. Only under the writer lock."""
     with suppress(OSError):
         data = lock_file(repo).read_bytes()
@@ -140,7 +140,7 @@ def left_behind(repo: Repository) -> bytes | None:
     return None
 
 
-def sweep_index(repo: Repository) -> None:
+def remove_stale_copies(repo: Repository) -> None:
     """Remove the copies that a killed process of ours left. Only under the writer lock."""
     with suppress(OSError), os.scandir(repo.git_dir) as found:
         for entry in found:
@@ -148,7 +148,7 @@ def sweep_index(repo: Repository) -> None:
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def held_by_git(repo: Repository) -> str | None:
+def describe_lock_holder(repo: Repository) -> str | None:
     """That another git command holds the index, since when, and what to do; None where none does."""
     lock = lock_file(repo)
     try:
@@ -169,7 +169,7 @@ def wait_for_index(repo: Repository, seconds: float, say: Callable[[str], None] 
     """Wait until no git of the user holds the index; ``say`` is told once. Raises ``GitBusy`` after ``seconds``."""
     clock = SystemClock()
     began, told = clock.monotonic(), False
-    while (held := held_by_git(repo)) is not None:
+    while (held := describe_lock_holder(repo)) is not None:
         if clock.monotonic() - began >= seconds:
             raise GitBusy(
                 f"{held}; nothing was changed",
@@ -179,10 +179,10 @@ def wait_for_index(repo: Repository, seconds: float, say: Callable[[str], None] 
         if say is not None and not told:
             say(f"waiting: {held}")
             told = True
-        time.sleep(_POLL)
+        time.sleep(_POLL_SECONDS)
 
 
-class _Private:
+class _PrivateIndex:
     """git on a copy of the index, in an empty working tree.
 
     When git writes an index it looks at the files that changed in the same instant as the index did, and for
@@ -202,10 +202,10 @@ class _Private:
     def run(self, *args: str, input: bytes | None = None) -> None:
         self._git.run(*args, input=input, env=self._env)
 
-    def reads(self, index: Path) -> bool:
+    def can_read(self, index: Path) -> bool:
         """Whether git can read that index at all."""
         try:
-            self._git.run(*_SET, input=b"", env={**self._env, "GIT_INDEX_FILE": str(index)})
+            self._git.run(*_UPDATE_INDEX, input=b"", env={**self._env, "GIT_INDEX_FILE": str(index)})
         except GitFailed:
             return False
         return True
@@ -213,11 +213,11 @@ class _Private:
     def set_entries(self, entries: Entries, hash_name: str) -> None:
         none = "0" * (40 if hash_name == "sha1" else 64)
         # Removals first: a file may make place for a folder of its name.
-        lines = [f"0 {none}\t".encode() + encoded(path) for path, entry in entries.items() if entry is None]
+        lines = [f"0 {none}\t".encode() + encode_name(path) for path, entry in entries.items() if entry is None]
         for path, entry in entries.items():
             if entry is not None:
-                lines.append(f"{entry[0]} {entry[1]}\t".encode() + encoded(path))
-        self.run(*_SET, input=b"".join(x + b"\0" for x in lines))
+                lines.append(f"{entry[0]} {entry[1]}\t".encode() + encode_name(path))
+        self.run(*_UPDATE_INDEX, input=b"".join(x + b"\0" for x in lines))
 
 
 def _link(marked: Path, lock: Path) -> bool:

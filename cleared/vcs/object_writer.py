@@ -28,7 +28,7 @@ _TRAILER_LINE = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 #: All that could end a line or steer a terminal; a tab and a newline are text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
 #: What git itself takes off the ends of a name, and never stores within one.
-_CRUD = " .,:;<>\"\\'\t"
+_TRIMMED = " .,:;<>\"\\'\t"
 
 #: Files made durable at the same time.
 _AT_ONCE = 8
@@ -44,31 +44,31 @@ class Author:
     name: str
     email: str
 
-    def line(self, when: datetime) -> str:
+    def header_line(self, when: datetime) -> str:
         """``Name <email> epoch +0000``."""
-        name = _identity(self.name) or "unknown"
-        return f"{name} <{_identity(self.email).replace(' ', '')}> {_epoch(when)} +0000"
+        name = _clean_identity(self.name) or "unknown"
+        return f"{name} <{_clean_identity(self.email).replace(' ', '')}> {_epoch_seconds(when)} +0000"
 
-    def environment(self, when: datetime) -> dict[str, str]:
+    def reflog_environment(self, when: datetime) -> dict[str, str]:
         """The variables by which git takes the same for its reflog."""
         return {
-            "GIT_COMMITTER_NAME": _identity(self.name) or "unknown",
-            "GIT_COMMITTER_EMAIL": _identity(self.email).replace(" ", "") or "unknown",
-            "GIT_COMMITTER_DATE": f"{_epoch(when)} +0000",
+            "GIT_COMMITTER_NAME": _clean_identity(self.name) or "unknown",
+            "GIT_COMMITTER_EMAIL": _clean_identity(self.email).replace(" ", "") or "unknown",
+            "GIT_COMMITTER_DATE": f"{_epoch_seconds(when)} +0000",
         }
 
 
-def encoded(name: str) -> bytes:
+def encode_name(name: str) -> bytes:
     """A file name as git stores it: UTF-8, or the bytes that were not."""
     return name.encode("utf-8", "surrogateescape")
 
 
 def blob_id(content: bytes, hash_name: HashName) -> str:
     """The id git gives a file of this content."""
-    return _hash(b"blob", content, hash_name)
+    return _hash_object(b"blob", content, hash_name)
 
 
-def _hash(kind: bytes, content: bytes, hash_name: HashName) -> str:
+def _hash_object(kind: bytes, content: bytes, hash_name: HashName) -> str:
     digest = hashlib.new(hash_name, b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
     digest.update(content)
     return digest.hexdigest()
@@ -88,9 +88,9 @@ class LooseObjects:
         self._waiting: dict[Path, Path] = {}
         self._found: list[Path] = []
 
-    def write(self, kind: str, content: bytes) -> str:
+    def add_object(self, kind: str, content: bytes) -> str:
         """Takes one object and returns its id; one that is there already is only kept from being pruned."""
-        oid = _hash(kind.encode(), content, self._hash_name)
+        oid = _hash_object(kind.encode(), content, self._hash_name)
         path = self._objects / oid[:2] / oid[2:]
         if path not in self._wanted:
             self._wanted[path] = b"%s %d\0" % (kind.encode(), len(content)) + content
@@ -99,7 +99,7 @@ class LooseObjects:
                     os.utime(path)
                     self._found.append(path)  # somebody else's git may have left its content to the system
                     return oid
-            self._begin(path)
+            self._write_temporary(path)
         return oid
 
     def flush(self) -> None:
@@ -107,7 +107,7 @@ class LooseObjects:
         for last in (*[False] * _TRIES, True):
             for path in self._wanted:
                 if path not in self._waiting and not _is_there(path):
-                    self._begin(path)
+                    self._write_temporary(path)
             folders = {path.parent for path in self._waiting}
             try:
                 sync_files([*self._waiting.values(), *(path for path in self._found if path.exists())])
@@ -123,7 +123,7 @@ class LooseObjects:
                     raise
                 self._waiting = {path: temporary for path, temporary in self._waiting.items() if temporary.exists()}
 
-    def _begin(self, path: Path) -> None:
+    def _write_temporary(self, path: Path) -> None:
         """Write it under a name that git prunes, should we be stopped here."""
         temporary = path.parent / f"tmp_obj_{secrets.token_hex(8)}"
         self._waiting[path] = temporary
@@ -203,17 +203,17 @@ def build_tree(
     Raises ``WorkspaceError`` where a path is to be a file and a folder at once.
     """
     split = {tuple(path.split("/")): entry for path, entry in changes.items()}
-    return _build(repo, base, split, (), objects) or objects.write("tree", b"")
+    return _build_subtree(repo, base, split, (), objects) or objects.add_object("tree", b"")
 
 
-def _build(
+def _build_subtree(
     repo: Repository,
     base: str | None,
     changes: Mapping[tuple[str, ...], TreeEntry | None],
     at: tuple[str, ...],
     objects: LooseObjects,
 ) -> str | None:
-    entries = {} if base is None else dict(repo.tree(base))
+    entries = {} if base is None else dict(repo.read_tree(base))
     here: dict[str, TreeEntry | None] = {}
     below: dict[str, dict[tuple[str, ...], TreeEntry | None]] = {}
     for path, entry in changes.items():
@@ -229,8 +229,8 @@ def _build(
         if not is_folder and not wanted:
             continue
         if not is_folder and old is not None and here.get(name, old) is not None:
-            raise _both("/".join((*at, name)))
-        tree = _build(repo, old.oid if old is not None and is_folder else None, inner, (*at, name), objects)
+            raise _file_and_folder_error("/".join((*at, name)))
+        tree = _build_subtree(repo, old.oid if old is not None and is_folder else None, inner, (*at, name), objects)
         if tree is None:
             entries.pop(name, None)
         else:
@@ -240,7 +240,7 @@ def _build(
         old = entries.get(name)
         if old is not None and old.is_tree:
             if entry is not None:
-                raise _both("/".join((*at, name)))
+                raise _file_and_folder_error("/".join((*at, name)))
         elif entry is None:
             entries.pop(name, None)
         else:
@@ -249,15 +249,15 @@ def _build(
     if not entries:
         return None
     # git sorts a folder as if its name ended in a slash.
-    ordered = sorted((encoded(name) + b"/" * entry.is_tree, name) for name, entry in entries.items())
+    ordered = sorted((encode_name(name) + b"/" * entry.is_tree, name) for name, entry in entries.items())
     content = b"".join(
         entries[name].mode.encode() + b" " + key.removesuffix(b"/") + b"\0" + bytes.fromhex(entries[name].oid)
         for key, name in ordered
     )
-    return objects.write("tree", content)
+    return objects.add_object("tree", content)
 
 
-def _both(path: str) -> WorkspaceError:
+def _file_and_folder_error(path: str) -> WorkspaceError:
     return WorkspaceError(f"{path!r} would have to be a file and a folder at once")
 
 
@@ -275,7 +275,7 @@ def commit_text(
     """The content of a commit object. Raises ``UsageError`` for a message or trailer that cannot be stored."""
     lines = [f"tree {tree}"]
     lines += [f"parent {parent}" for parent in parents]
-    who = author.line(when)
+    who = author.header_line(when)
     lines += [f"author {who}", f"committer {who}"]
     # A lone surrogate (half a character, or a byte of an odd file name) becomes "?": the message is UTF-8.
     return ("\n".join(lines) + "\n\n" + message_text(message, trailers)).encode("utf-8", "replace")
@@ -322,12 +322,12 @@ def parse_trailers(message: str) -> dict[str, str]:
     return found
 
 
-def _identity(text: str) -> str:
+def _clean_identity(text: str) -> str:
     text = _CONTROL.sub(" ", text).replace("\n", " ").replace("<", "").replace(">", "")
-    return " ".join(text.encode("utf-8", "replace").decode().split()).strip(_CRUD)
+    return " ".join(text.encode("utf-8", "replace").decode().split()).strip(_TRIMMED)
 
 
-def _epoch(when: datetime) -> int:
+def _epoch_seconds(when: datetime) -> int:
     if when.tzinfo is None:
         raise UsageError("a commit's time needs an offset from UTC")
     seconds = int(when.timestamp())

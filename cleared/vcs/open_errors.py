@@ -8,7 +8,7 @@ from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import first_line
 
 
-def not_openable(root: Path, said: list[str], err: bytes) -> WorkspaceError:
+def open_error(root: Path, said: list[str], err: bytes) -> WorkspaceError:
     """``said`` and ``err``: what git answered when it was asked where ``root`` belongs."""
     text = err.decode("utf-8", "replace")
     if not root.is_dir():

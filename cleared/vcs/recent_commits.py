@@ -11,7 +11,7 @@ from cleared.vcs.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentCommit:
     """One commit."""
 
     id: str
@@ -19,32 +19,32 @@ class Recent:
     trailers: Mapping[str, str] = field(default_factory=dict)
 
 
-def parents_in(data: bytes) -> list[str]:
+def parse_parents(data: bytes) -> list[str]:
     """The parents that a commit object names."""
     fields = data.partition(b"\n\n")[0].split(b"\n")
     return [field[7:].decode("ascii") for field in fields if field.startswith(b"parent ")]
 
 
-def recent(repo: Repository, commit: str, after: str, limit: int = 200) -> list[Recent] | None:
+def read_recent_commits(repo: Repository, commit: str, after: str, limit: int = 200) -> list[RecentCommit] | None:
     """The commits after ``after`` up to ``commit``, newest first.
 
     None where that is not a straight line of at most ``limit`` commits (a merge, another history, a shallow clone's
     end): ``history.log`` knows then.
     """
-    found: list[Recent] = []
+    found: list[RecentCommit] = []
     at = commit
     while at != after:
         if len(found) >= limit:
             return None
         try:
-            kind, data = repo.object(at)
+            kind, data = repo.read_object(at)
         except WorkspaceError:
             return None
         text = data.partition(b"\n\n")[2]
-        parents = parents_in(data)
+        parents = parse_parents(data)
         if kind != "commit" or len(parents) != 1:
             return None
         message = text.decode("utf-8", "replace")
-        found.append(Recent(at, message.partition("\n")[0], parse_trailers(message)))
+        found.append(RecentCommit(at, message.partition("\n")[0], parse_trailers(message)))
         at = parents[0]
     return found

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import working_files
-from cleared.vcs.commit_intent import Intent, decode, encode, intent_file, load
-from cleared.vcs.index import IndexLock, left_behind, sweep_index
-from cleared.vcs.refs import settle
+from cleared.vcs.commit_intent import CommitIntent, decode_intent, encode_intent, intent_file, load_intent
+from cleared.vcs.index import IndexLock, read_stale_lock, remove_stale_copies
+from cleared.vcs.refs import wait_for_ref_locks
 from cleared.vcs.repository import Repository
 from cleared.vcs.snapshot import Snapshot
-from cleared.vcs.working_tree_update import bring_up, conclude, index_entries, unmake
+from cleared.vcs.working_tree_update import end_intent, index_entries, remove_made_folders, update_working_tree
 
 
-def recover(repo: Repository, state_dir: Path | None = None) -> str | None:
+def recover_interrupted_commit(repo: Repository, state_dir: Path | None = None) -> str | None:
     """Brings a workspace whose last seal was stopped to one of the two: as if it had ended, or never begun.
 
     The caller holds the writer lock. What was done or could not be, in one line; ``None`` where there was
@@ -26,14 +26,14 @@ def recover(repo: Repository, state_dir: Path | None = None) -> str | None:
     """
     state_dir = repo.root / ".cleared" if state_dir is None else state_dir
     if state_dir.is_dir():
-        working_files.sweep(state_dir)
-    note = left_behind(repo)
+        working_files.remove_temporaries(state_dir)
+    note = read_stale_lock(repo)
     if note is None and not os.path.lexists(intent_file(state_dir)):
         return None
     told: list[str] = []
     try:
-        intent = _find(state_dir, note, told)
-        _finish(repo, state_dir, intent, told)
+        intent = _load_intent(state_dir, note, told)
+        _finish_commit(repo, state_dir, intent, told)
     except OSError as error:
         raise WorkspaceError(
             f"an interrupted commit cannot be finished: {error.strerror or error}",
@@ -43,10 +43,10 @@ def recover(repo: Repository, state_dir: Path | None = None) -> str | None:
     return text[:1].upper() + text[1:] + "." if text else None
 
 
-def _find(state_dir: Path, note: bytes | None, told: list[str]) -> Intent | None:
+def _load_intent(state_dir: Path, note: bytes | None, told: list[str]) -> CommitIntent | None:
     """What the stopped seal was about: by its intent, or where that is gone, by what it wrote into its lock."""
     try:
-        intent = load(state_dir)
+        intent = load_intent(state_dir)
     except ValueError:
         aside = state_dir / f"seal.damaged-{secrets.token_hex(4)}.json"
         intent_file(state_dir).replace(aside)
@@ -54,31 +54,31 @@ def _find(state_dir: Path, note: bytes | None, told: list[str]) -> Intent | None
         intent = None
     if intent is None and note is not None:
         try:
-            intent = decode(note)
+            intent = decode_intent(note)
         except ValueError:
             told.append("removed a lock of git's index that a killed command had left")
     return intent
 
 
-def _finish(repo: Repository, state_dir: Path, intent: Intent | None, told: list[str]) -> None:
-    sweep_index(repo)
+def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | None, told: list[str]) -> None:
+    remove_stale_copies(repo)
     lock = IndexLock(repo)
     if intent is None:
-        lock.take()
+        lock.acquire()
         lock.release()
         return
-    if settle(repo, intent.branch, intent.commit):
+    if wait_for_ref_locks(repo, intent.branch, intent.commit):
         told.append("removed the lock of a git that was killed")
-    lock.take(encode(intent))
+    lock.acquire(encode_intent(intent))
     for change in intent.paths:
         if not working_files.is_blocked(repo.root, change.path):
-            working_files.sweep((repo.root / change.path).parent)
+            working_files.remove_temporaries((repo.root / change.path).parent)
     owed = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
     head = repo.find_head()
     now = Snapshot(repo, head)
     short = intent.commit[:10]
-    if intent.paths and not (repo.contains(intent.commit) or _holds(now, intent)):
-        unmake(repo, intent)
+    if intent.paths and not (repo.has_in_history(intent.commit) or _has_all_changes(now, intent)):
+        remove_made_folders(repo, intent)
         if repo.branch != intent.branch:
             told.append(f"left alone the interrupted commit {short}, which was for {intent.branch}")
         else:
@@ -86,10 +86,10 @@ def _finish(repo: Repository, state_dir: Path, intent: Intent | None, told: list
         intent = replace(intent, paths=(), moves=(), made=())
     elif intent.paths:
         told.append(f"finished the interrupted commit {short}")
-    note = lock.prepare(index_entries(now, owed), head, rebuild=True)
+    note = lock.prepare_index(index_entries(now, owed), head, rebuild=True)
     lock.place()
-    left = bring_up(repo, intent) if head is not None else []
-    conclude(repo, state_dir, ())
+    left = update_working_tree(repo, intent) if head is not None else []
+    end_intent(repo, state_dir, ())
     lock.release()
     if left:
         told.append("left alone what somebody else changed: " + ", ".join(repr(path) for path in left))
@@ -97,6 +97,6 @@ def _finish(repo: Repository, state_dir: Path, intent: Intent | None, told: list
         told.append(note)
 
 
-def _holds(now: Snapshot, intent: Intent) -> bool:
+def _has_all_changes(now: Snapshot, intent: CommitIntent) -> bool:
     """Whether another git has committed all that the seal had staged, in the instant before it was killed itself."""
-    return all(now.oid_of(change.path) == change.new for change in intent.paths)
+    return all(now.find_blob_id(change.path) == change.new for change in intent.paths)

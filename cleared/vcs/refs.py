@@ -18,7 +18,7 @@ from cleared.clock import SystemClock
 from cleared.errors import BusyError, WorkspaceError
 from cleared.vcs.git_process import Git, first_line
 from cleared.vcs.object_writer import sync_files
-from cleared.vcs.remembered_commit import drop_damaged, remembering_ref
+from cleared.vcs.remembered_commit import remembered_ref, remove_damaged_ref
 from cleared.vcs.repository import Repository
 
 #: Git holds these locks for milliseconds; one that does not change for so many seconds has no owner.
@@ -49,20 +49,20 @@ class RefMove:
         """Locks and compares. Raises ``HeadMoved``, ``GitBusy`` where another holds the lock, ``WorkspaceError``."""
         self._new = new
         old = self._old or "0" * len(new)
-        drop_damaged(self._repo)
-        remember = f"update {remembering_ref(self._repo.branch)} {new}\n"
+        remove_damaged_ref(self._repo)
+        remember = f"update {remembered_ref(self._repo.branch)} {new}\n"
         order = f"start\nupdate {self._repo.branch} {new} {old}\n{remember}prepare\n"
-        if not (self._say(order) and self._hears("start: ok") and self._hears("prepare: ok")):
-            raise self._refused()
+        if not (self._send(order) and self._receives("start: ok") and self._receives("prepare: ok")):
+            raise self._refusal()
         if self._repo.current_branch() != self._repo.branch:
-            raise moved("another branch was checked out")
+            raise head_moved_error("another branch was checked out")
 
     def commit(self) -> None:
         """Moves it. An error means that it has not moved; when this is interrupted, nobody knows."""
-        if self._say("commit\n") and self._hears("commit: ok"):
+        if self._send("commit\n") and self._receives("commit: ok"):
             self.close()
         elif self._repo.find_head() != self._new:
-            raise self._refused()
+            raise self._refusal()
 
     def close(self) -> bytes:
         """Lets go of the lock if it is held; what git complained of. Harmless when all is over."""
@@ -75,10 +75,10 @@ class RefMove:
         said = process.communicate()[1]
         if process.wait() < 0:  # killed, and its locks with nobody to let go of them
             with suppress(WorkspaceError, OSError):
-                settle(self._repo, self._repo.branch, self._new)
+                wait_for_ref_locks(self._repo, self._repo.branch, self._new)
         return said
 
-    def _say(self, text: str) -> bool:
+    def _send(self, text: str) -> bool:
         to = cast(IO[bytes], self._process.stdin)
         try:
             to.write(text.encode("utf-8", "surrogateescape"))
@@ -87,13 +87,13 @@ class RefMove:
             return False
         return True
 
-    def _hears(self, wanted: str) -> bool:
+    def _receives(self, wanted: str) -> bool:
         return cast(IO[bytes], self._process.stdout).readline().decode().strip() == wanted
 
-    def _refused(self) -> GitBusy | WorkspaceError:
+    def _refusal(self) -> GitBusy | WorkspaceError:
         said = first_line(self.close())
         if self._repo.find_head() != self._old:
-            return moved("the branch has a new commit")
+            return head_moved_error("the branch has a new commit")
         refused = GitBusy if "File exists" in said else WorkspaceError
         return refused(
             f"git could not move the branch, nothing was changed: {said}",
@@ -106,16 +106,16 @@ class RefMove:
 def sync_branch(repo: Repository) -> None:
     """Make durable where the branch is, and what git logs of it: what is reported as done survives a power cut, with a
     git, too, that does not do so itself. Raises ``OSError``."""
-    refs = [repo.common_dir / repo.branch, repo.git_dir / remembering_ref(repo.branch)]
+    refs = [repo.common_dir / repo.branch, repo.git_dir / remembered_ref(repo.branch)]
     logs = [repo.common_dir / "logs" / repo.branch, repo.git_dir / "logs/HEAD"]
     sync_files([path for each in (*refs, *logs) for path in (each, each.parent) if path.exists()])
 
 
-def moved(why: str) -> HeadMoved:
+def head_moved_error(why: str) -> HeadMoved:
     return HeadMoved(f"{why} while this was being prepared; nothing was changed", remedy="Run the command again.")
 
 
-def settle(repo: Repository, branch: str, commit: str) -> bool:
+def wait_for_ref_locks(repo: Repository, branch: str, commit: str) -> bool:
     """Waits until no git that was moving ``branch`` to ``commit`` is still at it.
 
     Whether it removed a lock that a killed git left. Raises ``GitBusy`` where another one is at work.
@@ -123,20 +123,20 @@ def settle(repo: Repository, branch: str, commit: str) -> bool:
     removed = False
     for lock in (
         repo.common_dir / f"{branch}.lock",
-        repo.git_dir / f"{remembering_ref(branch)}.lock",
+        repo.git_dir / f"{remembered_ref(branch)}.lock",
         repo.git_dir / "HEAD.lock",
         repo.common_dir / "reftable" / "tables.list.lock",
     ):
-        removed |= _settled(lock, commit)
+        removed |= _wait_for_lock(lock, commit)
     return removed
 
 
-def _settled(lock: Path, commit: str) -> bool:
+def _wait_for_lock(lock: Path, commit: str) -> bool:
     clock = SystemClock()
-    started, seen = clock.monotonic(), _look(lock)
+    started, seen = clock.monotonic(), _lock_state(lock)
     while seen is not None:
         time.sleep(0.005)
-        now = _look(lock)
+        now = _lock_state(lock)
         if now != seen:
             started, seen = clock.monotonic(), now
         elif clock.monotonic() - started > _PATIENCE:
@@ -150,7 +150,7 @@ def _settled(lock: Path, commit: str) -> bool:
     return False
 
 
-def _look(lock: Path) -> tuple[int, int, str] | None:
+def _lock_state(lock: Path) -> tuple[int, int, str] | None:
     try:
         status = lock.stat()
         return status.st_ino, status.st_mtime_ns, lock.read_bytes().decode("utf-8", "replace").strip()

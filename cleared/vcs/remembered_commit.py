@@ -12,14 +12,14 @@ import hashlib
 from typing import Final
 
 from cleared.errors import WorkspaceError
-from cleared.vcs.recent_commits import parents_in
+from cleared.vcs.recent_commits import parse_parents
 from cleared.vcs.repository import Repository, is_oid
 
 _FOLDER: Final = "refs/worktree/cleared"
 _LONGEST: Final = 150
 
 
-def remembering_ref(branch: str) -> str:
+def remembered_ref(branch: str) -> str:
     """The name of the reference that remembers for a branch; no branch's is a folder of another's."""
     name = branch.removeprefix("refs/heads/").replace("%", "%25").replace("/", "%2F")
     if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
@@ -29,7 +29,7 @@ def remembering_ref(branch: str) -> str:
 
 def remembered(repo: Repository) -> str | None:
     """The commit that was sealed last on the branch; None where none is known, or it is not there any more."""
-    ref = remembering_ref(repo.branch)
+    ref = remembered_ref(repo.branch)
     try:
         found = (repo.git_dir / ref).read_bytes().decode("ascii", "replace").strip()
     except OSError:
@@ -39,15 +39,15 @@ def remembered(repo: Repository) -> str | None:
     if not is_oid(found):
         return None
     try:
-        repo.tree(repo.tree_of(found))
+        repo.read_tree(repo.find_tree_id(found))
     except WorkspaceError:
         return None
     return found
 
 
-def drop_damaged(repo: Repository) -> None:
+def remove_damaged_ref(repo: Repository) -> None:
     """Remove the reference where a power cut left it empty: git could not move it, and so not the branch either."""
-    path = repo.git_dir / remembering_ref(repo.branch)
+    path = repo.git_dir / remembered_ref(repo.branch)
     try:
         damaged = not is_oid(path.read_bytes().decode("ascii", "replace").strip())
     except OSError:
@@ -56,21 +56,21 @@ def drop_damaged(repo: Repository) -> None:
         path.unlink(missing_ok=True)
 
 
-def forget(repo: Repository) -> None:
+def forget_remembered_commit(repo: Repository) -> None:
     """Remember nothing of the branch. The caller holds the writer lock. Raises ``WorkspaceError``."""
-    drop_damaged(repo)
-    repo.git.run("update-ref", "-d", remembering_ref(repo.branch))
+    remove_damaged_ref(repo)
+    repo.git.run("update-ref", "-d", remembered_ref(repo.branch))
 
 
-def long_before(repo: Repository, commit: str, steps: int) -> str | None:
+def find_ancestor(repo: Repository, commit: str, steps: int) -> str | None:
     """The commit so many steps before, by first parents, or the first one that is here; None: before the first."""
     at = commit
     for _ in range(steps):
         try:
-            before = parents_in(repo.object(at)[1])
+            before = parse_parents(repo.read_object(at)[1])
             if not before:
                 return None
-            repo.tree_of(before[0])
+            repo.find_tree_id(before[0])
         except WorkspaceError:  # a shallow clone ends here
             return at
         at = before[0]

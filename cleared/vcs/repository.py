@@ -18,7 +18,7 @@ from typing import IO, Literal, Self, cast
 
 from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import Git, GitFailed
-from cleared.vcs.open_errors import not_openable
+from cleared.vcs.open_errors import open_error
 
 HashName = Literal["sha1", "sha256"]
 
@@ -96,13 +96,13 @@ class Repository:
                 raise
         return repo
 
-    def again(self) -> Repository:
+    def reopen_for_writing(self) -> Repository:
         """This repository as ``open`` for writing would give it now, without starting a git: for a process that lives
         long. Raises as ``open`` does."""
         self.branch = self.current_branch() or "HEAD"
         self._refuse_unwritable(unborn=False)
         if len(self._trees) > _REMEMBERED:
-            self.forget()
+            self.forget_trees()
         return self
 
     @classmethod
@@ -134,7 +134,7 @@ class Repository:
         out, err = process.communicate()
         said = out.decode("utf-8", "surrogateescape").splitlines()
         if process.returncode != 0 or len(said) != 5:
-            raise not_openable(root, said, err)
+            raise open_error(root, said, err)
         hash_name, _, git_dir, common_dir, top = said
         if not root.samefile(top):
             raise WorkspaceError(
@@ -191,14 +191,14 @@ class Repository:
 
     def current_branch(self) -> str | None:
         """The full name of the branch HEAD points to now; ``None`` where it is detached."""
-        text = _text(self.git_dir / "HEAD")
+        text = _read_text(self.git_dir / "HEAD")
         if text.startswith("ref: ") and text != "ref: refs/heads/.invalid":
             return text.removeprefix("ref: ").strip()
         if _OID.fullmatch(text):
             return None
         return self.git.run("symbolic-ref", "--quiet", "HEAD", check=False).decode().strip() or None
 
-    def head(self) -> str:
+    def read_head(self) -> str:
         """The id of the branch's commit, asked anew each time. Raises ``WorkspaceError`` where there is none."""
         found = self.find_head()
         if found is None:
@@ -215,22 +215,22 @@ class Repository:
         """
         # A loose ref outranks packed refs, so reading the files is what git would do; anything else is asked.
         file = (self.git_dir if self.branch == "HEAD" else self.common_dir) / self.branch
-        text = _text(file)
+        text = _read_text(file)
         if _OID.fullmatch(text):
             return text
-        if not text.strip("\0") and file.is_file() and not _text(file).strip("\0"):
-            from cleared.vcs.damaged_branch import broken_branch
+        if not text.strip("\0") and file.is_file() and not _read_text(file).strip("\0"):
+            from cleared.vcs.damaged_branch import damaged_branch_error
 
-            raise broken_branch(self, file)
+            raise damaged_branch_error(self, file)
         if not text and self.branch != "HEAD":
             line = rf"^({_OID.pattern}) {re.escape(self.branch)}$"
-            packed = re.search(line, _text(self.common_dir / "packed-refs"), re.MULTILINE)
+            packed = re.search(line, _read_text(self.common_dir / "packed-refs"), re.MULTILINE)
             if packed is not None:
                 return packed[1]
         said = self.git.run("rev-parse", "--verify", "--quiet", f"{self.branch}^{{commit}}", check=False)
         return said.decode().strip() or None
 
-    def contains(self, commit: str) -> bool:
+    def has_in_history(self, commit: str) -> bool:
         """Whether ``commit`` is the branch's commit or one of its ancestors."""
         head = self.find_head()
         if head is None or head == commit:
@@ -241,13 +241,13 @@ class Repository:
             return False
         return True
 
-    def common_ancestor(self, one: str, other: str) -> str | None:
+    def find_common_ancestor(self, one: str, other: str) -> str | None:
         """The newest commit that is in the history of both, or None."""
         return self.git.run("merge-base", one, other, check=False).decode().partition("\n")[0].strip() or None
 
     # --- objects -----------------------------------------------------------------------------------
 
-    def object(self, oid: str) -> tuple[str, bytes]:
+    def read_object(self, oid: str) -> tuple[str, bytes]:
         """The type (``blob``, ``tree``, ``commit``, ``tag``) and content of an object.
 
         Raises ``WorkspaceError`` where the repository does not have it, or it is damaged.
@@ -298,7 +298,7 @@ class Repository:
             )
         raise EOFError
 
-    def objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """As ``object``, for many: so many questions are put at once that neither side waits for the other."""
         for at in range(0, len(oids), _AT_ONCE):
             some = oids[at : at + _AT_ONCE]
@@ -313,38 +313,38 @@ class Repository:
                     raise
             yield from found
             for oid in some[len(found) :]:
-                yield self.object(oid)
+                yield self.read_object(oid)
 
-    def tree(self, oid: str) -> dict[str, TreeEntry]:
+    def read_tree(self, oid: str) -> dict[str, TreeEntry]:
         """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it."""
         known = self._trees.get(oid)
         if known is None:
-            kind, content = self.object(oid)
+            kind, content = self.read_object(oid)
             if kind != "tree":
                 raise WorkspaceError(f"the object {oid} is a {kind}, not a tree")
             known = self._trees[oid] = _parse_tree(content, len(oid) // 2)
         return known
 
-    def read_trees(self, oid: str) -> None:
+    def preload_trees(self, oid: str) -> None:
         """Have all trees in and beneath this one at hand for ``tree``, read together."""
         level = [oid]
         while level:
             new = [one for one in dict.fromkeys(level) if one not in self._trees]
-            for one, (kind, content) in zip(new, self.objects(new), strict=True):
+            for one, (kind, content) in zip(new, self.read_objects(new), strict=True):
                 if kind != "tree":
                     raise WorkspaceError(f"the object {one} is a {kind}, not a tree")
                 self._trees[one] = _parse_tree(content, len(one) // 2)
             below = (entry for one in dict.fromkeys(level) for entry in self._trees[one].values())
             level = [entry.oid for entry in below if entry.is_tree]
 
-    def tree_of(self, commit: str) -> str:
+    def find_tree_id(self, commit: str) -> str:
         """The id of a commit's tree."""
-        kind, content = self.object(commit)
+        kind, content = self.read_object(commit)
         if kind != "commit" or not content.startswith(b"tree "):
             raise WorkspaceError(f"{commit} is a {kind}, not a commit")
         return content[5 : content.index(b"\n")].decode("ascii")
 
-    def forget(self) -> None:
+    def forget_trees(self) -> None:
         """Drop what is remembered of trees; a process that lives long reads ever new ones."""
         self._trees.clear()
 
@@ -395,7 +395,7 @@ def _parse_tree(content: bytes, oid_length: int) -> dict[str, TreeEntry]:
     return entries
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8", "replace").strip()
     except OSError:

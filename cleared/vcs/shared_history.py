@@ -9,7 +9,7 @@ from cleared.vcs.git_process import Git
 from cleared.vcs.repository import Repository, is_oid
 
 
-def marks(repo: Repository) -> list[str]:
+def identifying_commits(repo: Repository) -> list[str]:
     """A few commits by which a clone can be told from those of other books: its last one and its first ones."""
     head = repo.find_head()
     if head is None:
@@ -21,14 +21,14 @@ def has_commit_of(repo: Repository, git_dir: Path, known: Sequence[str]) -> bool
     """Whether ``repo`` has a commit in common with the clone in ``git_dir``, of which it is ``known`` that it had
     these; it may be gone."""
     own = repo.git
-    if any(_has(own, commit) for commit in known):
+    if any(_has_commit(own, commit) for commit in known):
         return True
     if not git_dir.is_dir():
         return False
     other = Git(git_dir.parent if git_dir.name == ".git" else git_dir)
     head = other.run("rev-parse", "--verify", "--quiet", "HEAD", check=False).decode().strip()
-    return _has(own, head) or any(_has(other, commit) for commit in marks(repo))
+    return _has_commit(own, head) or any(_has_commit(other, commit) for commit in identifying_commits(repo))
 
 
-def _has(git: Git, commit: str) -> bool:
+def _has_commit(git: Git, commit: str) -> bool:
     return is_oid(commit) and git.run("cat-file", "-t", commit, check=False).strip() == b"commit"

@@ -17,67 +17,67 @@ class Snapshot:
         self._repo = repo
         self.commit = commit
         self.hash_name = repo.hash_name
-        self.tree: str | None = None if commit is None else repo.tree_of(commit)
+        self.tree: str | None = None if commit is None else repo.find_tree_id(commit)
 
     @property
     def repo(self) -> Repository:
         """The repository it is of."""
         return self._repo
 
-    def at(self, commit: str) -> Snapshot:
+    def at_commit(self, commit: str) -> Snapshot:
         """The files of another commit of the same repository."""
         return Snapshot(self._repo, commit)
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or nothing; the tree at ``""``."""
         entry = None if self.tree is None else TreeEntry("40000", self.tree)
         for name in path.split("/") if path else ():
             if entry is None or not entry.is_tree:
                 return None
-            entry = self._repo.tree(entry.oid).get(name)
+            entry = self._repo.read_tree(entry.oid).get(name)
         return entry
 
-    def read(self, path: str) -> bytes | None:
+    def read_file(self, path: str) -> bytes | None:
         """The content of the regular file at ``path``; ``None`` where the commit has none there."""
-        oid = self.oid_of(path)
-        return None if oid is None else self._repo.object(oid)[1]
+        oid = self.find_blob_id(path)
+        return None if oid is None else self._repo.read_object(oid)[1]
 
-    def oid_of(self, path: str) -> str | None:
+    def find_blob_id(self, path: str) -> str | None:
         """The blob id of the regular file at ``path``; ``None`` where the commit has none there."""
-        entry = self.entry(path)
+        entry = self.find_entry(path)
         return entry.oid if entry is not None and entry.is_file else None
 
-    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+    def list_entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
         """``{path: (mode, id)}`` of all that lies under the folder ``prefix``, or of the one file it names.
 
         The mode is git's: ``100644``, ``100755``, ``120000`` (symlink) or ``160000`` (submodule).
         """
         prefix = prefix.strip("/")
         found: dict[str, tuple[str, str]] = {}
-        entry = self.entry(prefix)
+        entry = self.find_entry(prefix)
         if entry is not None:
             if entry.is_tree:
-                self._repo.read_trees(entry.oid)
-            self._collect(prefix, entry, found)
+                self._repo.preload_trees(entry.oid)
+            self._collect_entries(prefix, entry, found)
         return found
 
-    def contents(self, prefix: str) -> dict[str, bytes]:
+    def read_files(self, prefix: str) -> dict[str, bytes]:
         """The contents of all regular files under the folder ``prefix``, by path."""
-        oids = {path: oid for path, (mode, oid) in self.entries(prefix).items() if mode.startswith("100")}
-        return dict(zip(oids, self.blobs(list(oids.values())), strict=True))
+        oids = {path: oid for path, (mode, oid) in self.list_entries(prefix).items() if mode.startswith("100")}
+        return dict(zip(oids, self.read_blobs(list(oids.values())), strict=True))
 
-    def folder(self, path: str) -> dict[str, TreeEntry]:
+    def list_folder(self, path: str) -> dict[str, TreeEntry]:
         """What lies in the folder itself, by name, and not beneath; empty where there is none. Do not alter it."""
-        entry = self.entry(path)
-        return self._repo.tree(entry.oid) if entry is not None and entry.is_tree else {}
+        entry = self.find_entry(path)
+        return self._repo.read_tree(entry.oid) if entry is not None and entry.is_tree else {}
 
-    def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
+    def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """The contents of many files by their ids, in that order: a fraction of the time of asking one by one."""
-        return (content for _, content in self._repo.objects(oids))
+        return (content for _, content in self._repo.read_objects(oids))
 
-    def _collect(self, path: str, entry: TreeEntry, found: dict[str, tuple[str, str]]) -> None:
+    def _collect_entries(self, path: str, entry: TreeEntry, found: dict[str, tuple[str, str]]) -> None:
         if not entry.is_tree:
             found[path] = (entry.mode, entry.oid)
             return
-        for name, child in self._repo.tree(entry.oid).items():
-            self._collect(f"{path}/{name}" if path else name, child, found)
+        for name, child in self._repo.read_tree(entry.oid).items():
+            self._collect_entries(f"{path}/{name}" if path else name, child, found)

@@ -18,8 +18,8 @@ from cleared.workspace.safe_files import sync_folder
 _PREFIX, _SUFFIX = ".cleared-seal-", ".tmp"
 
 #: What ``state`` says of a path at which there is something that is not a plain, readable file.
-Odd = Literal["symlink", "folder", "special", "unreadable"]
-ODD: frozenset[str] = frozenset({"symlink", "folder", "special", "unreadable"})
+NotAFile = Literal["symlink", "folder", "special", "unreadable"]
+NOT_A_FILE: frozenset[str] = frozenset({"symlink", "folder", "special", "unreadable"})
 
 
 def check_path(path: str) -> None:
@@ -68,7 +68,7 @@ def is_blocked(root: Path, path: str) -> bool:
     return False
 
 
-def content_id(path: Path, hash_name: HashName) -> str | None:
+def read_content_id(path: Path, hash_name: HashName) -> str | None:
     """The blob id of the file at ``path``, a word of ``Odd`` where it is no such thing, ``None`` where nothing is."""
     try:
         mode = path.lstat().st_mode
@@ -94,7 +94,7 @@ def missing_parents(root: Path, path: str) -> list[str]:
     return [parent for parent in parents if not os.path.lexists(root / parent)]
 
 
-def stage(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
+def stage_file(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
     """Writes ``content`` next to ``path``, under a name of our own; ``place`` puts it there once it is synced."""
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,12 +114,12 @@ def stage(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
     return temporary
 
 
-def place(temporary: Path, target: Path) -> None:
+def place_file(temporary: Path, target: Path) -> None:
     """Makes a staged file the file at ``target``, in one step."""
     temporary.replace(target)
 
 
-def remove(root: Path, path: str) -> None:
+def remove_file(root: Path, path: str) -> None:
     """Removes a file, and the folders it leaves empty as git would.
 
     But the top ones stay: they are the workspace's layout, and somebody may be watching them.
@@ -137,7 +137,7 @@ def is_temporary(name: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
-def sweep(folder: Path) -> None:
+def remove_temporaries(folder: Path) -> None:
     """Removes what a killed ``stage`` left in ``folder``."""
     with suppress(OSError), os.scandir(folder) as found:
         for entry in found:
@@ -145,7 +145,7 @@ def sweep(folder: Path) -> None:
                 Path(entry.path).unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_durably(path: Path, content: bytes) -> None:
     """Replaces a file of our own, durably; its folder exists."""
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:

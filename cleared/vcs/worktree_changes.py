@@ -17,7 +17,7 @@ from cleared.vcs.object_writer import blob_id
 from cleared.vcs.snapshot import Snapshot
 
 #: ``type``: a symlink, folder or device where the commit has a file, or the other way round.
-Kind = Literal["modified", "deleted", "untracked", "type", "unreadable"]
+DifferenceKind = Literal["modified", "deleted", "untracked", "type", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,10 +25,10 @@ class Difference:
     """One path that is not as the commit has it."""
 
     path: str
-    kind: Kind
+    kind: DifferenceKind
 
 
-def differences(
+def find_differences(
     snapshot: Snapshot,
     root: Path,
     prefixes: Sequence[str],
@@ -41,13 +41,13 @@ def differences(
     """
     tracked: dict[str, tuple[str, str]] = {}
     for prefix in prefixes:
-        tracked.update(snapshot.entries(prefix))
+        tracked.update(snapshot.list_entries(prefix))
     scan = _Scan(root, tracked, ignore or (lambda _: False))
     for prefix in prefixes:
-        scan.start(prefix.strip("/"))
+        scan.scan_prefix(prefix.strip("/"))
     found = {Difference(path, "unreadable") for path in scan.unreadable}
     for path, entry in tracked.items():
-        kind = _compare(snapshot, root, path, entry, scan)
+        kind = _compare_file(snapshot, root, path, entry, scan)
         if kind is not None:
             found.add(Difference(path, kind))
     found |= {Difference(path, "untracked") for path in scan.others if path not in tracked}
@@ -66,7 +66,7 @@ class _Scan:
         self.others: list[str] = []
         self.unreadable: list[str] = []
 
-    def start(self, prefix: str) -> None:
+    def scan_prefix(self, prefix: str) -> None:
         path = ""
         for name in prefix.split("/") if prefix else ():
             path = f"{path}/{name}" if path else name
@@ -78,11 +78,11 @@ class _Scan:
                 self.unreadable.append(path)
                 return
             if not stat.S_ISDIR(mode):
-                self._see(path, mode)
+                self._record_file(path, mode)
                 return
-        self._folder(path)
+        self._scan_folder(path)
 
-    def _folder(self, folder: str) -> None:
+    def _scan_folder(self, folder: str) -> None:
         self.modes[folder] = stat.S_IFDIR
         below: list[str] = []
         try:
@@ -95,23 +95,25 @@ class _Scan:
                         if path in self._folders or not self._ignore(path + "/"):
                             below.append(path)
                     elif entry.is_file(follow_symlinks=False):
-                        self._see(path, stat.S_IFREG)
+                        self._record_file(path, stat.S_IFREG)
                     else:
-                        self._see(path, stat.S_IFLNK if entry.is_symlink() else stat.S_IFCHR)
+                        self._record_file(path, stat.S_IFLNK if entry.is_symlink() else stat.S_IFCHR)
         except FileNotFoundError:
             return
         except OSError:
             self.unreadable.append(folder or ".")
         for path in below:
-            self._folder(path)
+            self._scan_folder(path)
 
-    def _see(self, path: str, mode: int) -> None:
+    def _record_file(self, path: str, mode: int) -> None:
         self.modes[path] = mode
         if path not in self._tracked and not self._ignore(path):
             self.others.append(path)
 
 
-def _compare(snapshot: Snapshot, root: Path, path: str, entry: tuple[str, str], scan: _Scan) -> Kind | None:
+def _compare_file(
+    snapshot: Snapshot, root: Path, path: str, entry: tuple[str, str], scan: _Scan
+) -> DifferenceKind | None:
     git_mode, oid = entry
     mode = scan.modes.get(path)
     if mode is None:

@@ -56,13 +56,13 @@ def heard(ws: Workspace) -> list[object]:
 def forge(ws: Workspace, event: dict[str, object], *trailers: tuple[str, str]) -> None:
     """A commit that says what a run's would: an event, its trailers, and an attestation of both under the name of this
     machine's key, which is in every attestation; what cannot be had is the signature."""
-    from cleared.changes.attestation import digest
-    from cleared.changes.emitted_events import text_of
+    from cleared.changes.attestation import digest_data
+    from cleared.changes.emitted_events import event_line
 
     last = json.loads(lines(ws)[-1])
     said = {"Run": RUN, "Agent": "says", "Origin": last["says"]["trailers"]["Origin"], "Emits": "1", **dict(trailers)}
-    line = text_of({"id": f"{RUN}/0", "run": RUN, "agent": "says", "at": "2025-02-10T05:59:00Z", **event})
-    last["says"] |= {"by": RUN, "at": "2025-02-10T05:59:00Z", "trailers": said, "emits": [digest(line)]}
+    line = event_line({"id": f"{RUN}/0", "run": RUN, "agent": "says", "at": "2025-02-10T05:59:00Z", **event})
+    last["says"] |= {"by": RUN, "at": "2025-02-10T05:59:00Z", "trailers": said, "emits": [digest_data(line)]}
     for path, text in (("logs/events.jsonl", line), ("logs/attestations-2025-02.jsonl", json.dumps(last) + "\n")):
         with (ws.root / path).open("a") as file:
             file.write(text)
@@ -96,9 +96,9 @@ def forged_job(ws: Workspace) -> list[Asked]:
     ws.script('ctx_emit("other")', name="says")
     host = open_workspace(ws.root)
     with Repository.open(ws.root, for_writing=False) as repo:
-        before = repo.head()
+        before = repo.read_head()
         forge(ws, {"name": "loop.enqueue", "payload": {"kind": "agent_run", "target": "says"}})
-        return asked_since(host, repo, repo.head(), before, host.clock.now())
+        return asked_since(host, repo, repo.read_head(), before, host.clock.now())
 
 
 def test_a_forged_order_asks_the_loop_for_nothing(ws: Workspace) -> None:
@@ -381,12 +381,12 @@ def test_what_another_machine_consumed_counts_once_it_is_trusted(
 
 
 def is_consumed(ws: Workspace, key: str) -> bool:
-    from cleared.changes.consumed_events import consumed
+    from cleared.changes.consumed_events import is_consumed
     from cleared.vcs import Snapshot
 
     host = open_workspace(ws.root)
-    with host.reading() as repo:
-        return consumed(host, repo, Snapshot(repo, repo.head()), "hears", key)
+    with host.open_for_reading() as repo:
+        return is_consumed(host, repo, Snapshot(repo, repo.read_head()), "hears", key)
 
 
 def test_a_clone_that_only_claims_these_books_attests_nothing_for_them(posted: Workspace, tmp_path: Path) -> None:

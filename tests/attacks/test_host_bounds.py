@@ -17,7 +17,7 @@ from harness import CLOCK, Workspace, chase, fails
 from cleared import bounds, deadline
 from cleared.app import open_workspace
 from cleared.changes.host import Host
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import FixedClock, clock_from
 from cleared.dispatch import Dispatcher
 from cleared.errors import ClearedError, PrimitiveError
@@ -105,7 +105,7 @@ def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
     from cleared.runs import execution
 
     asked: list[bool] = []
-    settle = execution.settle
+    settle = execution.resolve_cards
 
     def late(*args: Any) -> None:
         monkeypatch.setattr(FixedClock, "monotonic", lambda self: time.monotonic() + 1e6)
@@ -293,7 +293,7 @@ def test_b10_a_trace_has_its_limit_in_bytes(ws: Workspace, monkeypatch: pytest.M
     monkeypatch.setattr("cleared.changes.trace.MAX_TRACES_BYTES", 1 << 20)
     for _ in range(12):
         ws.run("probe")
-    runs = Traces(ws.root / ".cleared").runs(100)
+    runs = TraceStore(ws.root / ".cleared").list_runs(100)
     assert 1 <= len(runs) < 8 and (ws.root / ".cleared/runs.db").stat().st_size < 2 << 20
 
 

@@ -46,7 +46,7 @@ def _hear(event: str, _: tuple[Any, ...]) -> None:
 def _at_each(act: Callable[[], None]) -> Iterator[None]:
     """Have ``act`` called before each call to the system, and before each word to the git that moves the branch."""
     global _told
-    say, sync = RefMove._say, os.fsync
+    say, sync = RefMove._send, os.fsync
 
     def saying(move: RefMove, text: str) -> bool:
         if _told is not None:
@@ -67,11 +67,11 @@ def _at_each(act: Callable[[], None]) -> Iterator[None]:
             act()
             busy = False
 
-    RefMove._say, os.fsync, _told = saying, syncing, once  # type: ignore[method-assign]
+    RefMove._send, os.fsync, _told = saying, syncing, once  # type: ignore[method-assign]
     try:
         yield
     finally:
-        RefMove._say, os.fsync, _told = say, sync, None  # type: ignore[method-assign]
+        RefMove._send, os.fsync, _told = say, sync, None  # type: ignore[method-assign]
 
 
 def make_template(root: Path) -> Path:

@@ -20,7 +20,7 @@ from harness import copy_books
 from cleared import queries
 from cleared.app import open_workspace, run
 from cleared.changes.host import Host
-from cleared.changes.workspace_creation import initialise
+from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import SystemClock
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
@@ -70,7 +70,7 @@ def git(root: Path, *args: str) -> str:
 
 def make_template(root: Path) -> Path:
     """January is booked, a run that found nothing has left its rows waiting, February and March lie in ``import/``."""
-    initialise(root, name="Acme", entity_type="llc_single_member", currency="USD", clock=SystemClock())
+    create_workspace(root, name="Acme", entity_type="llc_single_member", currency="USD", clock=SystemClock())
     (root / "import/january.csv").write_bytes(bank_file(JANUARY))
     for _ in range(2):
         assert run(open_workspace(root), "ingest").status == "succeeded"

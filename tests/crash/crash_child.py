@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.app import open_workspace, run
-from cleared.changes.workspace_creation import initialise
+from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import SystemClock
 from cleared.decisions.journal_decisions import void_entry
 from cleared.decisions.period_closing import close_period
@@ -38,7 +38,7 @@ class Stopper:
 
 def act(root: Path, command: list[str], on_step: Stopper) -> None:
     if command[0] == "init":
-        initialise(
+        create_workspace(
             root, name="Acme", entity_type="llc_single_member", currency="USD", clock=SystemClock(), on_step=on_step
         )
         return
@@ -51,7 +51,7 @@ def act(root: Path, command: list[str], on_step: Stopper) -> None:
     elif command[0] == "close":
         close_period(host, date.fromisoformat(command[1]), despite="both were booked by mistake")
     elif command[0] == "repair":
-        with host.writing("repair"):
+        with host.open_for_writing("repair"):
             pass
     else:
         raise AssertionError(command)

@@ -21,7 +21,7 @@ from peers import BRIDGE, peer, request, script
 
 from cleared import app
 from cleared.changes.host import Host
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import ClearedError
 from cleared.runs.approved_scripts import Script, Scripts
@@ -69,11 +69,11 @@ class World:
         header = Header("Escape", grants=tuple(sorted(names)), timeout=SECONDS, memory_mb=MEMORY_MB)
         blob = blob_id(source.encode("utf-8", "replace"), "sha1")
         made = Script("escape", "agents/escape.py", source, blob, header, grants=names)
-        snapshot = Snapshot(self.repo, self.repo.head())
+        snapshot = Snapshot(self.repo, self.repo.read_head())
         scripts = Scripts(self.host, snapshot, working_copy=True)
         attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, scripts=scripts)
-        traces = Traces(self.host.layout.state_dir)
-        traces.begin(
+        traces = TraceStore(self.host.layout.state_dir)
+        traces.begin_run(
             {"id": attempt.run_id, "agent": "escape", "dry_run": False, "started_at": format_iso(attempt.now),
              "event": attempt.event, "script": made.file, "head": snapshot.commit}
         )  # fmt: skip
@@ -96,7 +96,7 @@ class World:
             "status": "failed", "duration_ms": 0, "result": result, "error": told, "message": None, "commits": [],
             "entries": [], "cards": [], "log": log,
         }  # fmt: skip
-        traces.end(attempt.run_id, outcome, attempt.calls, attempt.started)
+        traces.end_run(attempt.run_id, outcome, attempt.calls, attempt.started)
         return result, error, f"{result!r} {told} {printed} {log!r}"
 
 
@@ -120,7 +120,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
         host = app.open_workspace(top / "books")
         sandbox_config = dataclasses.replace(host.config.sandbox, max_output_kb=64)
         host = dataclasses.replace(host, config=dataclasses.replace(host.config, sandbox=sandbox_config))
-        repo = stack.enter_context(host.reading())
+        repo = stack.enter_context(host.open_for_reading())
         sandbox = stack.enter_context(Sandbox())
         yield World(Workspace(top / "books"), host, repo, sandbox, secret, canary, listener)
         sandbox.close()

@@ -12,7 +12,7 @@ from world import World
 from cleared.app import open_workspace, run
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
-from cleared.changes.host_cache import Kept
+from cleared.changes.host_cache import HostCache
 from cleared.rpc.workspace_server import Current
 from cleared.tui.key_actions import ActionExecutor
 
@@ -77,7 +77,7 @@ def test_the_service_does(posts: Workspace) -> None:
 
 def test_review_and_all_else_that_keeps_a_workspace_open(posts: Workspace) -> None:
     """``up``, ``loop`` and ``review`` keep it in one way."""
-    kept = Kept(lambda: open_workspace(posts.root))
+    kept = HostCache(lambda: open_workspace(posts.root))
     acts = ActionExecutor(kept)
     first = acts.open()
     assert acts.open() is first
@@ -90,7 +90,7 @@ def test_review_and_all_else_that_keeps_a_workspace_open(posts: Workspace) -> No
 def test_whatever_decides_it_is_noticed(posts: Workspace, what: str) -> None:
     posts.ok("config", "approve")
     posts.config("limits.max_amount=150")
-    kept = Kept(lambda: open_workspace(posts.root))
+    kept = HostCache(lambda: open_workspace(posts.root))
     before = kept()
     assert kept() is before
     if what == "pin":

@@ -55,11 +55,11 @@ def test_an_init_that_fails_leaves_no_pin(tmp_path: Path, plain_environment: Non
     def stop(step: str) -> None:
         raise RuntimeError(step)
 
-    from cleared.changes.workspace_creation import initialise
+    from cleared.changes.workspace_creation import create_workspace
     from cleared.clock import SystemClock
 
     with pytest.raises(RuntimeError):
-        initialise(
+        create_workspace(
             tmp_path / "new", name=None, entity_type="generic", currency="EUR", clock=SystemClock(), on_step=stop
         )
     assert not (tmp_path / "new").exists() and not list(pins_folder().iterdir())

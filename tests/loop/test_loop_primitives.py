@@ -27,7 +27,7 @@ def asked(ws: Workspace, cursor: str | None = None) -> list[Asked]:
     """What the loop would take in."""
     host = open_workspace(ws.root)
     with Repository.open(host.root, for_writing=False) as repo:
-        return asked_since(host, repo, repo.head() or "", cursor, datetime.fromisoformat(CLOCK))
+        return asked_since(host, repo, repo.read_head() or "", cursor, datetime.fromisoformat(CLOCK))
 
 
 def proposed(ws: Workspace, body: str, header: str = "", name: str = "probe") -> Done:

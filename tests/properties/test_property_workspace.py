@@ -15,7 +15,7 @@ from books_world import Row, chase
 from cleared import queries
 from cleared.app import open_workspace, run
 from cleared.changes.host import Host
-from cleared.changes.workspace_creation import initialise
+from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import FixedClock
 from cleared.decisions.journal_decisions import void_entry
 from cleared.decisions.period_closing import close_period, reopen_period
@@ -34,7 +34,7 @@ class Stop(BaseException):
 class Workspace:
     def __init__(self, root: Path, seed: int) -> None:
         self.root, self.random = root, random.Random(seed)
-        initialise(root, name="Acme", entity_type="llc_single_member", currency="USD", clock=FixedClock(NOW))
+        create_workspace(root, name="Acme", entity_type="llc_single_member", currency="USD", clock=FixedClock(NOW))
         self.lines: Counter[Row] = Counter()
         self.files = 0
 

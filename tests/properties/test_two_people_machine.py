@@ -181,8 +181,8 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
 
     host = open_workspace(ws.root)
     found: list[Any] = []
-    with host.reading() as repo:
-        commit = history.commit_info(ws.root, "HEAD")
+    with host.open_for_reading() as repo:
+        commit = history.read_commit(ws.root, "HEAD")
         workspace = ws.read("agents/approvals/workspace").strip()
         key = find_signing_key(repo, commit, workspace)
         cards = queue_files.load_cards(CommittedSource(Snapshot(repo, commit.id)), "queue").values()

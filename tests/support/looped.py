@@ -333,7 +333,7 @@ def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 def _obey(order: dict[str, Any]) -> int:
     from cleared.app import open_workspace
-    from cleared.changes.host_cache import Kept
+    from cleared.changes.host_cache import HostCache
     from cleared.errors import ClearedError, Interrupted
     from cleared.loop import control
     from cleared.loop.loop_settings import read_settings
@@ -357,7 +357,7 @@ def _obey(order: dict[str, Any]) -> int:
         once, kind = flags.pop("once", False), flags.pop("kind", "note")
         found = read_settings(host.root, host.config, {"runtime_dir": order["folder"], **flags})
         do: dict[str, Callable[[], Any]] = {
-            "run": lambda: run_loop(host, Kept(open_), found, once=once),
+            "run": lambda: run_loop(host, HostCache(open_), found, once=once),
             "init": lambda: control.init_loop(host, found),
             "enqueue": lambda: control.enqueue_job(host, found, kind, None),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness import Workspace
 from world import World
 
-from cleared.changes.trace import Traces
+from cleared.changes.trace import TraceStore
 
 BEAT = 'ctx_emit("beat", {"due": ctx_event()["payload"]["due"]})'
 
@@ -70,12 +70,12 @@ def test_a_changed_approval_of_another_agent_stops_no_run(ws: Workspace) -> None
 def test_traces_that_are_deleted_or_set_aside_are_begun_anew(ws: Workspace) -> None:
     with _world(ws) as world:
         world.forward(hours=1)
-        assert len(Traces(world.state_dir).runs(10)) == 1
+        assert len(TraceStore(world.state_dir).list_runs(10)) == 1
         (world.state_dir / "runs.db").unlink()
         world.forward(hours=1)
-        assert len(Traces(world.state_dir).runs(10)) == 1
+        assert len(TraceStore(world.state_dir).list_runs(10)) == 1
         for suffix in ("", "-wal", "-shm"):
             (world.state_dir / f"runs.db{suffix}").replace(world.state_dir / f"aside{suffix}")
         world.forward(hours=1)
-        assert len(Traces(world.state_dir).runs(10)) == 1
+        assert len(TraceStore(world.state_dir).list_runs(10)) == 1
         assert len(world.ran()) == 3

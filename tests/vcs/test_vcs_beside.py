@@ -6,7 +6,7 @@ import pytest
 from vcs_samples import BASE, CHANGES, Work, put
 
 from cleared.errors import WorkspaceError
-from cleared.vcs import STEPS, GitBusy, LocalMove, Snapshot, index, recover
+from cleared.vcs import STEPS, GitBusy, LocalMove, Snapshot, index, recover_interrupted_commit
 
 #: What the person does, as shell commands; the work that is his is in ``notes.txt``.
 DEEDS = {
@@ -42,7 +42,7 @@ def prepare(work: Work) -> Work:
     work.git("commit", "-qm", "early")
     put(work.root, ".git/info/exclude", b"drop.csv\nprocessed/\n")
     put(work.root, "drop.csv", b"rows")
-    work.base = work.repo.head()
+    work.base = work.repo.read_head()
     return work
 
 
@@ -79,14 +79,14 @@ def test_git_at_each_step(ready: Work, name: str, step: str) -> None:
 def check(work: Work, sealed: str | None) -> None:
     """All of the seal is there, or nothing; and what git says of the repository is sound."""
     assert work.left_over() == []
-    assert recover(work.repo) is None
+    assert recover_interrupted_commit(work.repo) is None
     assert work.git("fsck", "--strict", "--no-dangling", "--no-reflogs") == ""
     assert work.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
     if sealed is not None and "reset: moving to HEAD~1" in work.git("reflog", "-1", "--format=%gs"):
         return  # he took the commit itself away, by what looks at no lock
-    head = Snapshot(work.repo, work.repo.head())
+    head = Snapshot(work.repo, work.repo.read_head())
     expected = {path: BASE.get(path) for path in CHANGES} if sealed is None else CHANGES
-    assert {path: head.read(path) for path in CHANGES} == expected
+    assert {path: head.read_file(path) for path in CHANGES} == expected
     work.git("reset", "-q")
     put(work.root, ".git/info/exclude", b"drop.csv\nprocessed/\nnotes.txt\ntheirs.txt\nearly.txt\n")
     assert work.status() == ""
@@ -99,6 +99,6 @@ def test_the_wall_is_what_stops_it(ready: Work, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(index, "_link", lambda *_: True)
     monkeypatch.setattr(index.IndexLock, "place", lambda _: None)
     commit = ready.seal(on_step=lambda step: deed(ready, "commit") and None if step == "ref" else None)
-    head = Snapshot(ready.repo, ready.repo.head())
+    head = Snapshot(ready.repo, ready.repo.read_head())
     assert head.commit != commit
-    assert head.read("books/2025/03/journal.csv") is None
+    assert head.read_file("books/2025/03/journal.csv") is None

@@ -18,7 +18,7 @@ import pytest
 from preloaded import Preloaded
 from vcs_samples import CHANGES, Work, after, put
 
-from cleared.vcs import STEPS, GitBusy, Repository, recover
+from cleared.vcs import STEPS, GitBusy, Repository, recover_interrupted_commit
 
 CHILD = """
 import os, signal, sys
@@ -47,7 +47,7 @@ def child(work: Work, stop: str, nth: int = 1, *, hard: bool = True) -> subproce
 
 def check_all_or_nothing(work: Work, before: dict[str, bytes]) -> bool:
     """Whether it is all."""
-    head = work.repo.head()
+    head = work.repo.read_head()
     if head == work.base:
         assert work.files() == before
     else:
@@ -59,7 +59,7 @@ def check_all_or_nothing(work: Work, before: dict[str, bytes]) -> bool:
     assert work.left_over() == []
     if head == work.base:
         assert not (work.root / "books/2025/03").exists()
-    assert recover(work.repo) is None
+    assert recover_interrupted_commit(work.repo) is None
     return head != work.base
 
 
@@ -85,7 +85,7 @@ def test_killed_at_each_step(ready: Work, stop: str, nth: int, hard: bool) -> No
     process = child(ready, stop, nth, hard=hard)
     assert "sealed" not in process.communicate()[0]
     assert process.returncode == (-signal.SIGKILL if hard else 9)
-    told = recover(ready.repo)
+    told = recover_interrupted_commit(ready.repo)
     assert (told is None) == (stop in ("objects", "done"))
     assert told is None or "\n" not in told
     assert check_all_or_nothing(ready, before) == (STEPS.index(stop) >= STEPS.index("ref"))
@@ -101,7 +101,7 @@ def test_killed_at_any_time(ready: Work, seed: int) -> None:
     time.sleep(random.Random(seed).uniform(0, 0.04))
     process.kill()
     process.wait()
-    recover(ready.repo)
+    recover_interrupted_commit(ready.repo)
     check_all_or_nothing(ready, before)
     process.stdout.close()
 
@@ -127,21 +127,21 @@ def test_recovery_can_be_killed_too(ready: Work, stop: str, monkeypatch: pytest.
             with monkeypatch.context() as patch:
                 patch.setattr(os, name, failing(getattr(os, name), nth))
                 with suppress(KeyboardInterrupt):
-                    recover(ready.repo)
-    recover(ready.repo)
+                    recover_interrupted_commit(ready.repo)
+    recover_interrupted_commit(ready.repo)
     assert check_all_or_nothing(ready, before) == (stop in ("ref", "file", "worktree"))
 
 
 def test_what_the_user_wrote_since_is_left_alone(ready: Work) -> None:
     child(ready, "ref").communicate()
     put(ready.root, "books/2025/01/journal.csv", b"the user was here\n")
-    told = recover(ready.repo)
+    told = recover_interrupted_commit(ready.repo)
     assert told is not None
     assert "left alone" in told
     assert "books/2025/01/journal.csv" in told
     assert (ready.root / "books/2025/01/journal.csv").read_bytes() == b"the user was here\n"
     assert ready.status() == " M books/2025/01/journal.csv\n" + STAGED
-    assert recover(ready.repo) is None
+    assert recover_interrupted_commit(ready.repo) is None
 
 
 def remove_lock(work: Work) -> None:
@@ -154,11 +154,11 @@ def remove_lock(work: Work) -> None:
 def test_the_user_commits_before_the_repair(ready: Work) -> None:
     """Fault 19: git is kept from it; where he removes the lock, what he commits is not behind the branch."""
     child(ready, "ref").communicate()
-    sealed = ready.repo.head()
+    sealed = ready.repo.read_head()
     remove_lock(ready)
     ready.git("commit", "-q", "-m", "mine")
     assert ready.git("show", "--stat", "--format=", "HEAD").split()[0] == "mine.txt"
-    told = recover(ready.repo)
+    told = recover_interrupted_commit(ready.repo)
     assert told is not None
     assert sealed[:10] in told
     assert ready.git("status", "--porcelain") == ""
@@ -168,14 +168,14 @@ def test_the_user_went_back_or_to_another_branch(ready: Work) -> None:
     child(ready, "ref").communicate()
     remove_lock(ready)
     ready.git("reset", "-q", "--hard", ready.base)
-    assert "never made" in str(recover(ready.repo))
+    assert "never made" in str(recover_interrupted_commit(ready.repo))
     assert ready.status() == ""
     put(ready.root, "drop.csv", b"rows")
     child(ready, "worktree").communicate()
     remove_lock(ready)
     ready.git("checkout", "-q", "-f", "-b", "side", ready.base)
     with Repository.open(ready.root, for_writing=True) as side:
-        assert "refs/heads/main" in str(recover(side))
+        assert "refs/heads/main" in str(recover_interrupted_commit(side))
     assert ready.status() == ""
 
 
@@ -185,7 +185,7 @@ def test_the_state_folder_is_gone(ready: Work) -> None:
     for stop in ("index", "ref"):
         child(ready, stop).communicate()
         shutil.rmtree(ready.root / ".cleared")
-        assert "interrupted commit" in str(recover(ready.repo))
+        assert "interrupted commit" in str(recover_interrupted_commit(ready.repo))
         assert check_all_or_nothing(ready, before) == (stop == "ref")
 
 
@@ -197,9 +197,9 @@ def test_another_git_commits_what_a_killed_seal_had_staged(ready: Work, monkeypa
         tree = ready.git("write-tree").strip()
     mine = ready.git("commit-tree", "-p", "HEAD", "-m", "mine", tree).strip()
     ready.git("update-ref", "HEAD", mine)
-    assert "Finished" in str(recover(ready.repo))
+    assert "Finished" in str(recover_interrupted_commit(ready.repo))
     assert ready.status() == ""
-    assert recover(ready.repo) is None
+    assert recover_interrupted_commit(ready.repo) is None
     assert (ready.root / "books/2025/03/journal.csv").exists()
     assert not (ready.root / "drop.csv").exists()
 
@@ -218,8 +218,8 @@ def test_another_git_commits_what_a_killed_seal_had_staged(ready: Work, monkeypa
 )
 def test_a_damaged_intent_is_set_aside(work: Work, text: bytes) -> None:
     put(work.root, ".cleared/seal.json", text)
-    assert "set aside" in str(recover(work.repo))
-    assert recover(work.repo) is None
+    assert "set aside" in str(recover_interrupted_commit(work.repo))
+    assert recover_interrupted_commit(work.repo) is None
     assert any((work.root / ".cleared").glob("seal.damaged-*"))
     work.seal()
 
@@ -235,7 +235,7 @@ def test_a_forged_intent_leads_nowhere(work: Work, path: str, tmp_path: Path) ->
     intent |= {"paths": [{"path": path, "old": None, "new": oid}], "made": [], "pending": []}
     intent["moves"] = [{"source": "loot", "target": path, "oid": oid}]
     put(work.root, ".cleared/seal.json", json.dumps(intent).encode())
-    recover(work.repo)
+    recover_interrupted_commit(work.repo)
     assert (work.root / "loot").read_bytes() == b"loot"
     assert list((tmp_path / "way").iterdir()) == []
     assert not (tmp_path / "outside").exists()
@@ -251,7 +251,7 @@ def test_locks_of_a_killed_git(ready: Work) -> None:
     lock.write_text(commit + "\n")
     (ready.root / ".git/HEAD.lock").write_bytes(b"")
     (ready.root / ".git/index.lock").write_bytes(b"held by cleared\n")
-    assert "Removed the lock" in str(recover(ready.repo))
+    assert "Removed the lock" in str(recover_interrupted_commit(ready.repo))
     assert not check_all_or_nothing(ready, before)
 
 
@@ -260,7 +260,7 @@ def test_a_lock_of_somebody_else_is_respected(ready: Work) -> None:
     lock = ready.root / ".git/refs/heads/main.lock"
     lock.write_text("1" * 40 + "\n")
     with pytest.raises(GitBusy, match="another git command"):
-        recover(ready.repo)
+        recover_interrupted_commit(ready.repo)
     assert lock.exists()
     lock.unlink()
-    assert recover(ready.repo) is not None
+    assert recover_interrupted_commit(ready.repo) is not None

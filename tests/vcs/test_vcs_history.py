@@ -14,7 +14,7 @@ from cleared.vcs import history
 def test_log(work: Work) -> None:
     first = work.seal(message="import: 1\n\nOne file.\n\nMore.")
     second = work.seal({"books/*": b"x", "ü": b"y"}, message="two", trailers=[("Run", "r-2"), ("Run", "r-3")])
-    newest, older, base = history.log(work.root, files=True)
+    newest, older, base = history.read_log(work.root, files=True)
     assert (newest.id, older.id, base.id) == (second, first, work.base)
     assert newest.trailers == {"Run": "r-2\nr-3"}
     assert newest.files == ("books/*", "ü")
@@ -26,15 +26,15 @@ def test_log(work: Work) -> None:
     assert base.files is not None
     assert "config.yaml" in base.files
     assert base.trailers == {}
-    assert [c.id for c in history.log(work.root, 1)] == [second]
-    assert history.log(work.root, 1)[0].files is None
-    assert [c.id for c in history.log(work.root, paths=["books/*"])] == [second]
-    assert [c.id for c in history.log(work.root, grep="[import]")] == []
-    assert [c.id for c in history.log(work.root, grep="import: 1")] == [first]
-    assert [c.id for c in history.log(work.root, since=first)] == [second]
-    assert history.log(work.root, paths=[]) == []
+    assert [c.id for c in history.read_log(work.root, 1)] == [second]
+    assert history.read_log(work.root, 1)[0].files is None
+    assert [c.id for c in history.read_log(work.root, paths=["books/*"])] == [second]
+    assert [c.id for c in history.read_log(work.root, grep="[import]")] == []
+    assert [c.id for c in history.read_log(work.root, grep="import: 1")] == [first]
+    assert [c.id for c in history.read_log(work.root, since=first)] == [second]
+    assert history.read_log(work.root, paths=[]) == []
     assert [c.id for c in history.commits_touching(work.root, ["books"], since=work.base)] == [second, first]
-    assert history.commit_info(work.root, "main~1") == older
+    assert history.read_commit(work.root, "main~1") == older
     assert [c.id for c in history.find_by_trailer(work.root, "Run", "r-3")] == [second]
     assert history.find_by_trailer(work.root, "Run", "r-") == []
 
@@ -58,7 +58,7 @@ def test_merges_empty_commits_and_side_branches(work: Work) -> None:
     work.git("commit", "-q", "-m", "side")
     work.git("checkout", "-q", "main")
     work.git("merge", "-q", "--no-ff", "-m", "merged", "side")
-    found = history.log(work.root, files=True)
+    found = history.read_log(work.root, files=True)
     files = {c.subject: c.files for c in found}
     assert files["merged"] == files["side"] == ("books/side.csv",)
     assert files["empty"] == ()
@@ -68,7 +68,7 @@ def test_merges_empty_commits_and_side_branches(work: Work) -> None:
 def test_a_file_named_like_a_commit(work: Work) -> None:
     first = work.seal()
     work.seal({first: b"x", f"{first}\n{first}": b"y"})
-    assert [c.files for c in history.log(work.root, 2, files=True)] == [
+    assert [c.files for c in history.read_log(work.root, 2, files=True)] == [
         (first, f"{first}\n{first}"),
         tuple(sorted(CHANGES)),
     ]
@@ -77,21 +77,21 @@ def test_a_file_named_like_a_commit(work: Work) -> None:
 def test_sha256(tmp_path: Path) -> None:
     with Work.make(tmp_path / "w", "--object-format=sha256") as work:
         commit = work.seal()
-        assert history.log(work.root, 1, files=True)[0].id == commit
+        assert history.read_log(work.root, 1, files=True)[0].id == commit
 
 
 @pytest.mark.parametrize("rev", ["nowhere", "--all", "-p", "", "HEAD:config.yaml", "a\0b", "0" * 40])
 def test_no_such_commit(work: Work, rev: str) -> None:
     with pytest.raises(UsageError) as caught:
-        history.commit_info(work.root, rev)
+        history.read_commit(work.root, rev)
     assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_unusable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorkspaceError, match="not a git repository"):
-        history.log(tmp_path)
+        history.read_log(tmp_path)
     with pytest.raises(WorkspaceError, match="not a git repository"):
-        history.log(tmp_path / "nowhere")
+        history.read_log(tmp_path / "nowhere")
 
 
 def test_inherited_variables(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,8 @@ def test_inherited_variables(work: Work, tmp_path: Path, monkeypatch: pytest.Mon
             "GIT_ICASE_PATHSPECS": "1",
         }.items():
             monkeypatch.setenv(name, str(value))
-        assert history.log(work.root, 1, files=True)[0].id == commit
-        assert history.commit_info(work.root, "HEAD").id == commit
+        assert history.read_log(work.root, 1, files=True)[0].id == commit
+        assert history.read_commit(work.root, "HEAD").id == commit
         monkeypatch.undo()
 
 
@@ -115,4 +115,4 @@ def test_no_commit_yet(tmp_path: Path) -> None:
     from cleared.vcs import Repository
 
     with Repository.init(tmp_path), pytest.raises(WorkspaceError, match="git log failed"):
-        history.log(tmp_path)
+        history.read_log(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from vcs_samples import CHANGES, Work, after, put
 
-from cleared.vcs import Snapshot, differences, history, maybe_gc, recover
+from cleared.vcs import Snapshot, find_differences, history, recover_interrupted_commit, start_gc_if_due
 
 HOOKS = ["reference-transaction", "post-commit", "pre-commit", "commit-msg", "post-index-change", "post-checkout"]
 HOOKS += ["prepare-commit-msg", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman"]
@@ -65,13 +65,13 @@ def test_nothing_runs_and_nothing_is_altered(hostile: Work) -> None:
     assert hostile.files() == after(before, odd)
     snapshot = Snapshot(hostile.repo, commit)
     for path, content in odd.items():
-        assert snapshot.read(path) == content
+        assert snapshot.read_file(path) == content
     second = hostile.seal({"books/é.csv": b"x\r\n"}, message="Größe")
-    assert recover(hostile.repo) is None
-    maybe_gc(hostile.repo)
-    assert differences(snapshot, hostile.root, ["books", "config.yaml"])[0].path == "books/é.csv"
-    assert [c.subject for c in history.log(hostile.root, 2)] == ["Größe", "import: 1 transaction"]
-    assert history.commit_info(hostile.root, "HEAD").files == ("books/é.csv",)
+    assert recover_interrupted_commit(hostile.repo) is None
+    start_gc_if_due(hostile.repo)
+    assert find_differences(snapshot, hostile.root, ["books", "config.yaml"])[0].path == "books/é.csv"
+    assert [c.subject for c in history.read_log(hostile.root, 2)] == ["Größe", "import: 1 transaction"]
+    assert history.read_commit(hostile.root, "HEAD").files == ("books/é.csv",)
     assert [c.id for c in history.commits_touching(hostile.root, ["books/é.csv"])] == [second, commit]
     assert len(history.find_by_trailer(hostile.root, "Run", "r-1")) == 2
     assert hostile.git("cat-file", "commit", second).count("gpgsig") == 0

@@ -14,7 +14,7 @@ from vcs_samples import Work
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import Repository
-from cleared.vcs.remembered_commit import remembering_ref
+from cleared.vcs.remembered_commit import remembered_ref
 
 CHILD = """
 import sys
@@ -105,7 +105,7 @@ def test_an_empty_branch(work: Work, content: bytes, sealed_last: bool) -> None:
     (work.root / ".git/refs/heads/main").write_bytes(content)
     for writing in (True, False):
         with pytest.raises(WorkspaceError) as caught, Repository.open(work.root, for_writing=writing) as repo:
-            repo.head()
+            repo.read_head()
     assert "power cut" in str(caught.value)
     said = re.search(r"Put it back: (.*?)\. Then", str(caught.value))
     assert said is not None
@@ -119,13 +119,13 @@ def test_an_empty_branch_without_any_memory(work: Work) -> None:
     (work.root / ".git/refs/heads/main").write_bytes(b"")
     shutil.rmtree(work.root / ".git/logs")
     with pytest.raises(WorkspaceError, match="backup"):
-        work.repo.head()
+        work.repo.read_head()
 
 
 def test_what_is_remembered_is_empty(work: Work) -> None:
     """Git would not move the branch together with it."""
     work.seal()
-    ref = work.root / ".git" / remembering_ref("refs/heads/main")
+    ref = work.root / ".git" / remembered_ref("refs/heads/main")
     ref.write_bytes(b"")
     commit = work.seal({"books/x": b"x"})
     assert ref.read_text().strip() == commit

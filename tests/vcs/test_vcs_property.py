@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from vcs_samples import AUTHOR, WHEN, git, put
 
-from cleared.vcs import Repository, Snapshot, differences, seal
+from cleared.vcs import Repository, Snapshot, commit_changes, find_differences
 
 #: Chosen so that git's order of files and folders ("a", "a-", "a/", "a.b") matters.
 NAMES = st.sampled_from(["a", "a-", "a.b", "a0", "b", "é", "Z", " "])
@@ -49,7 +49,7 @@ def test_same_trees_as_git(change_sets: list[dict[str, bytes | None]]) -> None:
                 changes = possible(state, wanted)
                 if {p: state.get(p) for p in changes} == changes:
                     continue
-                seal(repo, repo.head(), changes, "m", [], AUTHOR, WHEN)
+                commit_changes(repo, repo.read_head(), changes, "m", [], AUTHOR, WHEN)
                 for path, content in changes.items():
                     if content is None:
                         (theirs / path).unlink(missing_ok=True) if path in state else None
@@ -62,6 +62,6 @@ def test_same_trees_as_git(change_sets: list[dict[str, bytes | None]]) -> None:
                 assert git(ours, "rev-parse", "HEAD^{tree}") == git(theirs, "rev-parse", "HEAD^{tree}")
             assert git(ours, "status", "--porcelain") == ""
             assert git(ours, "fsck", "--strict", "--no-dangling") == ""
-            now = Snapshot(repo, repo.head())
-            assert {p: now.read(p) for p in now.entries() if p != ".gitignore"} == state
-            assert [d for d in differences(now, ours, [""]) if not d.path.startswith(".cleared")] == []
+            now = Snapshot(repo, repo.read_head())
+            assert {p: now.read_file(p) for p in now.list_entries() if p != ".gitignore"} == state
+            assert [d for d in find_differences(now, ours, [""]) if not d.path.startswith(".cleared")] == []

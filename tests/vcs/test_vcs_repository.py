@@ -14,7 +14,7 @@ import pytest
 from vcs_samples import Work, git, put
 
 from cleared.errors import ExitCode, WorkspaceError
-from cleared.vcs import Repository, Snapshot, blob_id, maybe_gc
+from cleared.vcs import Repository, Snapshot, blob_id, start_gc_if_due
 from cleared.vcs.object_writer import LooseObjects
 
 
@@ -48,7 +48,7 @@ def test_unfinished(work: Work, command: list[str], said: str) -> None:
     work.git(*command, check=False)
     assert said in refusal(work.root)
     with Repository.open(work.root, for_writing=False) as reading:
-        assert Snapshot(reading, reading.head()).read("config.yaml") is not None
+        assert Snapshot(reading, reading.read_head()).read_file("config.yaml") is not None
 
 
 def test_revert(work: Work) -> None:
@@ -66,7 +66,7 @@ def test_detached_and_bisecting(work: Work) -> None:
     work.git("checkout", "-q", work.base)
     assert "HEAD is detached" in refusal(work.root)
     with Repository.open(work.root, for_writing=False) as reading:
-        assert reading.head() == work.base
+        assert reading.read_head() == work.base
         assert reading.branch == "HEAD"
     work.git("bisect", "start", "main", work.base)
     assert "git bisect reset" in refusal(work.root)
@@ -83,9 +83,9 @@ def test_other_refusals(work: Work, tmp_path: Path) -> None:
     git(empty, "init", "-q")
     assert "has no commit yet" in refusal(empty)
     with Repository.open(empty, for_writing=False) as reading:
-        assert Snapshot(reading, reading.find_head()).entries() == {}
+        assert Snapshot(reading, reading.find_head()).list_entries() == {}
         with pytest.raises(WorkspaceError, match="no commit yet"):
-            reading.head()
+            reading.read_head()
     work.git("sparse-checkout", "set", "books")
     assert "git sparse-checkout disable" in refusal(work.root)
 
@@ -157,47 +157,47 @@ def test_init(tmp_path: Path) -> None:
 
 def test_head_from_packed_refs(work: Work) -> None:
     work.git("pack-refs", "--all")
-    assert work.repo.head() == work.base
+    assert work.repo.read_head() == work.base
     commit = work.seal()
     work.git("pack-refs", "--all")
-    assert work.repo.head() == commit
+    assert work.repo.read_head() == commit
 
 
 def test_missing_object_and_dead_reader(work: Work) -> None:
     with pytest.raises(WorkspaceError, match="missing from the repository"):
-        work.repo.object("0" * 40)
+        work.repo.read_object("0" * 40)
     assert work.repo._reader is not None
     work.repo._reader.kill()
     work.repo._reader.wait()
-    assert work.repo.object(work.base)[0] == "commit"
+    assert work.repo.read_object(work.base)[0] == "commit"
 
 
 def test_many_objects_are_read_together_as_one_by_one(work: Work) -> None:
     """More than a pipe holds; and where the reader dies in between, or one is missing."""
     commit = work.seal({f"books/2025/{n:03d}.txt": b"%d\n" % n * 2_000 for n in range(300)})
     snapshot = Snapshot(work.repo, commit)
-    found = snapshot.contents("books/2025")
-    assert found == {path: snapshot.read(path) for path in snapshot.entries("books/2025")}
+    found = snapshot.read_files("books/2025")
+    assert found == {path: snapshot.read_file(path) for path in snapshot.list_entries("books/2025")}
     assert len(found) >= 300
-    names = snapshot.folder("books/2025")
+    names = snapshot.list_folder("books/2025")
     assert {f"books/2025/{name}" for name, entry in names.items() if entry.is_file} <= found.keys()
-    assert snapshot.folder("books/2025/000.txt") == snapshot.folder("nowhere") == {}
+    assert snapshot.list_folder("books/2025/000.txt") == snapshot.list_folder("nowhere") == {}
     oids = [entry.oid for entry in names.values() if entry.is_file]
-    read = work.repo.objects(oids)
+    read = work.repo.read_objects(oids)
     first = [next(read)]
     assert work.repo._reader is not None
     work.repo._reader.kill()
-    assert [*first, *read] == [work.repo.object(oid) for oid in oids]
+    assert [*first, *read] == [work.repo.read_object(oid) for oid in oids]
     with pytest.raises(WorkspaceError, match="missing from the repository"):
-        list(work.repo.objects([oids[0], "0" * 40, oids[1]]))
-    assert work.repo.object(oids[1])[0] == "blob"
+        list(work.repo.read_objects([oids[0], "0" * 40, oids[1]]))
+    assert work.repo.read_object(oids[1])[0] == "blob"
 
 
 def test_replaced_commits_are_not_believed(work: Work) -> None:
     commit = work.seal()
     work.git("replace", commit, work.base)
     with Repository.open(work.root, for_writing=True) as fresh:
-        assert Snapshot(fresh, commit).read("books/2025/03/journal.csv") == b"id,amount\n"
+        assert Snapshot(fresh, commit).read_file("books/2025/03/journal.csv") == b"id,amount\n"
 
 
 def test_git_is_imported_late() -> None:
@@ -209,9 +209,9 @@ def test_many_readers_at_once(work: Work) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def read(n: int) -> bytes | None:
-        return Snapshot(work.repo, work.base).read(paths[n % len(paths)])
+        return Snapshot(work.repo, work.base).read_file(paths[n % len(paths)])
 
-    paths = sorted(Snapshot(work.repo, work.base).entries("books"))
+    paths = sorted(Snapshot(work.repo, work.base).list_entries("books"))
     asked: Callable[[int], bytes | None] = read
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(asked, range(400)))
@@ -220,34 +220,34 @@ def test_many_readers_at_once(work: Work) -> None:
 
 def test_snapshot(work: Work) -> None:
     snapshot = Snapshot(work.repo, work.base)
-    assert snapshot.read("books/2025/01/journal.csv") == (work.root / "books/2025/01/journal.csv").read_bytes()
+    assert snapshot.read_file("books/2025/01/journal.csv") == (work.root / "books/2025/01/journal.csv").read_bytes()
     for nothing in ("books", "link", "nowhere", "config.yaml/x", "books/2025/01/journal.csv/", "../x", ""):
-        assert snapshot.read(nothing) is None
-    assert snapshot.oid_of("other.txt") == work.git("rev-parse", "HEAD:other.txt").strip()
+        assert snapshot.read_file(nothing) is None
+    assert snapshot.find_blob_id("other.txt") == work.git("rev-parse", "HEAD:other.txt").strip()
     listed = {
         line.split("\t")[1]: (line.split()[0], line.split()[2])
         for line in work.git("ls-tree", "-r", "HEAD").splitlines()
     }
-    assert snapshot.entries() == listed
-    assert set(snapshot.entries("books/2025")) == {p for p in listed if p.startswith("books/2025/")}
-    assert snapshot.entries("config.yaml") == {"config.yaml": listed["config.yaml"]}
-    assert snapshot.entries("nowhere") == {}
+    assert snapshot.list_entries() == listed
+    assert set(snapshot.list_entries("books/2025")) == {p for p in listed if p.startswith("books/2025/")}
+    assert snapshot.list_entries("config.yaml") == {"config.yaml": listed["config.yaml"]}
+    assert snapshot.list_entries("nowhere") == {}
 
 
 def test_housekeeping(work: Work) -> None:
-    assert not maybe_gc(work.repo)
+    assert not start_gc_if_due(work.repo)
     work.git("config", "gc.auto", "20")
     objects, n = LooseObjects(work.repo), 0
     while sum(1 for _ in (work.root / ".git/objects/17").glob("*")) <= 27:
         # Only those that git, and we, count: an object's folder is the start of its id.
         content, n = b"%d" % n, n + 1
         if blob_id(content, "sha1").startswith("17"):
-            objects.write("blob", content)
+            objects.add_object("blob", content)
             objects.flush()
-    assert maybe_gc(work.repo)
+    assert start_gc_if_due(work.repo)
     for _ in range(500):
         if list((work.root / ".git/objects/pack").glob("*.pack")):
             break
         time.sleep(0.02)
     assert list((work.root / ".git/objects/pack").glob("*.pack"))
-    assert Snapshot(work.repo, work.base).read("config.yaml") is not None
+    assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None

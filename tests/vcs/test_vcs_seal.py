@@ -16,7 +16,18 @@ import pytest
 from vcs_samples import AUTHOR, BASE, CHANGES, WHEN, Work, after, git, put
 
 from cleared.errors import CheckFailed, UsageError, WorkspaceError
-from cleared.vcs import STEPS, Author, GitBusy, HeadMoved, LocalMove, Repository, Snapshot, Unfinished, recover, seal
+from cleared.vcs import (
+    STEPS,
+    Author,
+    GitBusy,
+    HeadMoved,
+    LocalMove,
+    Repository,
+    Snapshot,
+    Unfinished,
+    commit_changes,
+    recover_interrupted_commit,
+)
 
 
 def test_one_commit(work: Work) -> None:
@@ -37,7 +48,7 @@ def test_one_commit(work: Work) -> None:
     assert "cleared: import: 1 transaction" in work.git("reflog")
     assert "run.sh" in work.git("ls-tree", "HEAD")
     assert work.git("ls-tree", "HEAD", "run.sh", "link").split()[::4] == ["120000", "100755"]
-    assert recover(work.repo) is None
+    assert recover_interrupted_commit(work.repo) is None
 
 
 def test_the_user_keeps_what_he_staged_and_changed(work: Work) -> None:
@@ -70,20 +81,20 @@ def test_a_change_within_the_clock_tick_of_the_index_is_not_lost(work: Work) -> 
 def test_nothing_to_commit(work: Work) -> None:
     with pytest.raises(ValueError, match="nothing"):
         work.seal({"other.txt": BASE["other.txt"], "nowhere": None, "books": None})
-    assert work.repo.head() == work.base
+    assert work.repo.read_head() == work.base
 
 
 def test_first_commit(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     with Repository.init(tmp_path / "new") as repo:
         put(repo.root, "a", b"a")
-        commit = seal(repo, None, {"a": b"a", "b/c": b"c"}, "first", [], AUTHOR, WHEN)
+        commit = commit_changes(repo, None, {"a": b"a", "b/c": b"c"}, "first", [], AUTHOR, WHEN)
         assert git(repo.root, "rev-list", "HEAD").split() == [commit]
         assert git(repo.root, "status", "--porcelain") == "?? .cleared/\n" or not git(
             repo.root, "status", "--porcelain"
         )
         with pytest.raises(HeadMoved):
-            seal(repo, None, {"a": b"b"}, "again", [], AUTHOR, WHEN)
+            commit_changes(repo, None, {"a": b"b"}, "again", [], AUTHOR, WHEN)
 
 
 def test_sha256(tmp_path: Path) -> None:
@@ -113,7 +124,7 @@ def test_sha256(tmp_path: Path) -> None:
 )
 def test_odd_names(work: Work, name: str) -> None:
     commit = work.seal({name: b"odd"})
-    assert Snapshot(work.repo, commit).read(name) == b"odd"
+    assert Snapshot(work.repo, commit).read_file(name) == b"odd"
     assert work.git("ls-tree", "-r", "-z", "--name-only", commit).split("\0").count(name) == 1
     assert work.status() == ""
     work.seal({name: None})
@@ -144,7 +155,7 @@ def test_names_that_lead_out(work: Work, name: str) -> None:
     before = work.files()
     with pytest.raises(WorkspaceError, match="not a path that can be committed"):
         work.seal({name: b"x"})
-    assert (work.files(), work.repo.head()) == (before, work.base)
+    assert (work.files(), work.repo.read_head()) == (before, work.base)
 
 
 def test_obstacles_are_found_before_the_commit(work: Work, tmp_path: Path) -> None:
@@ -171,7 +182,7 @@ def test_obstacles_are_found_before_the_commit(work: Work, tmp_path: Path) -> No
         before = work.files()
         with pytest.raises(WorkspaceError, match=why):
             work.seal({path: b"new\n", "books/2025/02/journal.csv": b"n"} if "journal" not in path else {path: b""})
-        assert (work.files(), work.repo.head()) == (before, work.base)
+        assert (work.files(), work.repo.read_head()) == (before, work.base)
         assert work.left_over() == []
     assert list(outside.iterdir()) == []
 
@@ -218,7 +229,7 @@ def test_head_moved(work: Work) -> None:
     assert (work.status(), work.left_over()) == ("", [])
     with pytest.raises(HeadMoved):
         work.seal(base=work.base)
-    assert work.repo.head() == head
+    assert work.repo.read_head() == head
     assert work.seal() == work.git("rev-parse", "HEAD").strip()
 
 
@@ -244,7 +255,7 @@ def test_the_last_moment_check(work: Work) -> None:
 
     with pytest.raises(CheckFailed):
         work.seal(verify=verify)
-    assert (work.files(), work.repo.head(), work.status(), work.left_over()) == (before, work.base, "", [])
+    assert (work.files(), work.repo.read_head(), work.status(), work.left_over()) == (before, work.base, "", [])
     assert not (work.root / "books/2025/03").exists()
 
 
@@ -256,7 +267,7 @@ def test_ctrl_c_before_the_commit(work: Work) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         work.seal(verify=verify)
-    assert (work.files(), work.repo.head(), work.left_over()) == (before, work.base, [])
+    assert (work.files(), work.repo.read_head(), work.left_over()) == (before, work.base, [])
 
 
 @pytest.mark.parametrize("content", [b"", b"DIRC\0\0\0\2"])
@@ -271,7 +282,7 @@ def test_a_lock_of_another_git(work: Work, content: bytes) -> None:
         work.seal(wait_seconds=0.3)
     assert time.monotonic() - began >= 0.3
     assert caught.value.exit_code == 5
-    assert (work.files(), work.repo.head(), lock.read_bytes()) == (before, work.base, content)
+    assert (work.files(), work.repo.read_head(), lock.read_bytes()) == (before, work.base, content)
     assert (work.root / ".git/index").read_bytes() == index
     lock.unlink()
     assert work.left_over() == []
@@ -293,7 +304,7 @@ def test_the_index_cannot_stop_a_seal(work: Work, state: str) -> None:
     assert work.git("rev-list", "-2", "HEAD").split() == [second, first]
     assert (work.root / ".git/index.damaged").exists() == (state == "corrupt")
     assert work.status() == ""
-    assert recover(work.repo) is None
+    assert recover_interrupted_commit(work.repo) is None
     assert not (work.root / ".cleared/seal.json").exists()
 
 
@@ -303,7 +314,7 @@ def test_a_held_ref_lock(work: Work) -> None:
     with pytest.raises(GitBusy, match=r"nothing was changed: .*lock") as caught:
         work.seal()
     assert not isinstance(caught.value, HeadMoved)
-    assert (work.files(), work.repo.head(), work.status()) == (before, work.base, "")
+    assert (work.files(), work.repo.read_head(), work.status()) == (before, work.base, "")
     (work.root / ".git/refs/heads/main.lock").unlink()
     assert work.left_over() == []
 
@@ -333,7 +344,7 @@ def test_moving_a_file_that_git_does_not_hold(work: Work) -> None:
 
 def test_messages_and_authors(work: Work) -> None:
     odd = Author("Eve\n<x@y>\0 parent 0000\x1b[31m \udcff", "e<v>e\n@x y")
-    commit = seal(
+    commit = commit_changes(
         work.repo, work.base, {"a": b"a"}, "one\r\n\x1b[2Jtwo \udcff\n\nRun: forged\n\n", [("Run", "r")], odd, WHEN
     )
     assert work.git("fsck", "--strict") == ""
@@ -351,10 +362,10 @@ def test_messages_and_authors(work: Work) -> None:
         with pytest.raises(UsageError):
             work.seal({"b": b"b"}, message=message, trailers=trailers)
     with pytest.raises(UsageError):
-        seal(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, datetime(2025, 1, 1))  # no offset
+        commit_changes(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, datetime(2025, 1, 1))  # no offset
     with pytest.raises(UsageError):
-        seal(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, WHEN.replace(year=1960))
-    assert work.repo.head() == commit
+        commit_changes(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, WHEN.replace(year=1960))
+    assert work.repo.read_head() == commit
     assert work.left_over() == []
 
 
@@ -399,9 +410,9 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("refused")
     assert "nothing was changed" in done.stdout
-    assert (work.files(), work.repo.head(), work.status()) == (before, work.base, "")
+    assert (work.files(), work.repo.read_head(), work.status()) == (before, work.base, "")
     work.repo.close()
-    recover(work.repo)
+    recover_interrupted_commit(work.repo)
     assert work.left_over() == []
     assert not (work.root / "books/2025/03").exists()
 
@@ -412,8 +423,8 @@ def test_full_disk_after_the_commit(work: Work, step: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     # Files and index were written before; what is left needs no room.
-    assert work.repo.head() != work.base
-    recover(work.repo)
+    assert work.repo.read_head() != work.base
+    recover_interrupted_commit(work.repo)
     assert (work.status(), work.left_over()) == ("", [])
 
 
@@ -429,7 +440,7 @@ def test_a_folder_in_the_way_after_the_commit(work: Work) -> None:
         work.seal({"books/2025/02/journal.csv": b"new\n"}, on_step=at)
     (work.root / "books").unlink()
     (work.root / "away").rename(work.root / "books")
-    assert "Finished" in str(recover(work.repo))
+    assert "Finished" in str(recover_interrupted_commit(work.repo))
     assert (work.status(), work.left_over()) == ("", [])
 
 
@@ -471,6 +482,6 @@ def test_state_folder_must_be_real(work: Work, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_git(work: Work) -> None:
-    Snapshot(work.repo, work.base).read("config.yaml")
+    Snapshot(work.repo, work.base).read_file("config.yaml")
     assert work.repo._reader is not None
     assert os.getpgid(work.repo._reader.pid) != os.getpgrp()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from vcs_samples import Work, put
 
-from cleared.vcs import Difference, Snapshot, differences
+from cleared.vcs import Difference, Snapshot, find_differences
 
 
 def look(work: Work, *prefixes: str) -> dict[str, str]:
-    found = differences(Snapshot(work.repo, work.base), work.root, prefixes or [""])
+    found = find_differences(Snapshot(work.repo, work.base), work.root, prefixes or [""])
     assert found == sorted(found)
     return {item.path: item.kind for item in found}
 
@@ -62,7 +62,7 @@ def test_ignored_and_our_own(work: Work) -> None:
     put(work.root, "books/x~", b"")
     put(work.root, "books/x", b"")
     put(work.root, "books/2025/01/journal.csv", b"changed\n")
-    found = differences(
+    found = find_differences(
         Snapshot(work.repo, work.base),
         work.root,
         ["books"],
@@ -72,5 +72,5 @@ def test_ignored_and_our_own(work: Work) -> None:
 
 
 def test_before_the_first_commit(work: Work) -> None:
-    found = differences(Snapshot(work.repo, None), work.root, ["books"])
+    found = find_differences(Snapshot(work.repo, None), work.root, ["books"])
     assert {item.kind for item in found} == {"untracked"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cleared.vcs import Author, Repository, seal
+from cleared.vcs import Author, Repository, commit_changes
 
 AUTHOR = Author("Ann Lee", "ann@example.com")
 WHEN = datetime(2025, 2, 1, 6, tzinfo=UTC)
@@ -54,7 +54,7 @@ class Work:
     def __init__(self, root: Path, repo: Repository) -> None:
         self.root = root
         self.repo = repo
-        self.base = repo.head()
+        self.base = repo.read_head()
 
     @classmethod
     def make(cls, root: Path, *init: str) -> Work:
@@ -74,10 +74,10 @@ class Work:
         return git(self.root, *args, check=check, plain=plain)
 
     def seal(self, changes: Mapping[str, bytes | None] = CHANGES, **options: Any) -> str:
-        options.setdefault("base", self.repo.head())
+        options.setdefault("base", self.repo.read_head())
         options.setdefault("trailers", [("Run", "r-1"), ("Event", "e-1")])
         message = options.pop("message", "import: 1 transaction")
-        return seal(self.repo, changes=changes, message=message, author=AUTHOR, when=WHEN, **options)
+        return commit_changes(self.repo, changes=changes, message=message, author=AUTHOR, when=WHEN, **options)
 
     def files(self) -> dict[str, bytes]:
         """All that is in the working tree, but git's and our own."""
