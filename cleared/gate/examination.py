@@ -182,9 +182,11 @@ class Gate:
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.changes_of_kind("case")]
         report.general_findings = [
-            *find_changed_tests(self.snapshot, self.scripts.approvals, proposed), *_find_mixed_rule_change(candidate, self.host),
-            *_find_unreadable_tests(candidate), *_find_unknown_rules(candidate),
-        ]  # fmt: skip
+            *find_changed_tests(self.snapshot, self.scripts.approvals, proposed),
+            *_find_mixed_rule_change(candidate, self.host),
+            *_find_unreadable_tests(candidate),
+            *_find_unknown_rules(candidate),
+        ]
         dynamic = DryRunChecks(self.repo, self.snapshot, self.executor, runs)
         dynamic.pins = dict(pins or {})
         dynamic.case_texts = {c.path: c.new for c in candidate.changes_of_kind("case")}

@@ -81,7 +81,8 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
             datetime.fromisoformat(found["now"]),
             {str(k): _decode_bytes(v) for k, v in found["inputs"].items()},
             {str(k): _decode_bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), _require_text(found["run"]), parse_event(found["event"]) if "event" in found else None,
+            dict(found["expected"]), _require_text(found["run"]),
+            parse_event(found["event"]) if "event" in found else None,
         )  # fmt: skip
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
@@ -247,8 +248,8 @@ def replay_test(
 ) -> tuple[DryRun, list[str]]:
     """Run the case; what came of it, and in words how that is not what was expected."""
     found = dry_run_script(
-        world, repo, FilesSnapshot(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs, now=case.now,
-        event=case.event,
+        world, repo, FilesSnapshot(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs,
+        now=case.now, event=case.event,
     )  # fmt: skip
     legs = case.expected.get("legs")
     try:
@@ -269,7 +270,8 @@ def compare_effects(case: RegressionTest, found: DryRun) -> list[str]:
     diff = Impact()
     diff.add_run(DryRunInput(found.label, FilesSnapshot({}), {}), {}, before, after)
     said = [
-        f"{e['date']} {e['description'][:60]} {e['amount']}: {_describe_values(e['before'])} became {_describe_values(e['after'])}"
+        f"{e['date']} {e['description'][:60]} {e['amount']}: {_describe_values(e['before'])} became "
+        f"{_describe_values(e['after'])}"
         for e in diff.entries
     ]
     return said + [

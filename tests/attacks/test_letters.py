@@ -5,8 +5,8 @@ may be approved."""
 from __future__ import annotations
 
 import pytest
-from gate.proposals import edit, findings, propose, text
 from harness import Workspace, unchanged
+from proposing import edit, findings, propose, text
 from world import World
 
 from cleared.sandbox import unicode_lint

@@ -43,7 +43,7 @@ def believe(monkeypatch: pytest.MonkeyPatch) -> None:
         return workspace_pin.WorkspaceIdentity(found, True, found)
 
     for module in (workspace_pin, verification):
-        monkeypatch.setattr(module, "books_of", claimed)
+        monkeypatch.setattr(module, "identify_workspace", claimed)
 
 
 def test_records_of_other_books_count_for_nothing(ws: Workspace, other: Workspace) -> None:

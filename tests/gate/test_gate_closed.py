@@ -4,8 +4,8 @@ replayed is replayed on the books of its time."""
 from __future__ import annotations
 
 import pytest
-from gate.proposals import FEBRUARY, edit, history, live, propose, threshold
 from harness import Workspace
+from proposing import FEBRUARY, edit, history, live, propose, threshold
 
 
 @pytest.mark.parametrize("through", ["2025-01", "2025-02-09"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Workspace
-from proposals import propose
+from proposing import propose
 
 HEARS = (
     '"""\nname: hears\ntrigger: event\nevent: [statement.*]\n"""\n'

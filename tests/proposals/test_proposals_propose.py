@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, chase, refused, unchanged
-from proposals import edit, findings, history, live, proposal, propose, text, threshold, write
+from proposing import edit, findings, history, live, proposal, propose, text, threshold, write
 
 POST = 'journal_add_double(date="2025-01-03", description="x", debit_account={}, credit_account=1010, amount="1")'
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from gate.proposals import edit, live, proposal, propose, text, threshold, write
 from harness import Workspace, refused, unchanged
+from proposing import edit, live, proposal, propose, text, threshold, write
 from world import World
 
 from cleared.app import approve, open_workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness import Workspace, refused, unchanged
-from proposals import live, propose, write
+from proposing import live, propose, write
 
 TEMPLATES = ["blank", "digest", "categorize"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import JANUARY, Workspace, here, refused, unchanged
-from proposals import FEBRUARY, edit, history, live, proposal, propose, text, threshold, write
+from proposing import FEBRUARY, edit, history, live, proposal, propose, text, threshold, write
 
 from cleared.app import open_workspace
 from cleared.bridge.jsonrpc import Request, RpcError

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from harness import Workspace, fails, unchanged
-from proposals import edit, history, live, propose, text, threshold, write
+from proposing import edit, history, live, propose, text, threshold, write
 
 from cleared.app import open_workspace
 from cleared.gate.candidate import Change
