@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from cleared.approvals.key_access import restore_access
 from cleared.approvals.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
 from cleared.approvals.workspace_pin import follow_moved_clone
+from cleared.cards.kinds import FAILED_RUN, QUESTION
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.clock import Clock, SystemClock
@@ -120,8 +121,8 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
         refuse_in_job()
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
         found = find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card)
-        asked = found.kind == "question"
-        if not asked and (found.kind != "failed_run" or found.agent != name):
+        asked = found.kind == QUESTION.name
+        if not asked and (found.kind != FAILED_RUN.name or found.agent != name):
             raise UsageError(f"{card} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
         event = None if asked else read_card_event(host, repo, snapshot, found, believed=believed)
     try:

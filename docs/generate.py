@@ -279,7 +279,7 @@ HEADER_SAMPLES: Final = {
 
 def errors() -> str:
     """Exit codes, error classes, checks of the books, rules for scripts, kinds of cards."""
-    from cleared.cards.card import KINDS
+    from cleared.cards.kinds import INTRODUCTION, KINDS
     from cleared.ledger.violations import CHECKS
     from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
@@ -313,8 +313,11 @@ def errors() -> str:
         finding = next(f for f in findings if f.rule == rule)
         shown = header.splitlines()[-1] if header is not None else "(no header)"
         out.append(f"| `{rule}` | {_sample(shown)} | {_cell(finding.message)} | {_cell(finding.remedy)} |")
-    out += ["", "## Kinds of cards", "", "| kind | what it says |", "|---|---|"]
-    out += [f"| `{kind}` | {text} |" for kind, text in KINDS.items()]
+    out += ["", "## Kinds of cards", "", INTRODUCTION, "", "| kind | what it says | answers | what else settles it |"]
+    out += ["|---|---|---|---|"]
+    for card in KINDS.values():
+        answers = ", ".join(f"`{answer}`" for answer in card.answers)
+        out.append(f"| `{card.name}` | {card.meaning} | {answers} | {card.settled_by} |")
     return "\n".join(out) + "\n"
 
 

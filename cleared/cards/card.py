@@ -6,25 +6,9 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-KINDS: Final = {
-    "entry": "An entry to confirm or correct.",
-    "line": "A bank line that is held, not posted.",
-    "proposal": "A change of scripts, settings or regression cases, to approve or reject.",
-    "question": "A script asks, and waits for the answer.",
-    "failed_run": "A run failed; nothing of it was done.",
-    "bad_file": "A file in import/ could not be read; it stays where it is.",
-    "duplicate_file": "A file, or rows of it, came before.",
-    "grown_file": "A file was written to after it was imported; all of it lies in import/ again.",
-    "set_aside": "A file made its agent fail again and again; it lies in import/failed/.",
-    "event_cycle": "Agents start one another by events; the chain was stopped.",
-    "near_match": "A row looks like one that came before under another text.",
-    "revision": "The bank changed the amount of a line it had reported.",
-    "balance_gap": "The running balance jumps: rows are missing.",
-    "damage": "A check found something wrong with the books.",
-    "agreement": "Somebody has decided something that takes two; the other does the same, or it is withdrawn.",
-}
+from cleared.cards.kinds import QUESTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +41,7 @@ class Card:
     @property
     def has_ticket(self) -> bool:
         """Whether it is a question of a run that can go on; then only what is signed settles it."""
-        return self.kind == "question" and "ticket" in self.details
+        return self.kind == QUESTION.name and "ticket" in self.details
 
 
 def card_id(kind: str, *key: str) -> str:

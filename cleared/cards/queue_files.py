@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.source import Source
 
@@ -126,7 +127,7 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
 
 def _settle_card(card: Card, lines: list[Mapping[str, Any]]) -> Card:
     """By the first of these lines that can settle it, if one can."""
-    if card.kind == "question":
+    if card.kind == QUESTION.name:
         card = replace(card, settlings=tuple(lines))
     can = [line for line in lines if "signature" in line] if card.has_ticket else lines
     return _settled_by(card, can[0]) if can else card
@@ -228,7 +229,7 @@ class CardDraft:
             lines.setdefault(shard_path(self.queue, card.created_at), []).append(render_open(card))
         for card_id, (at, by, resolution) in self.resolved.items():
             card, resolution = self.committed_cards[card_id], self.clean(resolution)
-            proof = self.prove(card, at, by, resolution) if card.kind == "question" else {}
+            proof = self.prove(card, at, by, resolution) if card.kind == QUESTION.name else {}
             lines.setdefault(shard_path(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
         for card_id, (at, by, run) in self.went_on.items():
             lines.setdefault(shard_path(self.queue, at), []).append(render_went_on(card_id, at, by, run))

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from cleared.cards.card import Card
+from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
 from cleared.changes.host import Host
 from cleared.importing.file_cards import hash_lines
 from cleared.ledger.bank_lines import BankLine
@@ -17,17 +18,17 @@ from cleared.primitives.context import Context
 
 def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
     """Open cards that what this run imports, or refuses, has answered, and how."""
-    added = [card for card in context.cards.added.values() if card.kind == "bad_file"]
+    added = [card for card in context.cards.added.values() if card.kind == BAD_FILE.name]
     refused = {path: card.id for card in added for path in _card_files(card)}
     done = context.imports.list_moves()
     for card in context.cards.open_cards():
         if card.id in context.cards.added or not (done or refused):
             continue
-        if card.kind == "bad_file":
+        if card.kind == BAD_FILE.name:
             hows = [_describe_outcome(host, card, path, context, refused) for path in _card_files(card)]
             if hows and all(hows):
                 yield card, "; ".join(dict.fromkeys(hows))[:300]
-        elif card.kind == "balance_gap" and _is_gap_filled(card, context):
+        elif card.kind == BALANCE_GAP.name and _is_gap_filled(card, context):
             yield card, f"the missing rows were imported by {context.run_id}"
 
 

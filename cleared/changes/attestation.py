@@ -19,6 +19,7 @@ from cleared.approvals.keys import run_key, run_public_key, verify_signature
 from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
 from cleared.cards.card import Card
+from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
@@ -173,7 +174,7 @@ def attest_commit(
         "opens": {
             card.id: digest_data(cards.clean(queue_files.render_open(card)))
             for card in cards.added.values()
-            if card.kind == RETRY_CARD_KIND
+            if card.kind == FAILED_RUN.name  # it says for what its agent is run again
         },
         "settles": {
             card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))
@@ -186,10 +187,6 @@ def attest_commit(
     path = f"{host.layout.logs_dir}/{_NAME}{format_iso(context.now)[:7]}.jsonl"
     text = json.dumps(line, separators=(",", ":")) + "\n"
     return {path: (snapshot.read_file(path) or b"") + text.encode("ascii")}
-
-
-RETRY_CARD_KIND: Final = "failed_run"
-"""The kind of card that says for what an agent is to be run again."""
 
 
 def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:

@@ -3,6 +3,7 @@ of files that were set aside and have got through since."""
 
 from __future__ import annotations
 
+from cleared.cards.kinds import FAILED_RUN, SET_ASIDE
 from cleared.changes.answered_cards import find_answered_cards
 from cleared.changes.consumed_events import is_only_failure
 from cleared.changes.host import Host
@@ -23,7 +24,7 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
     ):
         for card in context.cards.open_cards():
             if (
-                card.kind == "failed_run"
+                card.kind == FAILED_RUN.name
                 and card.agent == context.agent
                 and card.details.get("event_id") == event["id"]
             ):
@@ -35,7 +36,7 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
     done = {file.sha256 for file in context.imports.list_moves().values()}
     if done and _has_files_set_aside(host, snapshot):
         for card in context.cards.open_cards():
-            if card.kind == "set_aside" and card.details.get("sha256") in done:
+            if card.kind == SET_ASIDE.name and card.details.get("sha256") in done:
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it was imported by {context.run_id}"
                 )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
@@ -115,7 +116,7 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
         known = set(db.execute("SELECT card, digest FROM counted_cards WHERE what='settles'"))
     return [
         card for card in cards.values()
-        if card.status == "resolved" and card.kind != "question" and card.created_at >= first
+        if card.status == "resolved" and card.kind != QUESTION.name and card.created_at >= first
         and (card.id, attestation.settlement_digest(card.resolved_by or "", card.resolution or "")) not in known
     ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.cards.kinds import BAD_FILE
 from cleared.cli import proposals
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
@@ -71,7 +72,7 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
         if dry_run:
             _print_entries(result.to_json_object()["entries"])
         print_line(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
-    bad = [c for c in result.cards if c.kind == "bad_file"]
+    bad = [c for c in result.cards if c.kind == BAD_FILE.name]
     for card in bad:
         print_message(f"cleared: {card.title}")
     if result.error is not None:

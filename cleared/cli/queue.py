@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.cards.kinds import AGREEMENT
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
@@ -82,7 +83,9 @@ def show_card(
     print_fields((k, v) for k, v in found.items() if k not in ("details", "agreed", "overdue") and v is not None)
     for first in found["agreed"][-1:] if found["status"] == "open" else ():
         print_fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
-        print_fields([("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != "agreement" else [])
+        print_fields(
+            [("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != AGREEMENT.name else []
+        )
     for key, value in found["details"].items():
         if key == "ticket" or key.startswith("_"):  # read by the program alone
             continue

@@ -24,6 +24,7 @@ from cleared.approvals.tickets import sign_answer
 from cleared.approvals.verification import TRUST_DOUBTS, Approvals
 from cleared.approvals.workspace_pin import WorkspaceIdentity
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import AGREEMENT
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -157,10 +158,10 @@ class Authorization:
     def agreement_card(self, context: Context, subject: Sequence[str], title: str) -> Card:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
         for number in range(len(context.cards.committed_cards) + 1):
-            identity = card_id("agreement", *subject, str(number))
+            identity = card_id(AGREEMENT.name, *subject, str(number))
             known = context.cards.committed_cards.get(identity)
             if known is None:
-                return Card(identity, "agreement", title[:300], format_iso(context.now), self.decision_id,
+                return Card(identity, AGREEMENT.name, title[:300], format_iso(context.now), self.decision_id,
                             details={"decision": " ".join(subject)})  # fmt: skip
             if known.status == "open":
                 return known

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from cleared.cards.kinds import GROWN_FILE
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.host import Host
 from cleared.changes.imported_files import HeldFile, held_files, save_record
@@ -99,7 +100,7 @@ def _return_file(host: Host, desk: DecisionContext, taken: HeldFile, seen: list[
 def _stage_card(desk: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
     cards = desk.context.cards
     before = cards.added.keys() | cards.committed_cards.keys()
-    return None if desk.context.stage_card("grown_file", key, title[:300], **details) in before else title
+    return None if desk.context.stage_card(GROWN_FILE.name, key, title[:300], **details) in before else title
 
 
 def _describe_growth(taken: HeldFile, data: bytes, back: str | None) -> str:

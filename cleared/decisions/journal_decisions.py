@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.cards.card import card_id
+from cleared.cards.kinds import ENTRY
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
@@ -25,7 +26,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         original = context.books.existing(entry_id)
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
-        card = context.cards.committed_cards.get(card_id("entry", original.entry_id))
+        card = context.cards.committed_cards.get(card_id(ENTRY.name, original.entry_id))
         about = [card.id, original.entry_id] if card is not None and card.status == "open" else [original.entry_id]
         said = f"void: {original.entry_id}: {' '.join(reason.split())}"[:200]
         return Decision(said, trailers=((UNDO_TRAILER, " ".join(about)),))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, Final
 
+from cleared.cards.kinds import BALANCE_GAP
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -79,7 +80,7 @@ def _list_unsettled(context: Context, through: date) -> Iterator[str]:
     for card in context.cards.open_cards():
         gaps = card.details.get("gaps")
         begins = [_gap_start(gap) for gap in gaps] if isinstance(gaps, list) else []
-        if card.kind == "balance_gap" and min(begins, default=date.min) <= through:
+        if card.kind == BALANCE_GAP.name and min(begins, default=date.min) <= through:
             yield f"gap: {card.title[:200]} (card {card.id})"
 
 

@@ -26,6 +26,7 @@ from cleared.approvals.reviewers import (
 )
 from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
+from cleared.cards.kinds import KINDS, QUESTION
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
@@ -43,8 +44,7 @@ _REMEDY_FOR_TWO: Final = (
 )
 _REMEDY_FOR_ONE: Final = _REMEDY_FOR_TWO.replace("two reviewers say", "a reviewer says")
 _REMEDY_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_REMEDY_FOR_TWO}"
-_PERSON_ONLY_KINDS: Final = ("question", "entry", "line")
-"""Cards that only a person answers."""
+_PERSON_ONLY_KINDS: Final = tuple(kind.name for kind in KINDS.values() if kind.person_only)
 
 
 def find_signing_key(repo: Repository, commit: CommitInfo, workspace: str) -> str:
@@ -267,7 +267,9 @@ class _HistoryJudge:
             as_asked = (then == "default" and said == card.details.get("default")) or (
                 then == "reject" and said.startswith("rejected: ")
             )
-            if not (card.kind == "question" and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked):
+            if not (
+                card.kind == QUESTION.name and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked
+            ):
                 yield f"answered the card {card.id}"
 
     def _read_resolve_events(self, commit: CommitInfo, base: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:

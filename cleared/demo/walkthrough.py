@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.app import approve, open_workspace, propose, run
+from cleared.cards.kinds import DUPLICATE_FILE, ENTRY
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.changes.workspace_creation import create_workspace
@@ -189,14 +190,14 @@ def _queue_data(host: Host) -> dict[str, Any]:
     kinds: dict[str, int] = {}
     for card in waiting:
         kinds[card["kind"]] = kinds.get(card["kind"], 0) + 1
-    seldom = [c for c in waiting if c["kind"] != "entry"]
-    doubtful = [c for c in waiting if c["kind"] == "entry"]
+    seldom = [c for c in waiting if c["kind"] != ENTRY.name]
+    doubtful = [c for c in waiting if c["kind"] == ENTRY.name]
     return {"open": len(waiting), "kinds": kinds, "first": [*seldom, *doubtful][:_CARDS]}
 
 
 def _decide_card(host: Host) -> dict[str, Any] | None:
     """One decision of a person: a purchase that was private is the owner's draw, not an expense."""
-    card = next((c for c in read_cards(host) if c["kind"] == "entry" and _PRIVATE in c["title"]), None)
+    card = next((c for c in read_cards(host) if c["kind"] == ENTRY.name and _PRIVATE in c["title"]), None)
     if card is None:
         return None
     done = reject_cards(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
@@ -318,7 +319,7 @@ class _WalkthroughPrinter:
         rows = [(c["id"], c["kind"], _clip_text(c["title"], room)) for c in queue["first"]]
         self.print_table({"card": "left", "kind": "left", "title": "left"}, rows)
         for card in queue["first"]:
-            if card["kind"] == "duplicate_file":
+            if card["kind"] == DUPLICATE_FILE.name:
                 self.print_line(f"The overlap was noticed: {card['title']}.")
         if decision:
             self.print_line(f"Decided already: {decision['entry_id']} ({decision['title']})")

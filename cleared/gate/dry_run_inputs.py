@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
@@ -71,13 +72,13 @@ class _WithoutProposalCards(Snapshot):
 
 
 def _is_proposal_card(line: bytes) -> bool:
-    if b'"proposal"' not in line:
+    if PROPOSAL.name.encode() not in line:
         return False
     try:
         card = json.loads(line)
     except ValueError:
         return False
-    return isinstance(card, dict) and card.get("kind") == "proposal"
+    return isinstance(card, dict) and card.get("kind") == PROPOSAL.name
 
 
 def collect_inputs(

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.cards.kinds import BAD_FILE, BALANCE_GAP, DUPLICATE_FILE, NEAR_MATCH, REVISION
 from cleared.deadline import check_deadline
 from cleared.errors import ClearedError, Place
 from cleared.importing.bank_file import ImportFile, find_balance_gaps
@@ -71,7 +72,7 @@ def stage_refusals(
             known = {}
             about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MAX_NAMED]]}
         card(
-            "bad_file", key, f"{title} not imported: {_describe_error(error)}", **about, cause=error.message,
+            BAD_FILE.name, key, f"{title} not imported: {_describe_error(error)}", **about, cause=error.message,
             place=str(error.place or ""), remedy=error.remedy or "", **known,
         )  # fmt: skip
 
@@ -113,7 +114,7 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
             shown |= {"date": str(line.posted_date), "amount": money.text(line.amount), "text": line.description}
         rows.append({**shown, "line": line_id, "note": note})
     card(
-        "duplicate_file", (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
+        DUPLICATE_FILE.name, (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
         rows=rows, omitted=len(file.duplicates),
     )  # fmt: skip
 
@@ -132,7 +133,7 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
         for other in known.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
                 card(
-                    "revision", (line.line_id, other.line_id),
+                    REVISION.name, (line.line_id, other.line_id),
                     f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
                     file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
                 )  # fmt: skip
@@ -157,7 +158,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
                 break
     if pairs:
         card(
-            "near_match", (file.sha256, "near"),
+            NEAR_MATCH.name, (file.sha256, "near"),
             f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
             account=file.account.id,
             rows=[
@@ -196,7 +197,7 @@ def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord
         start, end, amount = found[0]
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         card(
-            "balance_gap", (file.sha256, "gap"),
+            BALANCE_GAP.name, (file.sha256, "gap"),
             f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
             account=file.account.id,
             gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in found[:50]],

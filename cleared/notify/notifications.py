@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
-from cleared.cards.card import KINDS, Card
+from cleared.cards.card import Card
+from cleared.cards.kinds import PROPOSAL, kind_named
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.trace import KEEP_RUNS, TraceStore
@@ -330,11 +331,11 @@ def _failed_since(host: Host, since: datetime) -> Counter[str]:
 
 def _digest(host: Host, cards: list[Card], failed: Counter[str], now: datetime) -> Message:
     kinds = Counter(card.kind for card in cards)
-    proposals = [card for card in cards if card.kind == "proposal"]
+    proposals = [card for card in cards if card.kind == PROPOSAL.name]
     said = [_count(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
     said += [_count(failed.total(), "run") + " failed"] if failed else []
     lines = [f"{', '.join(said)}.", ""]
-    lines += [f"{count:>5}  {KINDS.get(kind, kind)}" for kind, count in kinds.most_common()]
+    lines += [f"{count:>5}  {kind_named(kind).meaning}" for kind, count in kinds.most_common()]
     if cards:
         lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
     late = overdue_cards(cards, now, host.config.review.remind_after)

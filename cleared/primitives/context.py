@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import CardDraft
 from cleared.clock import format_iso
 from cleared.config.model import Config
@@ -126,7 +127,7 @@ class Context:
     def stage_entry_card(self, entry: Entry, title: str, description: str, confidence: str) -> str:
         """Stage a card that asks about an entry, unless it was asked about before; its id."""
         return self.stage_card(
-            "entry", (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
+            ENTRY.name, (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
             confidence=confidence, amount=str(entry.amount), evidence=entry.evidence,
             accounts=[leg.account_id for leg in entry.legs],
         )  # fmt: skip

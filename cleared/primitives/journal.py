@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from cleared.approvals.decision_effects import entry_weight
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import ENTRY, LINE
 from cleared.clock import format_iso
 from cleared.deadline import check_deadline
 from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
@@ -274,7 +275,7 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     ctx.log_action(
         "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
     )
-    ctx.cards.resolve_card(card_id("entry", original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
+    ctx.cards.resolve_card(card_id(ENTRY.name, original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
     for line in freed:
         stage_line_card(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
     ctx.last_entry = None
@@ -283,10 +284,10 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
 
 def stage_line_card(ctx: Context, line: BankLine, why: str, *key: str) -> str:
     """A card for a bank line that is not posted; its id."""
-    identity = card_id("line", line.line_id, *key)
+    identity = card_id(LINE.name, line.line_id, *key)
     ctx.cards.add_card(
         Card(
-            identity, "line", f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
+            identity, LINE.name, f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
             format_iso(ctx.now), ctx.run_id, None, ctx.agent,
             {"line": line.line_id, "date": str(line.posted_date), "amount": str(line.amount), "text": line.description},
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from cleared.cards.kinds import ENTRY
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import VERSION
@@ -157,7 +158,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     found: list[DecisionInfo] = []
     for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
-        entry = ctx.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id and at else None
+        entry = ctx.books.entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id and at else None
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
             continue
         found.append(

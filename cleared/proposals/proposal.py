@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, get_args
 
 from cleared.approvals.approval_record import digest_of
 from cleared.cards.card import card_id
+from cleared.cards.kinds import PROPOSAL
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.gate.candidate import Change, file_kind
 from cleared.gate.dry_run_inputs import DryRunPin
@@ -100,7 +101,7 @@ class Proposal:
     @property
     def card(self) -> str:
         """The id of its card."""
-        return card_id("proposal", self.folder)
+        return card_id(PROPOSAL.name, self.folder)
 
     def changes_against(self, olds: Mapping[str, bytes | None]) -> list[Change]:
         """Its changes against what is approved now (``olds``)."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.person_only import current_job
 from cleared.cards.card import Card
+from cleared.cards.kinds import PROPOSAL
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
@@ -124,7 +125,7 @@ def write_proposal(
     files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
     desk.context.cards.add_card(
         Card(
-            proposal.card, "proposal", f"{proposal.id}: {proposal.title}", format_iso(desk.context.now), None, None,
+            proposal.card, PROPOSAL.name, f"{proposal.id}: {proposal.title}", format_iso(desk.context.now), None, None,
             proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": data["card"]},
         )
     )  # fmt: skip

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION, kind_named
 from cleared.cards.queue_files import find_cards
 from cleared.decisions.decision_context import DecisionContext
 from cleared.runs.question_tickets import Questions
 
-ANSWERS: Final = {
-    "line": {"ignore": "The line is set aside for good."},
-    "near_match": {"different": "Both rows are right.", "seen": "Seen."},
-    "revision": {"seen": "Seen."},
-    "balance_gap": {"seen": "Seen."},
-    "grown_file": {"seen": "Seen."},
-    "duplicate_file": {"seen": "Seen."},
-    "bad_file": {"seen": "Seen; the file stays where it is."},
-    "failed_run": {"seen": "Seen; it is not tried again."},
-    "set_aside": {"seen": "Seen; the file stays in import/failed/."},
-    "event_cycle": {"seen": "Seen."},
-    "damage": {"seen": "Seen; it is not asked again."},
-    "agreement": {"withdraw": "Nothing comes of it."},
-}
-"""What can be answered to each kind of card."""
-
 
 def answer_choices(card: Card) -> dict[str, str]:
     """What can be answered to a card: choice → what it means."""
-    if card.kind == "question":
+    if card.kind == QUESTION.name:
         return {str(c): "" for c in card.details.get("choices", ())}
-    return dict(ANSWERS.get(card.kind, {}))
+    return dict(kind_named(card.kind).answers)
 
 
 def committed_questions(desk: DecisionContext) -> Questions:

@@ -14,6 +14,7 @@ from cleared.approvals.decision_effects import entry_weight
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import ENTRY, LINE, PROPOSAL, QUESTION, kind_named
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES_TRAILER
@@ -23,7 +24,7 @@ from cleared.ledger.corrections import corrections_of, leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post
 from cleared.primitives.journal import stage_line_card
-from cleared.review.answers import ANSWERS, answer_choices, committed_questions, find_stopped_question
+from cleared.review.answers import answer_choices, committed_questions, find_stopped_question
 from cleared.review.entry_decisions import (
     Correction,
     checked_lines,
@@ -177,7 +178,7 @@ def _correct_target(desk: DecisionContext, matter: Target, wish: DecisionData, d
 
 def _reject_target(desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult) -> str:
     said = str(wish["reason"])
-    if matter.card is not None and matter.card.kind == "question":  # its run does not go on
+    if matter.card is not None and matter.card.kind == QUESTION.name:  # its run does not go on
         desk.context.log_action("reject", f"{matter.card.id} {said}")
         done.ended_questions.append(matter.card.id)
         _settle_target(desk, matter, f"rejected: {said}"[:300], done)
@@ -195,9 +196,9 @@ def _answer_target(desk: DecisionContext, matter: Target, wish: DecisionData, do
     if card is None or choice not in choices:
         known = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {matter.name}", remedy=f"It takes: {known}.")
-    if card.kind == "line":
+    if card.kind == LINE.name:
         desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
-    done.asked_by_run = card.kind == "question"
+    done.asked_by_run = card.kind == QUESTION.name
     if done.asked_by_run and (held := committed_questions(desk).find_hold_error(card)) is not None:
         raise held
     desk.context.log_action("answer", f"{card.id} {choice}")
@@ -246,7 +247,7 @@ def _reject_entry(
 def _post_held_line(desk: DecisionContext, matter: Target, correction: Correction, done: DecisionResult) -> str:
     """A held line becomes an entry, as the person says."""
     context, card = desk.context, matter.card
-    if card is None or card.kind != "line":
+    if card is None or card.kind != LINE.name:
         raise UsageError(
             f"{matter.name} is not about an entry or a bank line", remedy="cleared queue answer ID CHOICE."
         )
@@ -288,7 +289,7 @@ def _similar_cards(desk: DecisionContext, corrected: Sequence[Target]) -> list[s
     }  # fmt: skip
     found = []
     for card in context.cards.open_cards():
-        entry = context.books.entry(card.entry_id) if card.kind == "entry" and card.entry_id else None
+        entry = context.books.entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
         if entry is not None and entry.entry_id not in {m.name for m in corrected}:
             legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
             if any((key, legs) in wanted for key in (entry.counterparty, entry.description) if key):
@@ -300,8 +301,8 @@ def _require_entry(matter: Target) -> Entry:
     if matter.entry is None:
         card = matter.card
         kind = card.kind if card else ""
-        remedy = "cleared agent approve P… decides about proposals." if kind == "proposal" else (
-            f"cleared queue answer {matter.name} {'|'.join(ANSWERS.get(kind, {'seen': ''}))}."
+        remedy = "cleared agent approve P… decides about proposals." if kind == PROPOSAL.name else (
+            f"cleared queue answer {matter.name} {'|'.join(kind_named(kind).answers or ['seen'])}."
         )  # fmt: skip
         raise UsageError(f"{matter.name} is not about an entry ({kind})", remedy=remedy)
     return matter.entry
@@ -402,7 +403,7 @@ def _upper_bound(desk: DecisionContext, matter: Target, wish: DecisionData) -> D
 
 def _new_entry_card(desk: DecisionContext, entry: Entry) -> Card:
     """A card for an entry that has no open one: what the first of two has agreed to is told there."""
-    return Card(card_id("entry", entry.entry_id, "again", desk.context.run_id), "entry",
+    return Card(card_id(ENTRY.name, entry.entry_id, "again", desk.context.run_id), ENTRY.name,
                 f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(desk.context.now),
                 desk.context.run_id, entry.entry_id,
                 details={"description": entry.description, "amount": str(entry.amount)})  # fmt: skip

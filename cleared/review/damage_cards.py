@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import DAMAGE
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -43,7 +44,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
             wanted.add(card.id)
             if cards.add_card(card):
                 done.opened.append(card.id)
-        for card in [c for c in cards.committed_cards.values() if c.kind == "damage" and c.status == "open"]:
+        for card in [c for c in cards.committed_cards.values() if c.kind == DAMAGE.name and c.status == "open"]:
             if card.id not in wanted:
                 cards.resolve_card(card.id, format_iso(context.now), CHECK, GONE)
                 done.settled.append(card.id)
@@ -67,7 +68,7 @@ def _card_for(
     """The card of a violation: the last one, unless that was settled because the violation was gone."""
     number = 0
     while True:
-        identity = card_id("damage", *key, str(number))
+        identity = card_id(DAMAGE.name, *key, str(number))
         card = known.get(identity)
         if card is None:
             break
@@ -75,7 +76,7 @@ def _card_for(
             return card
         number += 1
     return Card(
-        identity, "damage", f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300], now,
+        identity, DAMAGE.name, f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300], now,
         check, details={
             "entry": violation.entry_id, "check": CHECKS.get(violation.check, violation.check),
             "message": violation.message, "place": str(violation.place) if violation.place else "",

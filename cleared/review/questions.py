@@ -9,6 +9,7 @@ from typing import Any
 
 from cleared.approvals.tickets import Ticket
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -135,7 +136,7 @@ def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tup
     """The open questions that can be answered; of the others it is said why they cannot."""
     found = []
     for card in questions.cards.values():
-        if card.kind == "question" and card.status == "open":
+        if card.kind == QUESTION.name and card.status == "open":
             try:
                 ticket = questions.read_ticket(card)
                 questions.require_live_version(ticket)

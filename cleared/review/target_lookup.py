@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleared.cards.card import Card
+from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import find_cards
 from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import Place, PolicyError, UsageError
@@ -48,7 +49,7 @@ def _find_target(desk: DecisionContext, text: str) -> Target:
         card = open_[0]
         return Target(card, context.books.entry(card.entry_id) if card.entry_id else None)
     entry = context.books.entry(text)
-    if cards and (entry is None or cards[-1].kind != "entry"):
+    if cards and (entry is None or cards[-1].kind != ENTRY.name):
         card = cards[-1]
         raise PolicyError(
             f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",

@@ -8,6 +8,7 @@ from cleared.approvals.approval_record import CASES
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import LINE, QUESTION
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.host import Host
@@ -159,7 +160,7 @@ def _refuse_continued_runs(host: Host, desk: DecisionContext, names: list[str]) 
     """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
     for name in names:
         card = desk.context.cards.committed_cards.get(name)
-        if card is None or card.kind != "question":
+        if card is None or card.kind != QUESTION.name:
             continue
         run = str(card.details.get("run"))
         if card.gone_on is not None or has_committed(host, desk.repo, desk.snapshot, run):
@@ -251,24 +252,24 @@ def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: 
         if card is None:
             continue
         line = str(card.details.get("line", ""))
-        if card.kind == "line" and (found := context.bank.find(line)) and not context.bank.posted(line):
+        if card.kind == LINE.name and (found := context.bank.find(line)) and not context.bank.posted(line):
             context.bank.set_aside(line, "held", f"undone by {desk.by}")
             done.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
             continue
-        if card.kind == "question":
+        if card.kind == QUESTION.name:
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
         details = (
-            reissue_question(committed_questions(desk), card, identity) if card.kind == "question" else card.details
+            reissue_question(committed_questions(desk), card, identity) if card.kind == QUESTION.name else card.details
         )
         again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add_card(again)
         done.cards.append(again.id)
     for card in context.cards.open_cards():
-        follows = card.kind == "question" and card.details.get("run") in runs  # asked because of that answer
-        posted = card.kind == "line" and context.bank.posted(str(card.details.get("line", ""))) != 0
+        follows = card.kind == QUESTION.name and card.details.get("run") in runs  # asked because of that answer
+        posted = card.kind == LINE.name and context.bank.posted(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision or follows or posted) and card.id not in done.cards:
             context.cards.resolve_card(
                 card.id, format_iso(context.now), desk.by, "settled: the decision before it was taken back"

@@ -16,7 +16,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from cleared.cards import age, queue_files
-from cleared.cards.card import KINDS, Card
+from cleared.cards.card import Card
+from cleared.cards.kinds import ENTRY, FAILED_RUN, LINE, PROPOSAL, QUESTION, kind_named
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
@@ -34,14 +35,6 @@ from cleared.workspace.safe_names import inside
 SIMILAR: Final = 5
 SHOWN_BYTES: Final = 8 * 1024 * 1024
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
-_NAMES: Final = {
-    "entry": "Entry to confirm", "line": "Bank line on hold", "proposal": "Proposal", "question": "Question",
-    "failed_run": "Failed run", "bad_file": "Unreadable file", "duplicate_file": "Rows that came before",
-    "near_match": "Look-alike rows", "revision": "Amount changed by the bank", "balance_gap": "Gap in the balance",
-    "grown_file": "File written to after its import",
-    "set_aside": "File set aside", "event_cycle": "Agents starting one another", "damage": "Damage found by a check",
-    "agreement": "Takes two reviewers",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +167,7 @@ def read_queue(host: Host) -> QueueSnapshot:
         source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
         cards = {c.id: c for c in queue_files.load_cards(source, host.layout.queue_dir).values() if c.status == "open"}
-        wanted = {str(c.details["line"]) for c in cards.values() if c.kind == "line" and "line" in c.details}
+        wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
         entries = {e.entry_id: e for e in books.entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
         lines = {line.line_id: (account, line) for account in bank.accounts() for line in bank.account_lines(account)
@@ -233,12 +226,12 @@ def show_card(picture: QueueSnapshot, identity: str) -> CardView:
     if card is None:
         raise UsageError(f"there is no open card {identity!r}", remedy="cleared queue list shows them.")
     listed = queue_row(picture, card)
-    heading = _NAMES.get(card.kind) or KINDS.get(card.kind, card.kind.replace("_", " "))
+    heading = kind_named(card.kind).title
     covered = card_group(picture, identity)
     return CardView(
         card.id, card.kind, heading, listed.text, listed.amount, tuple(_card_sections(picture, card)),
         card_choices(card, held=identity in picture.held),
-        len(covered.rows) if covered else 1, card.kind == "proposal" or card.entry_id is not None,
+        len(covered.rows) if covered else 1, card.kind == PROPOSAL.name or card.entry_id is not None,
         "file" in card.details or line_of(picture, card) is not None,
     )  # fmt: skip
 
@@ -247,34 +240,29 @@ def card_choices(card: Card, *, held: bool = False) -> tuple[CardChoice, ...]:
     """What can be done about this kind of card; the first is what ``a`` does."""
     if held:
         return (CardChoice("retry", "Have it asked again"),)
-    first = (CardChoice("agree", f"Agree with {card.agreed[-1].get('by')}"),) if card.agreed else ()
-    if card.kind == "entry":
-        return (CardChoice("confirm", "Confirm as it is"), CardChoice("correct", "Correct the account"),
-                CardChoice("reject", "Reject"), *first)  # fmt: skip
-    if card.kind == "proposal":
-        return CardChoice("approve", "Approve: it becomes live"), CardChoice("decline", "Reject")
-    given = tuple(CardChoice("answer", f"{k}: {v}" if v else k, k) for k, v in answer_choices(card).items())
-    if card.kind == "line":
-        return CardChoice("correct", "Post it to an account"), *given, *first
-    return (*given, CardChoice("retry", "Run it again now")) if card.kind == "failed_run" else given
+    actions = {verb: CardChoice(verb, label) for verb, label in kind_named(card.kind).actions.items()}
+    retry = [actions.pop("retry")] if "retry" in actions else []
+    answers = [CardChoice("answer", f"{k}: {v}" if v else k, k) for k, v in answer_choices(card).items()]
+    agree = [CardChoice("agree", f"Agree with {each.get('by')}") for each in card.agreed[-1:] if "correct" in actions]
+    return (*actions.values(), *answers, *agree, *retry)
 
 
 def _card_sections(picture: QueueSnapshot, card: Card) -> Iterable[CardSection]:
     details = card.details
     for each in card.agreed[-1:]:
         yield CardSection("The first of two", (f"{each.get('by')} decided: {each.get('says')}", f"at {each.get('at')}"))
-    if card.kind in ("entry", "line"):
+    if card.kind in (ENTRY.name, LINE.name):
         yield from _bookkeeping_sections(picture, card)
-    elif card.kind == "proposal":
+    elif card.kind == PROPOSAL.name:
         yield CardSection("What it would change", tuple(str(x) for x in details.get("says", ())))
-    elif card.kind == "failed_run":
+    elif card.kind == FAILED_RUN.name:
         yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
         yield CardSection("Not done", (str(details.get("not_done", "")),))
         yield CardSection("To try again", (str(details.get("retry", "")),))
     elif card.id in picture.held:
         yield CardSection("It asks", (str(details.get("question", card.title)),))
         yield CardSection("It cannot be answered", (picture.held[card.id],))
-    elif card.kind == "question":
+    elif card.kind == QUESTION.name:
         yield CardSection("It asks", (str(details.get("question", card.title)),))
         for choice in details.get("choices", ()):
             yield CardSection(f"If you answer {choice}", tuple(_answer_preview(details.get("futures", {}).get(choice))))
@@ -463,10 +451,10 @@ def similar_entries(picture: QueueSnapshot, card: Card) -> list[Entry]:
 
 def _group_key(picture: QueueSnapshot, card: Card) -> tuple[Any, ...] | None:
     entry, line = entry_of(picture, card), line_of(picture, card)
-    if card.kind == "entry" and entry is not None:
+    if card.kind == ENTRY.name and entry is not None:
         accounts = tuple(sorted(x.account_id for x in changeable_legs(picture, entry)))
         return "entry", vendor_key(entry.counterparty, entry.description), accounts
-    if card.kind == "line" and line is not None:
+    if card.kind == LINE.name and line is not None:
         return "line", vendor_key("", line[1].description), (line[0],)
     return None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import BAD_FILE, FAILED_RUN
 from cleared.changes import draft
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
@@ -33,18 +34,18 @@ def record_failure(
     fresh.log = failed.log.copy_rows()
     fresh.log_action("run", f"failed: {error}"[:2_000])
     for card in failed.cards.added.values():
-        if card.kind == "bad_file":
+        if card.kind == BAD_FILE.name:
             fresh.cards.add_card(card)
     key = (failed.agent, script.blob, error.type, str(error.line), error.message)
     number = 0
-    identity = card_id("failed_run", *key)
+    identity = card_id(FAILED_RUN.name, *key)
     while (known := fresh.cards.committed_cards.get(identity)) is not None and known.status != "open":
         number += 1
-        identity = card_id("failed_run", *key, str(number))
+        identity = card_id(FAILED_RUN.name, *key, str(number))
     first = str(error).splitlines()[0]
     fresh.cards.add_card(
         Card(
-            identity, "failed_run", f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
+            identity, FAILED_RUN.name, f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
             None, failed.agent,
             {"cause": str(error)[:4_000], "not_done": _describe_discarded(failed), **retry_details(failed.event, failed.agent, identity)},
         )

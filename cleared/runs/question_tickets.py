@@ -19,6 +19,7 @@ from cleared.approvals.reviewers import UNRESTRICTED, ReviewRules, review_rules
 from cleared.approvals.tickets import Ticket, is_signed_answer, parse_ticket
 from cleared.cards import queue_files
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed, has_continued
 from cleared.changes.host import Host
@@ -66,7 +67,7 @@ class Questions:
     def find_question(self, identity: str) -> Card:
         """The question with this id. Raises ``UsageError`` where there is none."""
         card = self.cards.get(identity)
-        if card is None or card.kind != "question":
+        if card is None or card.kind != QUESTION.name:
             raise UsageError(f"{identity} is not a question of a run", remedy="cleared queue list shows them.")
         return card
 
@@ -105,7 +106,7 @@ class Questions:
     def withdraw_answers(self, cards: Iterable[str]) -> None:
         """What these questions were answered is taken back: they are not gone on with on this machine any more,
         whatever becomes of the commit that says so."""
-        found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == "question"]
+        found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == QUESTION.name]
         try:
             if found and self.approvals.workspace:
                 trust_store.withdraw_questions(self.approvals.workspace, found)
@@ -125,7 +126,7 @@ class Questions:
         """Of the open questions that cannot be answered as things are, why, and what to do."""
         found = {}
         for card in self.cards.values() if cards is None else cards:
-            if card.kind == "question" and card.status == "open" and (why := self.find_hold_error(card)) is not None:
+            if card.kind == QUESTION.name and card.status == "open" and (why := self.find_hold_error(card)) is not None:
                 found[card.id] = str(why)
         return found
 
@@ -155,7 +156,7 @@ class Questions:
         """Key, whose it is said to be, and when, of the questions and answers that count where the key is trusted."""
         workspace = self.approvals.workspace
         for card in self.cards.values():
-            if card.kind != "question" or card.gone_on is not None or (data := self._ticket_data(card)) is None:
+            if card.kind != QUESTION.name or card.gone_on is not None or (data := self._ticket_data(card)) is None:
                 continue
             with suppress(ValueError):
                 ticket = parse_ticket(data)
@@ -209,7 +210,7 @@ class Questions:
         """The proved questions of a run, in the order in which it asked them."""
         found = []
         for card in self.cards.values():
-            if card.kind == "question" and card.details.get("run") == run:
+            if card.kind == QUESTION.name and card.details.get("run") == run:
                 try:
                     found.append((card, self.read_ticket(card)))
                 except Held:
@@ -222,7 +223,7 @@ class Questions:
         Raises ``Held`` where it is settled, and nothing proves it.
         """
         if (
-            card.kind != "question"
+            card.kind != QUESTION.name
             or card.status != "resolved"
             or card.gone_on is not None
             or self._ticket_data(card) is None

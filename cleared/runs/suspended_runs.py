@@ -17,6 +17,7 @@ from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import QUESTION
 from cleared.changes import draft
 from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
@@ -63,7 +64,7 @@ def record_question(
         details["instead_of"] = instead
         fresh.log_action("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     clean = host.redactor  # what is signed is what is kept
-    card = Card(_new_card_id(fresh.cards.committed_cards, attempt, question), "question",
+    card = Card(_new_card_id(fresh.cards.committed_cards, attempt, question), QUESTION.name,
                 clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
                 attempt.run_id, None, attempt.script.name, clean.data(through_json(details)))  # fmt: skip
     try:
@@ -80,7 +81,7 @@ def record_question(
 def _new_card_id(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
     """The id of a question that is not asked yet."""
     number = 0
-    while (found := card_id("question", attempt.run_id, question.key, *["again"] * number)) in known:
+    while (found := card_id(QUESTION.name, attempt.run_id, question.key, *["again"] * number)) in known:
         number += 1
     return found
 

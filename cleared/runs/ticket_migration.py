@@ -12,6 +12,7 @@ from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
@@ -30,7 +31,7 @@ def make_missing_tickets(questions: Questions) -> dict[str, Any]:
     traces = TraceStore(questions.host.layout.state_dir)
     found = {}
     for card in questions.cards.values():
-        if card.kind == "question" and card.status == "open" and "ticket" not in card.details:
+        if card.kind == QUESTION.name and card.status == "open" and "ticket" not in card.details:
             trace = traces.find_run(str(card.details.get("run")))
             ticket = _ticket_from_trace(questions, card, trace) if trace is not None else None
             if ticket is not None:

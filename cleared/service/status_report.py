@@ -8,6 +8,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.cards import queue_files
+from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource, PreloadedSource
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import REMEDY, find_lost_rows
@@ -44,7 +45,7 @@ def status(host: Host) -> dict[str, Any]:
             CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir
         ).values()
         waiting = sum(card.status == "open" for card in cards)
-        unseen = {card.agent for card in cards if card.status == "open" and card.kind == "failed_run"}
+        unseen = {card.agent for card in cards if card.status == "open" and card.kind == FAILED_RUN.name}
     trouble = [] if service else ["the service is not up (cleared up)"]
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleared.cards.card import card_id
+from cleared.cards.kinds import DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, SET_ASIDE
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
@@ -27,7 +28,7 @@ def cycle(host: Host, agents: list[str], told: Told) -> None:
     chain = [*_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
     title = f"A chain of events was stopped after {told.event.depth - 1}: {_loop(chain)}"
     _card(
-        host, "event_cycle", (told.event.name, *agents, told.by), title[:300], chain=chain, event=told.event.name,
+        host, EVENT_CYCLE.name, (told.event.name, *agents, told.by), title[:300], chain=chain, event=told.event.name,
         event_key=told.event.key, agents=agents,
         remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
         "long a chain may be.",
@@ -37,7 +38,7 @@ def cycle(host: Host, agents: list[str], told: Told) -> None:
 def too_many(host: Host, agent: str, event: str, most: int, hour: str) -> None:
     """Events start an agent too often: a card, one for each hour."""
     _card(
-        host, "event_cycle", (agent, hour), f"{agent}: events started it {most} times within an hour; more wait",
+        host, EVENT_CYCLE.name, (agent, hour), f"{agent}: events started it {most} times within an hour; more wait",
         event=event, agents=[agent], chain=[f"{event} → {agent}"],
         remedy="If it is meant, raise triggers.max_event_runs in config.yaml; else let less be emitted.",
     )  # fmt: skip
@@ -46,15 +47,15 @@ def too_many(host: Host, agent: str, event: str, most: int, hour: str) -> None:
 def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> None:
     """A file has the content of one that the agent had a run for."""
     title = f"{path} has the content of {earlier}, which {agent} has had; nothing was run"
-    _card(host, "duplicate_file", (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
+    _card(host, DUPLICATE_FILE.name, (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
 
 
 def died(host: Host, agent: str, event: Event, why: str) -> None:
     """A run took the whole process down with it, so that nothing but this can tell of it."""
     key = ("died", agent, event.key or "")
-    about = retry_details(event.to_record(), agent, card_id("failed_run", *key))
+    about = retry_details(event.to_record(), agent, card_id(FAILED_RUN.name, *key))
     _card(
-        host, "failed_run", key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
+        host, FAILED_RUN.name, key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
         not_done="nothing of it was kept", **about,
     )  # fmt: skip
 
@@ -100,13 +101,13 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
         desk.context.agent = agent
         desk.context.stage_card(
-            "set_aside", (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
+            SET_ASIDE.name, (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
             cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
             remedy=f"When the cause is gone, move it back to {drop}." if target
             else f"Change {agent}, or the file, to have it tried again.",
         )  # fmt: skip
         for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
-            if card.kind == "failed_run" and card.agent == agent and digest in (card.details.get("files") or ()):
+            if card.kind == FAILED_RUN.name and card.agent == agent and digest in (card.details.get("files") or ()):
                 desk.context.cards.resolve_card(
                     card.id, format_iso(desk.context.now), RESOLVED_BY, "the file was set aside"
                 )

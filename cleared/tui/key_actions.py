@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cleared import app
+from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.review import card_decisions, view
@@ -114,7 +115,7 @@ class ActionExecutor:
         found = app.run_again(host, card.agent, card.id)
         if found.status not in _WENT_WELL:
             return ActionResult(_run_summary(found, "ran"), False)
-        if card.kind != "question":  # the run that asks again has settled it
+        if card.kind != QUESTION.name:  # the run that asks again has settled it
             self._decision_result("", wish, card_decisions.answer_card(host, card.id, "seen"))
         self._not_undoable.append(f"the run of {card.agent}")
         return ActionResult(_run_summary(found, "ran"), True, wish.cards)
@@ -158,7 +159,7 @@ def card_code(host: Host, picture: view.QueueSnapshot, identity: str) -> Sequenc
     from cleared.proposals.proposal_history import diff_code
 
     card = picture.cards.get(identity)
-    if card is not None and card.kind == "proposal":
+    if card is not None and card.kind == PROPOSAL.name:
         found = diff_code(host, view.proposal_folder(card))
         return [view.FileView(path, tuple(text.splitlines())) for path, text in found.items()]
     if card is None or card.entry_id is None:

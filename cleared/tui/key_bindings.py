@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cleared.cards.kinds import LINE, QUESTION
 from cleared.review.view import CardChoice, CardView
 
 KEYS: Final = (
@@ -38,9 +39,9 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
         if choice.verb in verbs:
             return choice
     # Of a card that is only to be seen or answered the first answer is its approval, but a question has no such.
-    if key == "a" and answers and card.kind not in ("line", "question"):
+    if key == "a" and answers and card.kind not in (LINE.name, QUESTION.name):
         return answers[0]
-    return answers[0] if key == "r" and card.kind == "line" and answers else None
+    return answers[0] if key == "r" and card.kind == LINE.name and answers else None
 
 
 def available_keys(card: CardView) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cleared.cards.kinds import ENTRY
 from cleared.errors import ClearedError, UsageError
 from cleared.review import view
 from cleared.review.entry_decisions import Correction, add_typed_details
@@ -209,7 +210,7 @@ class PlainReview:
         )
         self._print_rows(list(found.rows))
         card = view.show_card(self.picture, identity)
-        verbs = ("confirm", "correct", "reject") if found.kind == "entry" else ("correct",)
+        verbs = ("confirm", "correct", "reject") if found.kind == ENTRY.name else ("correct",)
         offered = {k: key_bindings.choice_for_key(card, k) for k in "acr"}
         usable = {k: c for k, c in offered.items() if c is not None and c.verb in verbs}
         words = ", ".join(f"{k} {c.label}" for k, c in usable.items())

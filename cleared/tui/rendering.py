@@ -10,17 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cleared.cards.kinds import kind_named
 from cleared.review.view import AccountMatch, CardSection, CardView, QueueRow
 from cleared.review.view import FileView as File
 from cleared.terminal import escape_text
 
 LABEL = 16
 QUIET, STRONG = "dim", "bold"
-_KINDS = {
-    "entry": "", "line": "on hold", "proposal": "proposal", "question": "question", "failed_run": "failed run",
-    "bad_file": "bad file", "duplicate_file": "came before", "near_match": "look-alikes", "revision": "revision",
-    "balance_gap": "gap", "grown_file": "grew", "set_aside": "set aside", "event_cycle": "event cycle",
-}  # fmt: skip
 
 
 def cut_text(text: object, width: int) -> str:
@@ -83,7 +79,7 @@ def render_rows(listed: Sequence[QueueRow], current: int, height: int, width: in
     first = max(0, min(current - height // 2, len(listed) - height))
     out = Text(no_wrap=True)
     for at, each in enumerate(listed[first : first + height], first):
-        kind = _KINDS.get(each.kind, each.kind)
+        kind = kind_named(each.kind).label
         room = width - 2 - 10 - 2 - 11 - 2 - (len(kind) + 2 if kind else 0)
         line = f"{'▸' if at == current else ' '} {fill_text(each.date, 10)}  {fill_text(each.amount, 11, right=True)}  "
         line += fill_text(each.text, max(4, room)) + (f"  {kind}" if kind else "")

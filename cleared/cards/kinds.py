@@ -1,0 +1,117 @@
+"""The kinds of cards, and all that is said about each: the only list of them.
+
+Lists, screens, commands, notifications and the reference take titles, labels, answers and meanings from here. A new
+kind is one more ``CardKind`` here, and the code that makes its cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+INTRODUCTION: Final = "A card is a question that waits for a person."
+"""Said once wherever cards are shown."""
+_SEEN: Final = MappingProxyType({"seen": "Seen."})
+
+
+@dataclass(frozen=True, slots=True)
+class CardKind:
+    """What a sort of card asks, and what can be done about it."""
+
+    name: str
+    """Its name in the queue's files and in JSON."""
+    title: str
+    """The heading of one card."""
+    label: str
+    """A word or two for a row of a list; empty for the usual kind."""
+    meaning: str
+    """What such a card says, in one sentence."""
+    settled_by: str
+    """What settles it, besides an answer."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What ``cleared queue answer`` takes: answer → what it means. A question's answers are in the card itself."""
+    actions: Mapping[str, str] = field(default_factory=dict)
+    """What else a person can do about it: verb (``tui.key_actions``) → label."""
+    person_only: bool = False
+    """Whether such a card of a run is a person's to settle: one that is settled by nobody's decision is a violation."""
+
+
+ENTRY: Final = CardKind(
+    "entry", "Entry to confirm", "", "An entry to confirm or correct.",
+    "Confirming, correcting, rejecting or voiding the entry.",
+    actions={"confirm": "Confirm as it is", "correct": "Correct the account", "reject": "Reject"}, person_only=True,
+)  # fmt: skip
+LINE: Final = CardKind(
+    "line", "Bank line on hold", "on hold", "A bank line that is held, not posted.", "Posting the line.",
+    answers={"ignore": "The line is set aside for good."}, actions={"correct": "Post it to an account"},
+    person_only=True,
+)  # fmt: skip
+PROPOSAL: Final = CardKind(
+    "proposal", "Proposal", "proposal", "A change of scripts, settings or regression cases, to approve or reject.",
+    "Approving or rejecting the proposal.", actions={"approve": "Approve: it becomes live", "decline": "Reject"},
+)  # fmt: skip
+QUESTION: Final = CardKind(
+    "question", "Question", "question", "A script asks, and waits for the answer.",
+    "One of its choices, a rejection, or what the script said for when nobody answers in time.", person_only=True,
+)  # fmt: skip
+FAILED_RUN: Final = CardKind(
+    "failed_run", "Failed run", "failed run", "A run failed; nothing of it was done.",
+    "A later run for the same event that succeeds.", answers={"seen": "Seen; it is not tried again."},
+    actions={"retry": "Run it again now"},
+)  # fmt: skip
+BAD_FILE: Final = CardKind(
+    "bad_file", "Unreadable file", "bad file", "A file in import/ could not be read; it stays where it is.",
+    "A later import of the file, or a refusal of it for another reason.",
+    answers={"seen": "Seen; the file stays where it is."},
+)  # fmt: skip
+DUPLICATE_FILE: Final = CardKind(
+    "duplicate_file", "Rows that came before", "came before", "A file, or rows of it, came before.",
+    "Nothing else.", answers=_SEEN,
+)  # fmt: skip
+GROWN_FILE: Final = CardKind(
+    "grown_file", "File written to after its import", "grew",
+    "A file was written to after it was imported; all of it lies in import/ again.", "Nothing else.", answers=_SEEN,
+)  # fmt: skip
+SET_ASIDE: Final = CardKind(
+    "set_aside", "File set aside", "set aside",
+    "A file made its agent fail again and again; it lies in import/failed/.", "A later import of the file.",
+    answers={"seen": "Seen; the file stays in import/failed/."},
+)  # fmt: skip
+EVENT_CYCLE: Final = CardKind(
+    "event_cycle", "Agents starting one another", "event cycle",
+    "Agents start one another by events; the chain was stopped.", "Nothing else.", answers=_SEEN,
+)  # fmt: skip
+NEAR_MATCH: Final = CardKind(
+    "near_match", "Look-alike rows", "look-alikes", "A row looks like one that came before under another text.",
+    "Nothing else.", answers={"different": "Both rows are right.", "seen": "Seen."},
+)  # fmt: skip
+REVISION: Final = CardKind(
+    "revision", "Amount changed by the bank", "revision", "The bank changed the amount of a line it had reported.",
+    "Nothing else.", answers=_SEEN,
+)  # fmt: skip
+BALANCE_GAP: Final = CardKind(
+    "balance_gap", "Gap in the balance", "gap", "The running balance jumps: rows are missing.",
+    "An import of the rows that were missing.", answers=_SEEN,
+)  # fmt: skip
+DAMAGE: Final = CardKind(
+    "damage", "Damage found by a check", "damage", "A check found something wrong with the books.",
+    "The next `cleared journal check --card` that finds it gone.", answers={"seen": "Seen; it is not asked again."},
+)  # fmt: skip
+AGREEMENT: Final = CardKind(
+    "agreement", "Takes two reviewers", "takes two",
+    "Somebody has decided something that takes two; the other does the same, or it is withdrawn.",
+    "The same decision by a second reviewer.", answers={"withdraw": "Nothing comes of it."},
+)  # fmt: skip
+
+KINDS: Final[Mapping[str, CardKind]] = MappingProxyType(
+    {kind.name: kind for kind in list(vars().values()) if isinstance(kind, CardKind)}
+)
+"""All kinds by name, in the order in which they are defined."""
+
+
+def kind_named(name: str) -> CardKind:
+    """The kind of that name; a plain one for a name that is not known, such as one that a later version wrote."""
+    words = name.replace("_", " ")
+    return KINDS.get(name) or CardKind(name, words.capitalize(), words, words, "")
