@@ -72,7 +72,7 @@ def open_workspace(
         say or (lambda _: None),
         on_step,
         policy=force,
-        read_again=read,
+        reread_policy=read,
         policy_stamp=seen,
     )
 

@@ -151,7 +151,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
-                _add(db, host, before, snapshot)
+                _add_attestations(db, host, before, snapshot)
                 if not _create_views(db, signers, books):
                     _add_commit_messages(db, host, commit)
                 db.execute("DELETE FROM head")
@@ -170,7 +170,7 @@ def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
     )
 
 
-def _add(db: sqlite3.Connection, host: Host, before: Snapshot | None, snapshot: Snapshot) -> None:
+def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | None, snapshot: Snapshot) -> None:
     for line in attestation.added_lines(host.layout, before, snapshot):
         found = attestation.parse_attestation(line)
         if found is None:

@@ -96,7 +96,9 @@ def commit_draft(
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
     before = draft.changes.get(host.layout.log) or snapshot.read_file(host.layout.log)
     draft.changes[host.layout.log] = agent_log.append_rows(before, rows)
-    moves, held = imported_files.hold(host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id)
+    moves, held = imported_files.hold_files(
+        host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id
+    )
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.text
     message = clean(message)

@@ -21,7 +21,7 @@ from cleared.ledger.staged_journal import Bounds
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import Env
 from cleared.schema import money
-from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, remembered, wait_for_index
+from cleared.vcs import Author, Repository, Snapshot, read_remembered_commit, recover_interrupted_commit, wait_for_index
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import Holder, writer_lock
 
@@ -47,7 +47,7 @@ class Host:
     """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
     policy: SettingsInForce | None = None
     """What the approved policy made of ``config.yaml``; None where nobody asked."""
-    read_again: Callable[[], tuple[Layout, SettingsInForce]] | None = None
+    reread_policy: Callable[[], tuple[Layout, SettingsInForce]] | None = None
     """Reads what is in force; None where it stays as it is."""
     policy_stamp: object = None
     """The stamp of what is in force here (``approvals.policy.stamp``)."""
@@ -68,14 +68,14 @@ class Host:
     @property
     def is_outdated(self) -> bool:
         """Whether something else may be in force by now."""
-        return self.read_again is not None and settings_stamp(self.root) != self.policy_stamp
+        return self.reread_policy is not None and settings_stamp(self.root) != self.policy_stamp
 
     def refresh_settings(self) -> None:
         """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
         seen = settings_stamp(self.root)
-        if self.read_again is None or seen == self.policy_stamp:
+        if self.reread_policy is None or seen == self.policy_stamp:
             return
-        self.layout, self.policy = self.read_again()
+        self.layout, self.policy = self.reread_policy()
         self.config, self.policy_stamp = self.layout.config, seen
         self._derive_settings()
 
@@ -171,7 +171,7 @@ class Host:
 
         head = repo.find_head()
         key = (str(self.root), head)
-        if key in _reported_losses or head is None or remembered(repo) in (None, head):
+        if key in _reported_losses or head is None or read_remembered_commit(repo) in (None, head):
             return
         found = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
         if found is not None:

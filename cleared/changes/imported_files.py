@@ -68,7 +68,7 @@ class HeldFile:
         return state is not None and state != (self.size, self.modified)
 
 
-def hold(
+def hold_files(
     host: Host, moves: Sequence[LocalMove], tracked: Mapping[str, bytes], now: datetime, run_id: str
 ) -> tuple[tuple[LocalMove, ...], list[HeldFile]]:
     """Keep hold of files of the drop folder that a seal is about to move away, or of those that git has (``tracked``:
@@ -169,7 +169,7 @@ def _load_record(host: Host, name: str) -> HeldFile | None:
         taken = HeldFile(**{key: kind(data[key]) for key, kind in _TYPES.items()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    # Only what ``hold`` could have written: a file of the drop folder, held where those are.
+    # Only what ``hold_files`` could have written: a file of the drop folder, held where those are.
     drop = f"{host.layout.import_dir}/"
     ours = taken.name.startswith(drop) and taken.held.startswith((f"{_held_folder(host)}/", drop))
     return taken if ours and ".." not in {*taken.name.split("/"), *taken.held.split("/")} else None

@@ -19,7 +19,7 @@ from cleared.cards.queue_files import SUFFIX
 from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
 from cleared.ledger.entry import HEADER
-from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents, remembered
+from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents, read_remembered_commit
 from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
@@ -71,7 +71,7 @@ def refuse_lost_rows(host: Host, repo: Repository, snapshot: Snapshot) -> None:
 def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> LostRows | None:
     """What the commit of ``snapshot`` lacks of the rows that the last ``SEALS`` commits up to the last sealed one had
     brought. Costs nothing where that one is the branch's, and little where the books are as it had them."""
-    tip, head = remembered(repo), snapshot.commit
+    tip, head = read_remembered_commit(repo), snapshot.commit
     if tip is None or head is None or tip == head:
         return None
     sealed = Snapshot(repo, tip)

@@ -178,7 +178,7 @@ class Gate:
         then = self.host
         if candidate.config is not None:
             layout = replace(self.host.layout, config=candidate.config)
-            then = replace(self.host, config=candidate.config, layout=layout, read_again=None)
+            then = replace(self.host, config=candidate.config, layout=layout, reread_policy=None)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.changes_of_kind("case")]
         report.general_findings = [

@@ -14,7 +14,7 @@ from cleared.vcs.object_writer import Author, blob_id
 from cleared.vcs.recent_commits import RecentCommit, parse_parents, read_recent_commits
 from cleared.vcs.recovery import recover_interrupted_commit
 from cleared.vcs.refs import GitBusy, HeadMoved
-from cleared.vcs.remembered_commit import find_ancestor, forget_remembered_commit, remembered
+from cleared.vcs.remembered_commit import find_ancestor, forget_remembered_commit, read_remembered_commit
 from cleared.vcs.repository import Repository, TreeEntry
 from cleared.vcs.snapshot import Snapshot
 from cleared.vcs.worktree_changes import Difference, find_differences
@@ -40,8 +40,8 @@ __all__ = [
     "forget_remembered_commit",
     "parse_parents",
     "read_recent_commits",
+    "read_remembered_commit",
     "recover_interrupted_commit",
-    "remembered",
     "start_gc_if_due",
     "wait_for_index",
 ]

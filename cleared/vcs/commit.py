@@ -139,7 +139,7 @@ def commit_changes(
             _refuse_unfinished_merge(repo)
             _refuse_obstacles(repo, intent, edited)
             step("verified")
-            index.place()
+            index.install_index()
             step("index")
             objects.flush()
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import GitFailed
-from cleared.vcs.remembered_commit import remembered
+from cleared.vcs.remembered_commit import read_remembered_commit
 from cleared.vcs.repository import Repository, is_oid
 
 
@@ -27,7 +27,7 @@ def damaged_branch_error(repo: Repository, file: Path) -> WorkspaceError:
 
 def _find_last_commit(repo: Repository) -> tuple[str, str] | None:
     logged = next(_reflog_commits(repo), None)
-    sealed = remembered(repo)
+    sealed = read_remembered_commit(repo)
     if sealed is None:
         return (logged, "the reflog") if logged is not None else None
     if logged is not None and logged != sealed:

@@ -54,7 +54,7 @@ class IndexLock:
         marked = self._own / "mark"
         marked.write_bytes(_MARK + note)
         sync_files([marked])
-        while not _link(marked, self._lock):
+        while not _link_lock(marked, self._lock):
             if _is_marked(self._lock):
                 marked.replace(self._lock)
                 break
@@ -96,7 +96,7 @@ class IndexLock:
             sync_files([self._new])
         return note
 
-    def place(self) -> None:
+    def install_index(self) -> None:
         """Make the prepared index git's."""
         if self._new.exists():
             self._placed = True
@@ -220,7 +220,7 @@ class _PrivateIndex:
         self.run(*_UPDATE_INDEX, input=b"".join(x + b"\0" for x in lines))
 
 
-def _link(marked: Path, lock: Path) -> bool:
+def _link_lock(marked: Path, lock: Path) -> bool:
     # A link appears with its content, so that even a kill right here leaves a lock that is known as ours.
     try:
         os.link(marked, lock)

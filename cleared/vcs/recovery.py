@@ -87,7 +87,7 @@ def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | Non
     elif intent.paths:
         told.append(f"finished the interrupted commit {short}")
     note = lock.prepare_index(index_entries(now, owed), head, rebuild=True)
-    lock.place()
+    lock.install_index()
     left = update_working_tree(repo, intent) if head is not None else []
     end_intent(repo, state_dir, ())
     lock.release()

@@ -27,7 +27,7 @@ def remembered_ref(branch: str) -> str:
     return f"{_FOLDER}/{name}"
 
 
-def remembered(repo: Repository) -> str | None:
+def read_remembered_commit(repo: Repository) -> str | None:
     """The commit that was sealed last on the branch; None where none is known, or it is not there any more."""
     ref = remembered_ref(repo.branch)
     try:

@@ -88,7 +88,7 @@ def test_a_forged_event_starts_nobody(world: World) -> None:
 
 
 def test_it_would_if_signatures_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
     assert forged_event(world) == ["pay 1,000,000"]
 
 
@@ -106,7 +106,7 @@ def test_a_forged_order_asks_the_loop_for_nothing(ws: Workspace) -> None:
 
 
 def test_it_would_if_signatures_of_orders_were_not_looked_at(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
     assert [(asked.kind, asked.target) for asked in forged_job(ws)] == [("agent_run", "says")]
 
 
@@ -207,7 +207,7 @@ def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:
 
 
 def test_it_would_not_be_if_attestations_were_not_compared(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.audit.provenance.settled_by_nobody", lambda *_: [])
+    monkeypatch.setattr("cleared.audit.provenance.find_unattested_cards", lambda *_: [])
     assert settle_by_hand(ws) == []
 
 
@@ -281,7 +281,7 @@ def test_an_event_stays_consumed_whatever_becomes_of_the_messages(
 
 
 def test_it_would_not_if_messages_were_what_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.consumed_events._add", lambda *_: None)
+    monkeypatch.setattr("cleared.changes.consumed_events._add_attestations", lambda *_: None)
     assert rewrite(world, soft_reset, monkeypatch) == [1, 1]
 
 
@@ -302,7 +302,7 @@ def test_a_forged_mark_suppresses_no_run(world: World) -> None:
 
 
 def test_it_would_if_signatures_of_marks_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
     assert forge_consumption(world) == ["2025-02-11T06:00:00Z"]
 
 

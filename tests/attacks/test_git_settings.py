@@ -93,9 +93,9 @@ def collect_garbage(ws: Workspace) -> None:
 
 
 def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_settings, "fixed", lambda **_: [])
-    monkeypatch.setattr(git_settings, "outranked", lambda *_: [])
-    monkeypatch.setattr(git_settings, "OPTIONS", dict.fromkeys(git_settings.COMMAND_OPTIONS, ()))
+    monkeypatch.setattr(git_settings, "fixed_options", lambda **_: [])
+    monkeypatch.setattr(git_settings, "overriding_options", lambda *_: [])
+    monkeypatch.setattr(git_settings, "COMMAND_OPTIONS", dict.fromkeys(git_settings.COMMAND_OPTIONS, ()))
     monkeypatch.setattr(git_process, "_FIXED", {"LC_ALL": "C"})
 
 

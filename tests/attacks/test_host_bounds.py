@@ -105,13 +105,13 @@ def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
     from cleared.runs import execution
 
     asked: list[bool] = []
-    settle = execution.resolve_cards
+    resolve_cards = execution.resolve_cards
 
     def late(*args: Any) -> None:
         monkeypatch.setattr(FixedClock, "monotonic", lambda self: time.monotonic() + 1e6)
-        settle(*args)
+        resolve_cards(*args)
 
-    monkeypatch.setattr(execution, "settle", late)
+    monkeypatch.setattr(execution, "resolve_cards", late)
     fails(ws, f"journal_add_many([{POST}])", "did not end within")
     monkeypatch.setattr(deadline._Deadline, "check_time", lambda self: asked.append(True))
     assert ws.run("probe")["status"] == "succeeded" and asked

@@ -52,7 +52,7 @@ def kept(request: pytest.FixtureRequest, ws: Workspace, monkeypatch: pytest.Monk
         ws.drop("january.csv", "")
         ws.commit("import/january.csv", ".gitignore")
     if "no hard links" in request.param:
-        monkeypatch.setattr(holding, "_hold_one", lambda *_: None)
+        monkeypatch.setattr(holding, "_link_file", lambda *_: None)
     return ws
 
 
@@ -231,7 +231,7 @@ def test_records_that_somebody_made_up_lead_nowhere(ws: Workspace) -> None:
 
 def test_without_holding_on_to_it_the_rows_are_lost(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall switched off: the proof that these tests can fail."""
-    monkeypatch.setattr(holding, "hold", lambda host, moves, *_: (tuple(moves), []))
+    monkeypatch.setattr(holding, "hold_files", lambda host, moves, *_: (tuple(moves), []))
     with writing(ws) as file:
         ws.run("ingest")
         file.write(MORE.encode())

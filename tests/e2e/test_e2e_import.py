@@ -301,7 +301,7 @@ def test_b10_a_file_that_changes_after_it_was_parsed(ws: Workspace, monkeypatch:
         path.write_text(JANUARY + "x")
         original(self, result)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(execution._AgentRun, "_finish", change)
+    monkeypatch.setattr(execution._AgentRun, "_finish_run", change)
     before = ws.state()
     done = ws("agent", "run", "ingest", "--json")
     assert done.code == 1 and "import/a.csv changed since it was read" in done.err and "Run the agent again" in done.err

@@ -151,7 +151,7 @@ def test_the_wall_is_what_stops_it(books: Workspace, monkeypatch: pytest.MonkeyP
     taken = ws.entries()[-1]
     ws.git("reset", "-q", "--hard", "HEAD~1")
     ws.drop("later.csv", LATER)
-    monkeypatch.setattr(lost_rows, "remembered", lambda _: None)
+    monkeypatch.setattr(lost_rows, "read_remembered_commit", lambda _: None)
     assert run(open_workspace(ws.root), "ingest").status == "succeeded"
     monkeypatch.undo()
     assert ws.entries()[-1]["description"] == "STAPLES"

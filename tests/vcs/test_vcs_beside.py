@@ -96,8 +96,8 @@ def check(work: Work, sealed: str | None) -> None:
 
 def test_the_wall_is_what_stops_it(ready: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a lock, and with the index behind the branch for an instant, an unrelated commit undoes the seal."""
-    monkeypatch.setattr(index, "_link", lambda *_: True)
-    monkeypatch.setattr(index.IndexLock, "place", lambda _: None)
+    monkeypatch.setattr(index, "_link_lock", lambda *_: True)
+    monkeypatch.setattr(index.IndexLock, "install_index", lambda _: None)
     commit = ready.seal(on_step=lambda step: deed(ready, "commit") and None if step == "ref" else None)
     head = Snapshot(ready.repo, ready.repo.read_head())
     assert head.commit != commit
