@@ -16,7 +16,7 @@ from cleared.errors import Place
 from cleared.ledger.entry import ZERO
 from cleared.registry.dict_shapes import EntryRef
 from cleared.registry.primitive import Effect, Registry, primitive
-from cleared.registry.vocabulary import AccountId, Confidence, Date, Env, Line, PositiveAmount, Status, Text
+from cleared.registry.vocabulary import AccountId, Confidence, Date, DecodingContext, Line, PositiveAmount, Status, Text
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
@@ -64,7 +64,7 @@ def host_call(quick: bool) -> Result:
         traces = TraceStore(place())
         calls: list[Call] = []
         dispatcher = Dispatcher(
-            Registry([bench_post]), None, Env(), monotonic=SystemClock().monotonic, record=calls.append
+            Registry([bench_post]), None, DecodingContext(), monotonic=SystemClock().monotonic, record=calls.append
         )
         call = dispatcher.call_primitive
         run = {"id": "r", "agent": "a", "dry_run": False, "started_at": "", "event": {}, "script": "", "head": ""}

@@ -33,7 +33,7 @@ def whole(quick: bool) -> Result:
     """Every stage over the starter, warm, over made-up and real files, without its history."""
     template = workspace(files={"bank.csv": chase(6)})
     opened = host(template)
-    stubs, source = projections.stubs(opened.registry), ingest_script()
+    stubs, source = projections.render_stubs(opened.registry), ingest_script()
     worker = start_worker("best", 60.0)
     with _gate(template) as gate:
 

@@ -50,7 +50,7 @@ def chase(rows: int, *, days: int = 28) -> bytes:
 
 def ingest_script() -> str:
     """The starter agent's script, as shipped."""
-    return starters.files()["agents/ingest.py"].decode()
+    return starters.starter_files()["agents/ingest.py"].decode()
 
 
 def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] | None = None) -> Path:

@@ -22,7 +22,7 @@ from cleared.primitives import primitive_registry
 from cleared.runs.attempt import Attempt, Event, Executor
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
-from cleared.workspace.location import Layout, find, open_layout
+from cleared.workspace.location import Layout, find_workspace, open_layout
 
 if TYPE_CHECKING:
     from cleared.gate.check_result import CheckResult
@@ -51,7 +51,7 @@ def open_workspace(
             say(
                 f"you could no longer read {path}: something, a job perhaps, had taken the right away; it is given back"
             )
-    root = find(start)
+    root = find_workspace(start)
     moved = follow_moved_clone(root)
     if moved and say is not None:
         say(f"these books were moved here from {moved}; what was approved in them goes on counting")

@@ -22,7 +22,7 @@ from cleared.changes.session import compare_with_commit, open_books
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
-from cleared.ledger.checks import check_against, check_books
+from cleared.ledger.checks import check_against_commit, check_books
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
@@ -241,14 +241,14 @@ def read_balances(host: Host, account: int | None = None, *, month: str | None =
         raise UsageError(f"{as_of!r} is not a date", remedy="Write it like 2025-01-31.") from None
     year, number = parse_month(month) if month else (None, None)
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        if account is not None and books.chart.get(account) is None:
+        if account is not None and books.chart.find_account(account) is None:
             message, remedy = books.chart.why_not_postable(account, date.min) or ("", "")
             raise UsageError(message, remedy=remedy)
-        used = {leg.account_id for e in books.entries() for leg in e.legs}
+        used = {leg.account_id for e in books.iter_entries() for leg in e.legs}
         rows = []
         for info in books.chart.accounts.values():
             if account in (None, info.account_id) and (account is not None or info.account_id in used):
-                amount = books.balance(info.account_id, year=year, month=number, as_of=day)
+                amount = books.account_balance(info.account_id, year=year, month=number, as_of=day)
                 rows.append(
                     {"account_id": info.account_id, "account_name": info.account_name,
                      "account_type": info.account_type, "balance": to_json(amount)}
@@ -277,9 +277,9 @@ def read_periods(host: Host) -> list[dict[str, Any]]:
 def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
     from cleared.primitives import primitive_registry
-    from cleared.registry.projections import describe
+    from cleared.registry.projections import describe_primitive
 
-    return [describe(p) for p in (host.registry if host else primitive_registry()).values()]
+    return [describe_primitive(p) for p in (host.registry if host else primitive_registry()).values()]
 
 
 def read_violations(host: Host) -> list[dict[str, Any]]:
@@ -297,9 +297,9 @@ def find_violations(host: Host) -> list[Violation]:
             found = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
             return found + find_unknown_origins(host, repo, snapshot)
         books, bank = open_books(host, WorkingSource(host))
-        months = sorted({*books.months(), *head_books.months()})
+        months = sorted({*books.list_months(), *head_books.list_months()})
         found = _include_unreadable(lambda: check_books(books, bank))
-        found += _include_unreadable(lambda: check_against(books, CommittedSource(snapshot), months))
+        found += _include_unreadable(lambda: check_against_commit(books, CommittedSource(snapshot), months))
         named = {v.place.file for v in found if v.place}
         for d in different:
             if d.path not in named:

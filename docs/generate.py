@@ -160,12 +160,12 @@ def primitives() -> str:
     from cleared.primitives import primitive_registry
     from cleared.registry import projections
 
-    return projections.markdown(primitive_registry())
+    return projections.render_markdown(primitive_registry())
 
 
 def config() -> str:
     """Every key of ``config.yaml``."""
-    from cleared.config.reference import keys
+    from cleared.config.reference import list_settings
 
     out = [
         "# Configuration", "", NOTE, "",
@@ -178,14 +178,14 @@ def config() -> str:
         "others at once. [Change a setting](../howto/settings.md) says how.", "",
     ]  # fmt: skip
     section = ""
-    for info in keys():
+    for info in list_settings():
         head = info.key.partition(".")[0].removesuffix("[]")
         if head != section:
             section = head
             out += ["" if out[-1] else None, f"## {section}", "", "| key | value | default | |", "|---|---|---|---|"]  # type: ignore[list-item]
         default = "*required*" if info.default == "required" else f"`{info.default}`" if info.default else ""
         said = info.doc.replace("``", "`").replace("|", "\\|")
-        doc = " · ".join(filter(None, ("**policy**" if info.policy else "", said)))
+        doc = " · ".join(filter(None, ("**policy**" if info.is_protected else "", said)))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
 

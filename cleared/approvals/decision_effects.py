@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.approvals.reviewers import effect_mark
-from cleared.ledger.bank_lines import VERSION, parse_outcomes
+from cleared.ledger.bank_lines import LINE_ID_PREFIX, parse_outcomes
 from cleared.ledger.corrections import CORRECTS
-from cleared.ledger.entry import HUMAN_STATUSES, Entry, split_id
+from cleared.ledger.entry import HUMAN_STATUSES, Entry, parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.schema import money
@@ -46,11 +46,11 @@ def entry_weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
     amounts, waiting, seen = [entry.amount], [entry], {entry.entry_id}
     while waiting:
         each = waiting.pop()
-        if each.reference.startswith(VERSION) and (found := bank.find(each.reference)) is not None:
+        if each.reference.startswith(LINE_ID_PREFIX) and (found := bank.find_line(each.reference)) is not None:
             amounts.append(abs(found[1].amount))
         for tag in each.tags.split(";"):
             target = next((tag.removeprefix(p) for p in _RELATED if tag.startswith(p)), "")
-            other = books.entry(target) if target and target not in seen else None
+            other = books.find_entry(target) if target and target not in seen else None
             if other is not None:
                 seen.add(target)
                 amounts.append(other.amount)
@@ -60,9 +60,11 @@ def entry_weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
 
 def effects_of_draft(books: Books, bank: BankBook) -> list[Effect]:
     """What a draft would do."""
-    changes: list[Change] = [(None, e) for key in books.staged for e in books.entries(*key) if _is_staged(books, e)]
+    changes: list[Change] = [
+        (None, e) for key in books.staged for e in books.iter_entries(*key) if _is_staged(books, e)
+    ]
     for entry_id in books.statuses:
-        old, new = _committed_entry(books, entry_id), books.entry(entry_id)
+        old, new = _committed_entry(books, entry_id), books.find_entry(entry_id)
         if old is not None and new is not None and old.status != new.status:
             changes.append((old, new))
     ignored = [i for i, o in bank.new_outcomes.items() if o.outcome == "ignored"]
@@ -73,8 +75,8 @@ def effects_between(before: Books, after: Books, bank: BankBook, months: Iterabl
     """What was done from one state of the books to another. ``bank`` is of the later one."""
     changes: list[Change] = []
     for key in months:
-        earlier = before.base(*key).entries
-        changes += [(earlier.get(n), e) for n, e in after.base(*key).entries.items() if earlier.get(n) != e]
+        earlier = before.committed_month(*key).entries
+        changes += [(earlier.get(n), e) for n, e in after.committed_month(*key).entries.items() if earlier.get(n) != e]
     was = _ignored_lines(before)
     return [
         *_entry_effects(changes, after, bank),
@@ -84,14 +86,14 @@ def effects_between(before: Books, after: Books, bank: BankBook, months: Iterabl
 
 def rule_change_effect(reviewers: Mapping[str, str], two_person: Decimal | None, previous: str) -> Effect:
     """Other rules of who may decide. ``previous``: the record they replace."""
-    amount = "" if two_person is None else money.text(two_person.normalize())
+    amount = "" if two_person is None else money.format_amount(two_person.normalize())
     return Effect(effect_mark("rules", sorted(reviewers.items()), amount, previous), None)
 
 
 def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> list[Effect]:
     found = []
     for old, new in changes:
-        legs = [[leg.account_id, money.text(leg.amount.normalize())] for leg in new.legs]
+        legs = [[leg.account_id, money.format_amount(leg.amount.normalize())] for leg in new.legs]
         if old is not None:
             name = effect_mark("status", new.entry_id, old.status, new.status, new.date.isoformat(), legs)
         else:
@@ -106,7 +108,7 @@ def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> l
 def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect]:
     found = []
     for line_id in ignored:
-        line = bank.find(line_id)
+        line = bank.find_line(line_id)
         found.append(Effect(effect_mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
     return found
 
@@ -117,9 +119,9 @@ def _ignored_lines(books: Books) -> set[str]:
 
 
 def _committed_entry(books: Books, entry_id: str) -> Entry | None:
-    parts = split_id(entry_id)
-    return books.base(parts[0], parts[1]).entries.get(parts[2]) if parts else None
+    parts = parse_entry_id(entry_id)
+    return books.committed_month(parts[0], parts[1]).entries.get(parts[2]) if parts else None
 
 
 def _is_staged(books: Books, entry: Entry) -> bool:
-    return entry.number > books.base(*entry.month).last
+    return entry.number > books.committed_month(*entry.month).last_number

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import reason, write_atomic, write_new
+from cleared.workspace.safe_files import describe_os_error, write_atomic, write_new
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -143,7 +143,7 @@ def _make_key(folder: Path, path: Path) -> Key:
             return _read_key(path)  # two commands made it at once
     except OSError as e:
         raise WorkspaceError(
-            f"no {_key_title(path.name)} can be made in {folder}: {reason(e)}",
+            f"no {_key_title(path.name)} can be made in {folder}: {describe_os_error(e)}",
             remedy="Set CLEARED_HOME to a writable folder.",
         ) from None
     return Key(key)
@@ -156,7 +156,7 @@ def _read_key(path: Path) -> Key:
         mode = path.stat().st_mode
         data = path.read_bytes()
     except OSError as e:
-        raise WorkspaceError(f"the {_key_title(path.name)} {path} cannot be read: {reason(e)}") from None
+        raise WorkspaceError(f"the {_key_title(path.name)} {path} cannot be read: {describe_os_error(e)}") from None
     if sys.platform != "win32" and mode & 0o077:
         raise WorkspaceError(
             f"others can read the {_key_title(path.name)} {path}", remedy=f"Close it: chmod 600 {path}"

@@ -33,10 +33,10 @@ def _job_of_ancestors() -> str:
     marker = f"{JOB}=".encode()
     while pid > 1 and pid not in seen:
         seen.add(pid)
-        for entry in processes.environment(pid):
+        for entry in processes.read_environment(pid):
             if entry.startswith(marker):
                 return entry[len(marker) :].decode("utf-8", "replace")
-        found = processes.stat(pid)
+        found = processes.read_stat(pid)
         if found is None:
             return ""
         pid = int(found[processes.PARENT])

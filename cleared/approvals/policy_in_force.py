@@ -12,10 +12,10 @@ from cleared.approvals.trust_store import trust_folder
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import MARK, pins_folder
 from cleared.config.model import Config
-from cleared.config.protected_settings import changes, policy_of, with_policy
+from cleared.config.protected_settings import compare_settings, protected_settings_of, with_protected_settings
 from cleared.errors import Place, PolicyError
-from cleared.workspace.git_directory import git_folders
-from cleared.workspace.location import CONFIG as SETTINGS
+from cleared.workspace.git_directory import find_git_folders
+from cleared.workspace.location import CONFIG_NAME as SETTINGS
 
 
 class _WorkingFiles:
@@ -33,14 +33,14 @@ class _WorkingFiles:
         except OSError:
             return b""  # there, and of no use: it must not count as never approved
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         return []
 
 
 def settings_stamp(root: Path) -> object:
     """Something that is another when anything that decides what is in force was written anew: the settings, their
     approval, which books these are, whom and what this user trusts. Every process that lives long asks it."""
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     mark = folders[1] / MARK if folders is not None else root
     return [
         _file_stamp(path)
@@ -77,12 +77,14 @@ class SettingsInForce:
 def settings_in_force(root: Path, config: Config) -> SettingsInForce:
     """The configuration with the approved policy; without a record that is the policy as shipped."""
     files = _WorkingFiles(root)
-    wanted = policy_of(config)
+    wanted = protected_settings_of(config)
     found = files.read(CONFIG)
     approved: dict[str, Any] = {}
     approvals = Approvals(files, root, {})
     if approvals.identity.problem is not None:
-        return SettingsInForce(with_policy(config, {}), tuple(changes({}, wanted)), approvals.identity.problem)
+        return SettingsInForce(
+            with_protected_settings(config, {}), tuple(compare_settings({}, wanted)), approvals.identity.problem
+        )
     if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
         record = approvals.read_record(CONFIG)
         if record is None or record.kind != "config":
@@ -92,8 +94,8 @@ def settings_in_force(root: Path, config: Config) -> SettingsInForce:
                 remedy="Look at who approved them and say whether you trust them: cleared trust. "
                 "Or approve them yourself: cleared config approve.",
             )
-            return SettingsInForce(with_policy(config, {}), tuple(changes({}, wanted)), problem)
+            return SettingsInForce(with_protected_settings(config, {}), tuple(compare_settings({}, wanted)), problem)
         approved = dict(record.policy)
     if wanted == approved:
         return SettingsInForce(config)
-    return SettingsInForce(with_policy(config, approved), tuple(changes(approved, wanted)))
+    return SettingsInForce(with_protected_settings(config, approved), tuple(compare_settings(approved, wanted)))

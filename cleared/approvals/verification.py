@@ -161,13 +161,13 @@ class Approvals:
     def list_versions(self, path: str) -> list[ApprovalRecord]:
         """The approvals of a script that count and are not quarantined, oldest first."""
         found = []
-        for where in self.source.paths(record_folder(path)):
+        for where in self.source.list_paths(record_folder(path)):
             if where.endswith(QUARANTINED) or not where.endswith(".json"):
                 continue
             record = self.read_record(where)
             if record is not None and record.kind == "script" and record.path == path and record.file == where:
                 found.append(record)
-        barred = {p for p in self.source.paths(record_folder(path)) if p.endswith(QUARANTINED)}
+        barred = {p for p in self.source.list_paths(record_folder(path)) if p.endswith(QUARANTINED)}
         return sorted(
             (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.file)
         )

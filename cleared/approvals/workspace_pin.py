@@ -22,7 +22,7 @@ from cleared.approvals.approval_record import WORKSPACE
 from cleared.approvals.keys import cleared_home, is_inside, refuse_inside
 from cleared.approvals.trust_store import is_workspace_id
 from cleared.errors import Place, PolicyError, WorkspaceError
-from cleared.workspace.git_directory import git_folders
+from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.safe_files import write_atomic
 
 UNATTENDED: Final = "CLEARED_TRUST"
@@ -71,7 +71,7 @@ def identify_workspace(root: Path, claim: bytes | None) -> WorkspaceIdentity:
     Raises ``WorkspaceError`` where the pin cannot be read. One that lies inside the workspace is none.
     """
     claimed = (claim or b"").decode("ascii", "replace").strip()
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     found = _pin_of_clone(root, folders[1]) if folders is not None else None
     if found is not None and not _is_at(found, folders[1] if folders else root):
         return WorkspaceIdentity(
@@ -89,7 +89,7 @@ def pin_clone(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
 
     Raises ``WorkspaceError`` where it cannot be written down.
     """
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     if folders is None:
         raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
     refuse_inside(root)
@@ -106,7 +106,7 @@ def follow_moved_clone(root: Path) -> str:
 
     Moved: what has its mark now lies nowhere else. Where that cannot be written down, the clone counts as not pinned.
     """
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     found = _pin_of_clone(root, folders[1]) if folders is not None else None
     if folders is None or found is None or _is_at(found, folders[1]) or _has_mark(found):
         return ""
@@ -130,7 +130,7 @@ def pins_of_workspace(workspace: str) -> list[ClonePin]:
 
 def unpin_clone(root: Path) -> None:
     """Forget the pin of a clone that is about to be removed."""
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     if folders is not None and (mark := _read_mark(folders[1])):
         _pin_path(mark).unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from cleared.cards import queue_files
 from cleared.changes.host import Host
-from cleared.ledger.violations import TWO_CLONES, Violation
+from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.vcs import Snapshot
 
 
@@ -46,7 +46,7 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
                 Violation(
                     "provenance", f"the card {card} {' and '.join(what)}",
                     f"{which}Look at what each did (cleared queue show {card}), and void what is not to stand: cleared "
-                    f"journal void ID --reason …; {TWO_CLONES} tells how this comes about.",
+                    f"journal void ID --reason …; {TWO_CLONES_PAGE} tells how this comes about.",
                 )
             )  # fmt: skip
     return found

@@ -20,7 +20,7 @@ from cleared.clock import format_iso
 from cleared.decisions.decision_context import ORIGIN_TRAILERS
 from cleared.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.violations import TWO_CLONES, Violation
+from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.vcs import Repository, Snapshot, history
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _explain_commit(
                 continue
             yield Violation(
                 "provenance", f"{said} merged two clones, and {what}",
-                f"{TWO_CLONES} says how the lost side is done again; or, where it is right as it is: {accept}",
+                f"{TWO_CLONES_PAGE} says how the lost side is done again; or, where it is right as it is: {accept}",
                 Place(path),
             )  # fmt: skip
         return
@@ -105,7 +105,7 @@ def find_merge_collisions(host: Host) -> list[Violation]:
     return [
         Violation(
             "provenance", "two clones have both written here, and git cannot join what they wrote",
-            f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES} says.",
+            f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES_PAGE} says.",
             Place(path),
         )
         for path in history.list_unmerged_paths(host.root) if host.layout.is_managed(path)

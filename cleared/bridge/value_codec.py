@@ -78,7 +78,7 @@ def _tagged_value(*parts: Any, exact: bool) -> dict[str, Any]:
 
 def _encode_decimal(value: Decimal, exact: bool) -> Any:
     try:
-        exponent = money.bounded(value).as_tuple().exponent
+        exponent = money.require_bounded(value).as_tuple().exponent
     except ValueError:
         exponent = None
     if exponent is not None and (not exact or (isinstance(exponent, int) and exponent <= 0)):

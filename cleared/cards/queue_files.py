@@ -81,7 +81,7 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
     agreed: dict[str, dict[str, Mapping[str, Any]]] = {}
     withdrawn: set[tuple[str, str]] = set()
     skipped: dict[str, str] = {}
-    for path in source.paths(queue):
+    for path in source.list_paths(queue):
         if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
             continue
         lines = (source.read(path) or b"").splitlines()

@@ -7,7 +7,7 @@ from typing import Final
 
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.ledger.csv_text import record
+from cleared.ledger.csv_text import format_record
 from cleared.primitives.context import Context
 from cleared.vcs import LocalMove
 from cleared.workspace.lock import ensure_state_dir
@@ -21,9 +21,9 @@ MAX_WAITING_BYTES: Final = 1 << 20
 
 def format_rows(context: Context, now: datetime) -> str:
     """The run's rows. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
-    at, clean = format_iso(now), context.env.redactor.text
+    at, clean = format_iso(now), context.env.redactor.redact_text
     return "".join(
-        record((at, context.agent, row.action, clean(row.details), row.entry_id, f"run:{context.run_id}"))
+        format_record((at, context.agent, row.action, clean(row.details), row.entry_id, f"run:{context.run_id}"))
         for row in context.log
     )
 
@@ -60,4 +60,4 @@ def add_waiting_rows(host: Host, text: str) -> None:
 
 def append_rows(data: bytes | None, text: str) -> bytes:
     """The log file with these rows at its end."""
-    return (data if data is not None else record(HEADER).encode()) + text.encode("utf-8")
+    return (data if data is not None else format_record(HEADER).encode()) + text.encode("utf-8")

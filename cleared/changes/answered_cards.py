@@ -79,7 +79,7 @@ def _is_gap_filled(card: Card, context: Context) -> bool:
 
 
 def _account_lines(context: Context, account: str) -> Iterator[BankLine]:
-    yield from context.bank.account_lines(account)
+    yield from context.bank.iter_account_lines(account)
     yield from (line for owner, line in context.bank.taken.values() if owner == account)
 
 

@@ -10,7 +10,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.primitives.context import Context
 from cleared.vcs import Repository, Snapshot
-from cleared.workspace.drop_names import FAILED
+from cleared.workspace.drop_names import FAILED_FOLDER
 
 RESOLVED_BY = "cleared"
 
@@ -44,13 +44,13 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
 
 def _has_files_set_aside(host: Host, snapshot: Snapshot) -> bool:
     """Whether there is, or was, any file set aside."""
-    folder = f"{host.layout.import_dir}/{FAILED}"
+    folder = f"{host.layout.import_dir}/{FAILED_FOLDER}"
     return snapshot.find_entry(folder) is not None or (host.root / folder).exists()
 
 
 def find_restored_files(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
     """Paths in git of files that were set aside, and are imported from where a person put them back."""
-    folder = f"{host.layout.import_dir}/{FAILED}"
+    folder = f"{host.layout.import_dir}/{FAILED_FOLDER}"
     if snapshot.find_entry(folder) is None:
         return []
     done = {file.data for file in context.imports.list_moves().values()}

@@ -16,7 +16,7 @@ class CommittedSource:
     def read(self, path: str) -> bytes | None:
         return self.snapshot.read_file(path)
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         return sorted(self.snapshot.list_entries(prefix))
 
 
@@ -45,7 +45,7 @@ class WorkingSource:
         except OSError as e:
             raise WorkspaceError(f"the file cannot be read: {e.strerror}", place=Place(path)) from None
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         root = self.host.root
         start = root / prefix if prefix else root
         return sorted(

@@ -15,7 +15,7 @@ from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
 from cleared.errors import PolicyError
 from cleared.vcs import Repository, Snapshot
-from cleared.workspace.database import can_write, connect, connect_in_memory
+from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
@@ -139,7 +139,7 @@ def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> 
 def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
     """The index, up to the snapshot's commit. ``counted`` has what counts here."""
     path = host.layout.state_dir / INDEX
-    db = connect(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
+    db = connect_to_write(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
     try:
         row = db.execute("SELECT commit_id FROM head").fetchone()
         head, commit = row[0] if row else None, snapshot.commit or ""

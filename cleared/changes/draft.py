@@ -35,8 +35,8 @@ class Draft:
 def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     """Everything the run staged, as files."""
     changes: dict[str, bytes | None] = {}
-    changes.update(context.books.changes())
-    changes.update(context.bank.changes(context.run_id))
+    changes.update(context.books.render_files())
+    changes.update(context.bank.render_files(context.run_id))
     changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
     going: dict[str, bytes] = {}
@@ -89,8 +89,8 @@ def commit_draft(
     draft.changes.update(files or {})
     files_taken = emitted_events.handled_files(host, context) if any(key == "Event" for key, _ in trailers) else []
     if files_taken:  # a run that failed, or asks, has not had its files
-        draft.changes[host.layout.taken_files] = emitted_events.append_handled_files(
-            snapshot.read_file(host.layout.taken_files), files_taken
+        draft.changes[host.layout.imported_files] = emitted_events.append_handled_files(
+            snapshot.read_file(host.layout.imported_files), files_taken
         )
     waiting = agent_log.read_waiting_rows(host)
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
@@ -100,7 +100,7 @@ def commit_draft(
         host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id
     )
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
-    clean = host.redactor.text
+    clean = host.redactor.redact_text
     message = clean(message)
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.ledger.csv_text import record
+from cleared.ledger.csv_text import format_record
 from cleared.primitives.context import Context
 from cleared.vcs import Repository, find_clone_id
 
@@ -81,8 +81,8 @@ def handled_files(host: Host, context: Context) -> list[tuple[str, str, str, str
 
 def append_handled_files(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
     """``logs/files.csv`` with these rows at its end."""
-    before = data if data is not None else record(_FILES_HEADER).encode()
-    return before + "".join(record(row) for row in rows).encode("utf-8")
+    before = data if data is not None else format_record(_FILES_HEADER).encode()
+    return before + "".join(format_record(row) for row in rows).encode("utf-8")
 
 
 def files_handled_by(data: bytes | None, agent: str) -> dict[str, str]:

@@ -15,15 +15,15 @@ from cleared.bounds import MAX_ITEMS
 from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
-from cleared.config.secrets import Redactor, redactor
+from cleared.config.secrets import Redactor, redactor_of_config
 from cleared.errors import WorkspaceError
 from cleared.ledger.staged_journal import Bounds
 from cleared.registry.primitive import Registry
-from cleared.registry.vocabulary import Env
+from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
 from cleared.vcs import Author, Repository, Snapshot, read_remembered_commit, recover_interrupted_commit, wait_for_index
 from cleared.workspace.location import Layout
-from cleared.workspace.lock import Holder, writer_lock
+from cleared.workspace.lock import LockHolder, writer_lock
 
 ShowMessage = Callable[[str], None]
 
@@ -62,8 +62,8 @@ class Host:
         self._derive_settings()
 
     def _derive_settings(self) -> None:
-        self.redactor = redactor(self.config)
-        self.decimal_places = money.exponent(self.config.business.currency)
+        self.redactor = redactor_of_config(self.config)
+        self.decimal_places = money.currency_exponent(self.config.business.currency)
 
     @property
     def is_outdated(self) -> bool:
@@ -85,9 +85,9 @@ class Host:
             raise self.policy.problem
 
     @property
-    def env(self) -> Env:
+    def env(self) -> DecodingContext:
         most = max(MAX_ITEMS, self.config.import_.max_rows)
-        return Env(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
+        return DecodingContext(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
 
     @property
     def bounds(self) -> Bounds:
@@ -178,7 +178,7 @@ class Host:
             _reported_losses.add(key)
             self.show_message(f"{found}. {lost_rows.REMEDY}")
 
-    def _report_waiting(self, holder: Holder | None) -> None:
+    def _report_waiting(self, holder: LockHolder | None) -> None:
         self.show_message(f"waiting for {holder}" if holder else "waiting for another command")
 
     def _repair_interrupted_commit(self) -> None:

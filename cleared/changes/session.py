@@ -116,7 +116,7 @@ def make_context(
     )
     context = Context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
-        cards=CardDraft(source, host.layout.queue_dir, host.redactor.text), now=now,
+        cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text), now=now,
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
         on_log=on_log, list_commits=lambda limit: recent_commits(host, limit), run_script=run_script,
         check_draft=_check_once(books, bank), ledger_accounts=host.ledger_accounts,

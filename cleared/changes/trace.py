@@ -18,7 +18,7 @@ from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
 from cleared.config.secrets import Redactor
 from cleared.dispatch import Call
 from cleared.registry.json_values import to_json
-from cleared.workspace.database import can_write, connect, connect_to_read, set_aside
+from cleared.workspace.database import can_write, connect_to_read, connect_to_write, set_database_aside
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -43,7 +43,7 @@ class TraceStore:
     def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, lasting: bool = False) -> None:
         """``redactor`` takes secrets out of what is written. ``lasting``: what runs are written with stays open until
         ``close``; for one thread at a time."""
-        self._clean = (redactor or Redactor()).text
+        self._clean = (redactor or Redactor()).redact_text
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
         self._lasting = lasting
@@ -64,7 +64,7 @@ class TraceStore:
             db.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return connect(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
+        return connect_to_write(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
 
     def find_damage(self) -> str | None:
         """What SQLite finds wrong with the file; None where it is sound."""
@@ -84,7 +84,7 @@ class TraceStore:
         aside = None
         if self.path.exists():
             aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
-            set_aside(self.path, aside)
+            set_database_aside(self.path, aside)
         with self._open(create=True):
             pass
         return aside

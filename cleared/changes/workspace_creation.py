@@ -12,11 +12,11 @@ from typing import Final
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.approvals.workspace_pin import new_workspace_id, pin_clone, unpin_clone
 from cleared.clock import Clock, format_iso
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.errors import WorkspaceError
 from cleared.vcs import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.safe_files import reason as os_reason
+from cleared.workspace.safe_files import describe_os_error as os_reason
 from cleared.workspace.template import initial_files
 
 _INTENT: Final = ".cleared/seal.json"
@@ -38,7 +38,7 @@ def create_workspace(
     root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
     title = name if name is not None else (root.name or "My business")
     files = {**initial_files(title, entity_type, currency), **(extra or {})}
-    config = load(files["config.yaml"].decode("utf-8"))
+    config = load_config(files["config.yaml"].decode("utf-8"))
     if not (root / _INTENT).exists():
         _refuse_occupied(root, files)
     existed = root.is_dir()

@@ -204,7 +204,7 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.workspace import location
 
     try:
-        root = location.find(options.chosen_workspace(workspace))
+        root = location.find_workspace(options.chosen_workspace(workspace))
     except WorkspaceError as e:
         asked = options.chosen_workspace(workspace) is not None
         yield Row("workspace", "fail" if asked else "ok", f"none: {e.message}", e.remedy or "")
@@ -233,9 +233,9 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
 
 
 def _check_lock(host: Host) -> Row:
-    from cleared.workspace.lock import holder
+    from cleared.workspace.lock import read_holder
 
-    found = holder(host.layout.state_dir)
+    found = read_holder(host.layout.state_dir)
     if found is None:
         return Row("writer lock", "ok", "free")
     return Row("writer lock", "warn", f"held by {found}", "Wait until it is done; it lets go even when it is killed.")

@@ -43,11 +43,11 @@ def as_refusal(error: BaseException) -> ClearedError | None:
     if isinstance(error, RecursionError):
         return CheckFailed("the input is nested too deeply", remedy="Give it in a simpler form.")
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        from cleared.workspace.safe_files import reason
+        from cleared.workspace.safe_files import describe_os_error
 
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         remedy = _REMEDIES.get(error.errno or 0, "Put that right, then look what is there: cleared doctor.")
-        return WorkspaceError(f"{where}{reason(error)}", remedy=remedy)
+        return WorkspaceError(f"{where}{describe_os_error(error)}", remedy=remedy)
     database = sys.modules.get("sqlite3")  # where it was never loaded, it cannot be the cause
     if database is not None and isinstance(error, database.Error):
         return WorkspaceError(

@@ -180,13 +180,13 @@ def _open_service(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | 
     """The manager, and the file as it is; of a workspace whose settings may be broken, too."""
     from math import ceil
 
-    from cleared.config.loading import load_file
+    from cleared.config.loading import load_config_file
     from cleared.service.unit_file import STOP_SECONDS
-    from cleared.workspace.location import CONFIG, find
+    from cleared.workspace.location import CONFIG_NAME, find_workspace
 
-    root = find(chosen_workspace(workspace))
+    root = find_workspace(chosen_workspace(workspace))
     try:
-        timeout = load_file(root / CONFIG).sandbox.timeout
+        timeout = load_config_file(root / CONFIG_NAME).sandbox.timeout
     except WorkspaceError:
         timeout = 0.0
     manager = _choose_manager(root, max(STOP_SECONDS, ceil(timeout) + _CALL_SECONDS))

@@ -47,9 +47,9 @@ def get_setting(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print a setting (never a secret)."""
-    from cleared.config.loading import get
+    from cleared.config.loading import get_setting
 
-    value = get(open_host(workspace).config, key)
+    value = get_setting(open_host(workspace).config, key)
     if json or isinstance(value, dict | list):
         print_json(value)
     else:
@@ -120,11 +120,11 @@ def list_primitives(
     from cleared.registry import projections
 
     if stubs:
-        print_line(projections.stubs(primitive_registry()).rstrip())
+        print_line(projections.render_stubs(primitive_registry()).rstrip())
     elif markdown:
-        print_line(projections.markdown(primitive_registry()).rstrip())
+        print_line(projections.render_markdown(primitive_registry()).rstrip())
     elif json:
-        print_json([projections.describe(p) for p in primitive_registry().values()])
+        print_json([projections.describe_primitive(p) for p in primitive_registry().values()])
     else:
         print_table(
             ["primitive", "effect", "grant", "what it does"],

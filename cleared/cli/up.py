@@ -41,12 +41,12 @@ def serve_workspaces(
     Only one service serves a workspace (exit code 5); other commands work beside it.
     """
     from cleared.clock import clock_from
-    from cleared.workspace.location import Layout, find
+    from cleared.workspace.location import Layout, find_workspace
 
     if directories and workspace is not None:
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
-    roots = list(dict.fromkeys(find(directory) for directory in named))
+    roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
     if detach:
         from cleared.service.process_lock import detach as start
 
@@ -69,9 +69,9 @@ def stop_service(
 ) -> None:
     """Stop the service after the run that is on."""
     from cleared.service.process_lock import stop
-    from cleared.workspace.location import Layout, find
+    from cleared.workspace.location import Layout, find_workspace
 
-    found = stop(find(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    found = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
     print_message(f"down: process {found.pid} has ended" if found else "the service was not up")
 
 
@@ -154,9 +154,9 @@ def show_logs(
 ) -> None:
     """Show the service's log."""
     from cleared.triggers.service_log import Follower, tail
-    from cleared.workspace.location import Layout, find
+    from cleared.workspace.location import Layout, find_workspace
 
-    state_dir = find(chosen_workspace(workspace)) / Layout.state
+    state_dir = find_workspace(chosen_workspace(workspace)) / Layout.state
     follower = Follower(state_dir)
     for row in tail(state_dir, lines):
         _print_log_row(row, json)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleared.config import yaml_tree
-from cleared.config.loading import convert, plain, read, type_name, unknown
+from cleared.config.loading import convert_scalar, read_config, suggest_known_name, to_plain_values, type_name
 from cleared.config.model import Config
-from cleared.config.setting_keys import ALIASES, Field, fields
+from cleared.config.setting_keys import ALIASES, SettingField, setting_fields
 from cleared.config.yaml_tree import Node
 from cleared.errors import UsageError
 
 # Texts that mean the same without quotes, wherever they stand.
-_BARE = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ .@/+()-]*[A-Za-z0-9_.@/+()-])?", re.ASCII)
-_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+_UNQUOTED = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ .@/+()-]*[A-Za-z0-9_.@/+()-])?", re.ASCII)
+_YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|[\ud800-\udfff]")
 
 
@@ -26,7 +26,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|[\ud800-\ud
 class _Target:
     """Where a dotted key leads: its field, the keys down to it, and the same in ``Config.data``."""
 
-    field: Field
+    field: SettingField
     keys: list[str | int]
 
 
@@ -38,29 +38,29 @@ def set_value(text: str, dotted: str, value: str) -> str:
     (``bank_accounts.checking.format``) and must exist. Raises ``UsageError`` where the key or value is wrong
     or the change cannot be made without touching more, ``ConfigError`` where text or result are not valid.
     """
-    before, root = read(text)
-    target = _resolve(before, dotted)
-    piece, wanted = _written(target.field, dotted, value)
-    changed = _splice(text, root, target.keys, piece, dotted)
-    after, _ = read(changed)
+    before, root = read_config(text)
+    target = _resolve_key(before, dotted)
+    piece, wanted = _format_value(target.field, dotted, value)
+    changed = _insert_value(text, root, target.keys, piece, dotted)
+    after, _ = read_config(changed)
     expected = copy.deepcopy(dict(before.data))
-    _put(expected, target.keys, wanted)
-    if plain(after) != expected:
+    _put_value(expected, target.keys, wanted)
+    if to_plain_values(after) != expected:
         raise UsageError(f"{dotted} cannot be changed without changing more", remedy="Edit config.yaml by hand.")
     return changed
 
 
-def _resolve(config: Config, dotted: str) -> _Target:
+def _resolve_key(config: Config, dotted: str) -> _Target:
     section: type = Config
     data: Any = config.data
     keys: list[str | int] = []
     parts = dotted.split(".")
     while parts:
         part = parts.pop(0)
-        known = fields(section)
+        known = setting_fields(section)
         part = ALIASES.get((section, part), part)
         if part not in known:
-            raise UsageError(unknown(part, known, f"{dotted!r}: there is no key {part!r}"))
+            raise UsageError(suggest_known_name(part, known, f"{dotted!r}: there is no key {part!r}"))
         found = known[part]
         keys.append(part)
         data = data.get(part) if isinstance(data, dict) else None
@@ -68,20 +68,20 @@ def _resolve(config: Config, dotted: str) -> _Target:
             if not parts:
                 return _Target(found, keys)
             if isinstance(data, dict) and len(parts) == 1:  # a free map, such as columns
-                return _Target(Field(parts[0], parts[0], str, False, False), [*keys, parts[0]])
+                return _Target(SettingField(parts[0], parts[0], str, False, False), [*keys, parts[0]])
             raise UsageError(f"{dotted!r}: {'.'.join(map(str, keys))} is a value, not a section")
         section = found.section or found.entries or Config
         if found.entries and parts:
-            entry = _entry(data, parts.pop(0))
+            entry = _find_entry(data, parts.pop(0))
             if entry is None:
                 raise UsageError(f"{dotted!r}: there is no such entry in {part}", remedy="Add it by hand.")
             keys.append(entry)
             data = data[entry]
-    names = ", ".join(list(fields(section))[:4])
+    names = ", ".join(list(setting_fields(section))[:4])
     raise UsageError(f"{dotted!r} is a section, not a value", remedy=f"Name a key in it, such as {names}.")
 
 
-def _entry(data: Any, name: str) -> str | int | None:
+def _find_entry(data: Any, name: str) -> str | int | None:
     if isinstance(data, dict):
         return name if name in data else None
     for number, item in enumerate(data or ()):
@@ -90,40 +90,40 @@ def _entry(data: Any, name: str) -> str | int | None:
     return int(name) if name.isdecimal() and len(name) < 6 and int(name) < len(data or ()) else None
 
 
-def _written(field: Field, dotted: str, value: str) -> tuple[str, Any]:
+def _format_value(field: SettingField, dotted: str, value: str) -> tuple[str, Any]:
     """How the value is written in YAML, and what it is in ``Config.data``."""
     try:
         if typing.get_origin(field.type) is tuple:
-            items = _items(value)
-            return "[" + ", ".join(scalar_text(item) for item in items) + "]", items
-        wanted = plain(convert(value, field.type, True))
+            items = _parse_items(value)
+            return "[" + ", ".join(format_scalar(item) for item in items) + "]", items
+        wanted = to_plain_values(convert_scalar(value, field.type, True))
     except ValueError as error:
         raise UsageError(f"{dotted}: {error}") from None
     except TypeError:
         raise UsageError(f"{dotted} is {type_name(field.type)}; edit config.yaml by hand") from None
     is_text = field.type is str or typing.get_origin(field.type) is typing.Literal
-    return (scalar_text(value) if is_text else value), wanted
+    return (format_scalar(value) if is_text else value), wanted
 
 
-def _items(value: str) -> list[str]:
+def _parse_items(value: str) -> list[str]:
     """``[a, "b c"]`` or ``a, b``."""
     try:
-        node = yaml_tree.parse(value if value.strip().startswith("[") else f"[{value}]")
+        node = yaml_tree.parse_yaml(value if value.strip().startswith("[") else f"[{value}]")
     except yaml_tree.TreeError as error:
         raise ValueError(f"not a list such as [a, b]: {error}") from None
     if node is None or node.kind != "list" or any(item.kind != "scalar" for item in node.items):
         raise ValueError("not a list such as [a, b]")
-    return [convert(item.text, str, True) for item in node.items]
+    return [convert_scalar(item.text, str, True) for item in node.items]
 
 
-def scalar_text(value: str) -> str:
+def format_scalar(value: str) -> str:
     """A text as YAML: bare where that cannot mean anything else, else in double quotes."""
-    if _BARE.fullmatch(value) and value.lower() not in _WORDS:
+    if _UNQUOTED.fullmatch(value) and value.lower() not in _YAML_WORDS:
         return value
     return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _splice(text: str, root: Node | None, keys: list[str | int], piece: str, dotted: str) -> str:
+def _insert_value(text: str, root: Node | None, keys: list[str | int], piece: str, dotted: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     node, key_node, rest = root, None, list(keys)
     while rest and node is not None:
@@ -133,18 +133,18 @@ def _splice(text: str, root: Node | None, keys: list[str | int], piece: str, dot
                 break
             key_node, node = None, node.items[step]
         else:
-            pair = _pair(node, step)
+            pair = _find_pair(node, step)
             if pair is None:
                 break
             key_node, node = pair
         rest.pop(0)
     if node is None or (root is node and node.is_null):
-        return _append(text, _lines(rest, piece, "", newline), newline)
+        return _append_lines(text, _format_lines(rest, piece, "", newline), newline)
     if not rest:
-        return _replace(text, key_node, node, piece, dotted)
+        return _replace_value(text, key_node, node, piece, dotted)
     if node.is_null and key_node is not None:  # ``section:`` and nothing below it
-        lines = _lines(rest, piece, " " * (key_node.column + 2), newline)
-        return _after_line(text, key_node.end, lines, newline)
+        lines = _format_lines(rest, piece, " " * (key_node.column + 2), newline)
+        return _insert_after_line(text, key_node.end, lines, newline)
     if node.kind != "map":
         raise UsageError(f"{dotted} cannot be set there", remedy="Edit config.yaml by hand.")
     if not node.plain:
@@ -154,17 +154,17 @@ def _splice(text: str, root: Node | None, keys: list[str | int], piece: str, dot
             return f"{text[:end]}, {flow}{text[end:]}"
         return f"{text[: node.start + 1]} {flow} {text[node.end - 1 :]}"
     if node is root:
-        return _append(text, _lines(rest, piece, " " * node.column, newline), newline, gap=len(rest) > 1)
-    lines = _lines(rest, piece, " " * node.pairs[0][0].column, newline)
-    return _after_line(text, _leaf_end(node), lines, newline)
+        return _append_lines(text, _format_lines(rest, piece, " " * node.column, newline), newline, gap=len(rest) > 1)
+    lines = _format_lines(rest, piece, " " * node.pairs[0][0].column, newline)
+    return _insert_after_line(text, _content_end(node), lines, newline)
 
 
-def _pair(node: Node, key: str) -> tuple[Node, Node] | None:
+def _find_pair(node: Node, key: str) -> tuple[Node, Node] | None:
     names = {key, *(alias for (_, alias), name in ALIASES.items() if name == key)}
     return next(((k, v) for k, v in node.pairs if k.text in names), None)
 
 
-def _replace(text: str, key: Node | None, node: Node, piece: str, dotted: str) -> str:
+def _replace_value(text: str, key: Node | None, node: Node, piece: str, dotted: str) -> str:
     if node.kind != "scalar" and node.plain:
         raise UsageError(f"{dotted} is written over several lines", remedy="Edit config.yaml by hand.")
     if node.kind == "scalar" and node.plain and not node.text:  # ``key:`` with nothing behind it
@@ -176,25 +176,25 @@ def _replace(text: str, key: Node | None, node: Node, piece: str, dotted: str) -
     return text[: node.start] + piece + text[end:]
 
 
-def _leaf_end(node: Node) -> int:
+def _content_end(node: Node) -> int:
     """Where the content of a node ends, without the comments behind it."""
     while node.plain and (node.pairs or node.items):
         node = node.pairs[-1][1] if node.pairs else node.items[-1]
     return node.end
 
 
-def _lines(keys: list[str | int], piece: str, indent: str, newline: str) -> str:
+def _format_lines(keys: list[str | int], piece: str, indent: str, newline: str) -> str:
     heads = [f"{indent}{'  ' * depth}{key}:" for depth, key in enumerate(keys)]
     return newline.join(heads) + f" {piece}"
 
 
-def _append(text: str, lines: str, newline: str, *, gap: bool = False) -> str:
+def _append_lines(text: str, lines: str, newline: str, *, gap: bool = False) -> str:
     if text and not text.endswith("\n"):
         text += newline
     return text + (newline if gap else "") + lines + newline
 
 
-def _after_line(text: str, position: int, lines: str, newline: str) -> str:
+def _insert_after_line(text: str, position: int, lines: str, newline: str) -> str:
     if text[:position].endswith("\n"):  # a block of text ends behind its line
         return text[:position] + lines + newline + text[position:]
     end = text.find("\n", position)
@@ -203,7 +203,7 @@ def _after_line(text: str, position: int, lines: str, newline: str) -> str:
     return text[: end + 1] + lines + newline + text[end + 1 :]
 
 
-def _put(data: Any, keys: list[str | int], value: Any) -> None:
+def _put_value(data: Any, keys: list[str | int], value: Any) -> None:
     """Put ``value`` where ``keys`` lead, making the sections that had no value."""
     for key in keys[:-1]:
         if isinstance(data, dict) and data.get(key) is None:

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from cleared.config import yaml_tree
 from cleared.config.model import BankAccount, Config, CsvProfile
-from cleared.config.setting_keys import ALIASES, Field
-from cleared.config.setting_keys import fields as keys_of
-from cleared.config.value_checks import CHECKS, check_whole, nearest
+from cleared.config.setting_keys import ALIASES, SettingField
+from cleared.config.setting_keys import setting_fields as keys_of
+from cleared.config.value_checks import CHECKS, check_config, nearest_names
 from cleared.config.yaml_tree import Node
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError, WorkspaceError
 
@@ -36,7 +36,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-_BAD: Final = _Missing()
+_INVALID: Final = _Missing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class ConfigError(WorkspaceError):
         return self.message
 
 
-def load(text: str, file: str = "config.yaml") -> Config:
+def load_config(text: str, file: str = "config.yaml") -> Config:
     """The configuration that ``text`` says. ``file`` names it in messages. Raises ``ConfigError``."""
-    return read(text, file)[0]
+    return read_config(text, file)[0]
 
 
-def load_file(path: Path) -> Config:
+def load_config_file(path: Path) -> Config:
     """The configuration in a file. Raises ``ConfigError``, or ``WorkspaceError`` if it cannot be read."""
     from cleared.workspace.safe_files import read_stable
 
@@ -76,31 +76,31 @@ def load_file(path: Path) -> Config:
         raise ConfigError(
             [Problem(Place(path.name, line), f"byte {error.start} is not UTF-8; save the file as UTF-8")]
         ) from None
-    return load(text, path.name)
+    return load_config(text, path.name)
 
 
-def read(text: str, file: str = "config.yaml") -> tuple[Config, Node | None]:
+def read_config(text: str, file: str = "config.yaml") -> tuple[Config, Node | None]:
     """``load``, with the tree it was read from (for ``edit``)."""
     if len(text) > MAX_BYTES:
         raise ConfigError([Problem(Place(file), f"longer than {MAX_BYTES:,} characters")])
     try:
-        root = yaml_tree.parse(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
+        root = yaml_tree.parse_yaml(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
     except yaml_tree.TreeError as error:
         raise ConfigError([Problem(Place(file, error.line, error.column), error.message)]) from None
-    reader = _Reader(file)
+    reader = _ConfigReader(file)
     config = Config()
     if root is not None and not root.is_null:
-        found = reader.section(root, Config, "")
+        found = reader.read_section(root, Config, "")
         if isinstance(found, Config):
             config = found
-            for key, message in check_whole(config):
-                reader.complain_at(key, message)
+            for key, message in check_config(config):
+                reader.add_problem_at(key, message)
     if reader.problems:
         raise ConfigError(reader.problems)
-    return replace(config, data=plain(config)), root
+    return replace(config, data=to_plain_values(config)), root
 
 
-class _Reader:
+class _ConfigReader:
     """Walks the tree along the dataclasses, and goes on after each problem."""
 
     def __init__(self, file: str) -> None:
@@ -108,18 +108,18 @@ class _Reader:
         self.problems: list[Problem] = []
         self.lines: dict[str, int] = {}
 
-    def complain(self, node: Node, key: str, message: str) -> None:
+    def add_problem(self, node: Node, key: str, message: str) -> None:
         self.problems.append(Problem(Place(self.file, node.line, field=key or None), message))
 
-    def complain_at(self, key: str, message: str) -> None:
-        line = next((self.lines[k] for k in _ancestors(key) if k in self.lines), None)
+    def add_problem_at(self, key: str, message: str) -> None:
+        line = next((self.lines[k] for k in _list_ancestors(key) if k in self.lines), None)
         self.problems.append(Problem(Place(self.file, line, field=key), message))
 
-    def section(self, node: Node, section: type, path: str, **known: Any) -> Any:
+    def read_section(self, node: Node, section: type, path: str, **known: Any) -> Any:
         """An instance of the dataclass ``section``, or ``_BAD`` after complaining."""
         if node.kind != "map":
-            self.complain(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
-            return _BAD
+            self.add_problem(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
+            return _INVALID
         wanted = keys_of(section)
         values: dict[str, Any] = dict(known)
         seen: dict[str, int] = {}
@@ -129,95 +129,95 @@ class _Reader:
             here = f"{path}.{written}" if path else written
             key = ALIASES.get((section, written), written)
             if key not in wanted:
-                self.complain(key_node, here, unknown(written, wanted, "unknown key"))
+                self.add_problem(key_node, here, suggest_known_name(written, wanted, "unknown key"))
             elif key in seen:
-                self.complain(key_node, here, f"given twice; first on line {seen[key]}")
+                self.add_problem(key_node, here, f"given twice; first on line {seen[key]}")
             else:
                 seen[key] = self.lines[here] = key_node.line
                 field = wanted[key]
-                value = self.value(value_node, field, here)
-                if value is not MISSING and value is not _BAD:
+                value = self.read_value(value_node, field, here)
+                if value is not MISSING and value is not _INVALID:
                     values[field.attribute] = value
                     check = CHECKS.get((section, key))
                     message = check(value) if check and value is not None else None
                     if message:
-                        self.complain(key_node, here, message)
+                        self.add_problem(key_node, here, message)
         for key, field in wanted.items():
             if field.required and key not in seen:
-                self.complain(node, f"{path}.{key}", "missing")
-        return _BAD if len(self.problems) > before else section(**values)
+                self.add_problem(node, f"{path}.{key}", "missing")
+        return _INVALID if len(self.problems) > before else section(**values)
 
-    def value(self, node: Node, field: Field, path: str) -> Any:
+    def read_value(self, node: Node, field: SettingField, path: str) -> Any:
         """The value of one key; ``MISSING`` where nothing stands there, so that the default holds."""
         if node.is_null:
             if field.optional:
                 return None
             if field.section or field.entries:
                 return MISSING
-            self.complain(node, path, "has no value; leave the key out to have its default")
-            return _BAD
+            self.add_problem(node, path, "has no value; leave the key out to have its default")
+            return _INVALID
         if field.section:
-            return self.section(node, field.section, path)
+            return self.read_section(node, field.section, path)
         origin, arguments = typing.get_origin(field.type), typing.get_args(field.type)
         if origin is tuple:
-            return self.sequence(node, arguments[0], path)
+            return self.read_list(node, arguments[0], path)
         if origin is Mapping:
-            return self.mapping(node, arguments[1], path)
-        return self.scalar(node, field.type, path)
+            return self.read_map(node, arguments[1], path)
+        return self.read_scalar(node, field.type, path)
 
-    def sequence(self, node: Node, inner: Any, path: str) -> Any:
+    def read_list(self, node: Node, inner: Any, path: str) -> Any:
         if node.kind != "list":
-            self.complain(node, path, "must be a list: [a, b], or one entry a line after a dash")
-            return _BAD
+            self.add_problem(node, path, "must be a list: [a, b], or one entry a line after a dash")
+            return _INVALID
         found = []
         for number, item in enumerate(node.items):
             here = f"{path}[{number}]"
             self.lines[here] = item.line
             found.append(
-                self.section(item, inner, here)
+                self.read_section(item, inner, here)
                 if isinstance(inner, type) and is_dataclass(inner)
-                else self.scalar(item, inner, here)
+                else self.read_scalar(item, inner, here)
             )
-        return _BAD if _BAD in found else tuple(found)
+        return _INVALID if _INVALID in found else tuple(found)
 
-    def mapping(self, node: Node, inner: Any, path: str) -> Any:
+    def read_map(self, node: Node, inner: Any, path: str) -> Any:
         if node.kind != "map":
-            self.complain(node, path, "must be a section: one name: value a line")
-            return _BAD
+            self.add_problem(node, path, "must be a section: one name: value a line")
+            return _INVALID
         found: dict[str, Any] = {}
         for key_node, value_node in node.pairs:
             key = key_node.text
             here = f"{path}.{key}"
             if key in found:
-                self.complain(key_node, here, f"given twice; first on line {self.lines[here]}")
+                self.add_problem(key_node, here, f"given twice; first on line {self.lines[here]}")
                 continue
             self.lines[here] = key_node.line
             if inner is CsvProfile:
                 if not _PROFILE.fullmatch(key):
-                    self.complain(key_node, here, "a profile's name has only a–z, 0–9, - and _")
-                found[key] = self.section(value_node, CsvProfile, here, name=key)
+                    self.add_problem(key_node, here, "a profile's name has only a–z, 0–9, - and _")
+                found[key] = self.read_section(value_node, CsvProfile, here, name=key)
             else:
-                found[key] = self.scalar(value_node, inner, here)
-        return _BAD if _BAD in found.values() else found
+                found[key] = self.read_scalar(value_node, inner, here)
+        return _INVALID if _INVALID in found.values() else found
 
-    def scalar(self, node: Node, wanted: Any, path: str) -> Any:
+    def read_scalar(self, node: Node, wanted: Any, path: str) -> Any:
         if node.kind != "scalar":
-            self.complain(node, path, f"must be {type_name(wanted)}, not a {node.kind}")
-            return _BAD
+            self.add_problem(node, path, f"must be {type_name(wanted)}, not a {node.kind}")
+            return _INVALID
         try:
-            return convert(node.text, wanted, node.plain)
+            return convert_scalar(node.text, wanted, node.plain)
         except ValueError as error:
-            self.complain(node, path, str(error))
-            return _BAD
+            self.add_problem(node, path, str(error))
+            return _INVALID
 
 
-def convert(text: str, wanted: Any, is_plain: bool) -> Any:
+def convert_scalar(text: str, wanted: Any, is_plain: bool) -> Any:
     """What the text of a scalar means as a ``wanted``. Raises ``ValueError`` with the reason."""
     if typing.get_origin(wanted) is Literal:
         choices = typing.get_args(wanted)
         if text in choices:
             return text
-        raise ValueError(unknown(text, choices, f"{text[:40]!r} is not one of {', '.join(choices)}"))
+        raise ValueError(suggest_known_name(text, choices, f"{text[:40]!r} is not one of {', '.join(choices)}"))
     if wanted is str:
         if any(ord(c) < 32 and c not in "\t\n" for c in text) or "\x7f" in text:
             raise ValueError("holds a control character")
@@ -225,20 +225,20 @@ def convert(text: str, wanted: Any, is_plain: bool) -> Any:
     mistake = ValueError(f"must be {type_name(wanted)}, not {text[:40]!r}")
     if wanted is date:
         try:
-            return date.fromisoformat(text) if len(text) == 10 else _fail(mistake)
+            return date.fromisoformat(text) if len(text) == 10 else _raise_error(mistake)
         except ValueError:
             raise mistake from None
     if wanted is Decimal:
-        return Decimal(text) if _MONEY.fullmatch(text) else _fail(mistake)
+        return Decimal(text) if _MONEY.fullmatch(text) else _raise_error(mistake)
     if not is_plain:
         raise ValueError(f"must be {type_name(wanted)}, without quotes")
     if wanted is bool:
-        return _BOOLS[text.lower()] if text.lower() in _BOOLS else _fail(mistake)
+        return _BOOLS[text.lower()] if text.lower() in _BOOLS else _raise_error(mistake)
     if wanted is int:
-        return int(text) if _INTEGER.fullmatch(text) else _fail(mistake)
+        return int(text) if _INTEGER.fullmatch(text) else _raise_error(mistake)
     if wanted is float:
-        number = float(text) if _NUMBER.fullmatch(text) else _fail(mistake)
-        return number if abs(number) < 1e15 else _fail(mistake)
+        number = float(text) if _NUMBER.fullmatch(text) else _raise_error(mistake)
+        return number if abs(number) < 1e15 else _raise_error(mistake)
     raise TypeError(f"no way to read a {wanted}")  # a new kind of field in the model
 
 
@@ -264,24 +264,24 @@ _TYPE_NAMES = {
 }
 
 
-def unknown(written: str, known: Iterable[str], message: str) -> str:
+def suggest_known_name(written: str, known: Iterable[str], message: str) -> str:
     """``message``, with the nearest known word where there is one."""
-    near = nearest(written.lower(), known)
+    near = nearest_names(written.lower(), known)
     return f"{message}; did you mean {near[0]}?" if near else message
 
 
-def plain(value: Any) -> Any:
+def to_plain_values(value: Any) -> Any:
     """Dataclasses as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            each.name.rstrip("_"): plain(getattr(value, each.name))
+            each.name.rstrip("_"): to_plain_values(getattr(value, each.name))
             for each in fields(value)
             if not (isinstance(value, Config) and each.name == "data")
         }
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [to_plain_values(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: to_plain_values(item) for key, item in value.items()}
     return value.isoformat() if isinstance(value, date) else value
 
 
@@ -290,7 +290,7 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None
 
 
-def get(config: Config, dotted: str, default: object = MISSING) -> Any:
+def get_setting(config: Config, dotted: str, default: object = MISSING) -> Any:
     """``config_get``: the value of a dotted key, as plain values.
 
     Money is ``Decimal``, dates are ISO texts, sections are dicts without their secrets. An entry of a list
@@ -301,13 +301,13 @@ def get(config: Config, dotted: str, default: object = MISSING) -> Any:
     parts = dotted.split(".")
     if any(_SECRET.search(part) for part in parts):
         raise PolicyError(f"{dotted[:80]!r} is a secret; no script can read it", place=Place(field="key"))
-    value: Any = config.data or plain(config)
+    value: Any = config.data or to_plain_values(config)
     for depth, part in enumerate(parts):
-        value, names = _step(value, part)
+        value, names = _step_into(value, part)
         if value is MISSING:
             if default is not MISSING:
                 return default
-            raise _no_key(dotted, parts[:depth], names, config)
+            raise _unknown_key_error(dotted, parts[:depth], names, config)
     if value is None:
         if default is not MISSING:
             return default
@@ -319,7 +319,7 @@ def get(config: Config, dotted: str, default: object = MISSING) -> Any:
     return _without_secrets(value)
 
 
-def _step(value: Any, part: str) -> tuple[Any, list[str]]:
+def _step_into(value: Any, part: str) -> tuple[Any, list[str]]:
     if isinstance(value, dict):
         return value.get(part, MISSING), list(value)
     if isinstance(value, list):
@@ -332,15 +332,15 @@ def _step(value: Any, part: str) -> tuple[Any, list[str]]:
     return MISSING, []
 
 
-def _no_key(dotted: str, found: list[str], names: list[str], config: Config) -> ClearedError:
+def _unknown_key_error(dotted: str, found: list[str], names: list[str], config: Config) -> ClearedError:
     prefix = ".".join(found) + "." if found else ""
     last = dotted[len(prefix) :].split(".")[0]
-    near = [prefix + n for n in nearest(last, names, 3)]
+    near = [prefix + n for n in nearest_names(last, names, 3)]
     if not near:  # perhaps the right key in the wrong section
-        every = list(_leaves(config.data or plain(config), ""))
+        every = list(_list_leaf_keys(config.data or to_plain_values(config), ""))
         tail = dotted.rsplit(".", 1)[-1]
         near = [k for k in every if k.rsplit(".", 1)[-1] == tail][:3]
-        near = near or nearest(dotted, every, 3)
+        near = near or nearest_names(dotted, every, 3)
     near = [k for k in near if not _SECRET.search(k)]
     return PrimitiveError(
         f"there is no key {dotted[:80]!r} in config.yaml" + (f"; did you mean {' or '.join(near)}?" if near else ""),
@@ -349,11 +349,11 @@ def _no_key(dotted: str, found: list[str], names: list[str], config: Config) -> 
     )
 
 
-def _leaves(value: Any, path: str) -> Iterable[str]:
+def _list_leaf_keys(value: Any, path: str) -> Iterable[str]:
     for key, inner in value.items():
         here = f"{path}.{key}" if path else key
         if isinstance(inner, dict):
-            yield from _leaves(inner, here)
+            yield from _list_leaf_keys(inner, here)
         else:
             yield here
 
@@ -366,14 +366,24 @@ def _without_secrets(value: Any) -> Any:
     return value
 
 
-def _ancestors(key: str) -> Iterable[str]:
+def _list_ancestors(key: str) -> Iterable[str]:
     while key:
         yield key
         key = re.sub(r"(\.[^.\[]+|\[\d+\])$", "", key) if re.search(r"[.\[]", key) else ""
 
 
-def _fail(error: ValueError) -> Any:
+def _raise_error(error: ValueError) -> Any:
     raise error
 
 
-__all__ = ["MISSING", "BankAccount", "ConfigError", "Problem", "get", "load", "load_file", "plain", "read"]
+__all__ = [
+    "MISSING",
+    "BankAccount",
+    "ConfigError",
+    "Problem",
+    "get_setting",
+    "load_config",
+    "load_config_file",
+    "read_config",
+    "to_plain_values",
+]

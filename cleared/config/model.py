@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def section(cls: type[_T]) -> type[_T]:
+def config_section(cls: type[_T]) -> type[_T]:
     """A frozen dataclass with slots, as everything here is.
 
     What ``Section`` has once is not generated and compiled for each class: every command waits for that.
@@ -29,7 +29,7 @@ class Section:
 
     __slots__ = ()
 
-    def _values(self) -> tuple[Any, ...]:
+    def _field_values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -37,13 +37,13 @@ class Section:
         return f"{type(self).__qualname__}({shown})"
 
     def __eq__(self, other: object) -> bool:
-        return self._values() == other._values() if isinstance(other, type(self)) else NotImplemented
+        return self._field_values() == other._field_values() if isinstance(other, type(self)) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._values())
+        return hash(self._field_values())
 
 
-@section
+@config_section
 class Business(Section):
     name: str = "My business"
     entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = "generic"
@@ -55,24 +55,24 @@ class Business(Section):
     """MM-DD."""
 
 
-@section
+@config_section
 class Fiscal(Section):
     start_month: int = 1
 
 
-@section
+@config_section
 class Paths(Section):
     books: str = "books"
     """Directory of the journal (``<books>/YYYY/MM/journal.csv``); ``.`` opens the published layout."""
 
 
-@section
+@config_section
 class Opening(Section):
     date: date
     balance: Decimal
 
 
-@section
+@config_section
 class Match(Section):
     """How a file is recognised as this account's. Every key given must agree."""
 
@@ -84,7 +84,7 @@ class Match(Section):
     """Text that must occur in the lines before the column header."""
 
 
-@section
+@config_section
 class BankAccount(Section):
     id: str
     """Names the folder of its bank facts; ``[a-z0-9_-]+``."""
@@ -100,7 +100,7 @@ class BankAccount(Section):
     date_basis: Literal["posted", "transaction"] = "posted"
 
 
-@section
+@config_section
 class CsvProfile(Section):
     """A bank's CSV described, not programmed (``import.profiles.<name>``)."""
 
@@ -126,7 +126,7 @@ class CsvProfile(Section):
     """Values of the state column (case-insensitive) that mean: not posted yet."""
 
 
-@section
+@config_section
 class Import(Section):
     keep: Literal["git", "local"] = "git"
     """Whether the content of processed files is committed."""
@@ -139,7 +139,7 @@ class Import(Section):
     """Importer plug-in packages (entry points) that may be loaded, by entry-point name."""
 
 
-@section
+@config_section
 class Thresholds(Section):
     auto_confirm: float = 0.95
     high_confidence: float = 0.90
@@ -149,7 +149,7 @@ class Thresholds(Section):
     """From this amount on (base currency), two different reviewers must have agreed to what is decided of an entry."""
 
 
-@section
+@config_section
 class Reviewer(Section):
     """Somebody who may decide."""
 
@@ -158,13 +158,13 @@ class Reviewer(Section):
     """Public key, as ``cleared queue reviewers`` shows it to them."""
 
 
-@section
+@config_section
 class Review(Section):
     remind_after: str = "3d"
     """How long a card waits before one is reminded of it: 12h, 3d, 2w. None ever expires for it."""
 
 
-@section
+@config_section
 class Limits(Section):
     """Bounds beyond which a value is taken for a mistake."""
 
@@ -174,7 +174,7 @@ class Limits(Section):
     max_text_bytes: int = 10_240
 
 
-@section
+@config_section
 class Sandbox(Section):
     transport: Literal["direct", "bridge"] = "direct"
     timeout: float = 30.0
@@ -192,7 +192,7 @@ class Sandbox(Section):
     confine: Literal["best", "require", "off"] = "best"
 
 
-@section
+@config_section
 class Gate(Section):
     """What a script must pass before a person is asked about it."""
 
@@ -204,7 +204,7 @@ class Gate(Section):
     """Rule id → ``block``, ``warn`` or ``off``, where it is not to be as shipped."""
 
 
-@section
+@config_section
 class Git(Section):
     author_name: str = "cleared"
     author_email: str = "cleared@localhost"
@@ -212,12 +212,12 @@ class Git(Section):
     """Commit what a script staged without calling ``git_commit``."""
 
 
-@section
+@config_section
 class Lock(Section):
     wait_seconds: float = 60.0
 
 
-@section
+@config_section
 class Agent(Section):
     """The published design's keys; headers of agents take precedence."""
 
@@ -226,7 +226,7 @@ class Agent(Section):
     auto_commit: bool | None = None
 
 
-@section
+@config_section
 class Llm(Section):
     provider: str | None = None
     model: str | None = None
@@ -234,14 +234,14 @@ class Llm(Section):
     """A secret: no script can read it."""
 
 
-@section
+@config_section
 class AutoRevert(Section):
     review_queue_spike: float = 2.0
     invariant_violations: int = 1
     error_rate_increase: float = 0.5
 
 
-@section
+@config_section
 class SelfImprovement(Section):
     enabled: bool = False
     max_changes_per_night: int = 20
@@ -253,7 +253,7 @@ class SelfImprovement(Section):
     auto_revert_on: AutoRevert = field(default_factory=AutoRevert)
 
 
-@section
+@config_section
 class Triggers(Section):
     """What starts runs by itself, while ``cleared up`` runs. Headers of agents take precedence."""
 
@@ -273,7 +273,7 @@ class Triggers(Section):
     """How many runs of one agent events may start in an hour; more wait."""
 
 
-@section
+@config_section
 class Notifications(Section):
     """What ``cleared up`` tells you of, and how."""
 
@@ -300,7 +300,7 @@ class Notifications(Section):
     """Tell of failed runs at once, several within 15 minutes in one message."""
 
 
-@section
+@config_section
 class Loop(Section):
     """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence."""
 
@@ -338,7 +338,7 @@ class Loop(Section):
     """Plug-in kinds of jobs (entry points) that may be loaded, by name."""
 
 
-@section
+@config_section
 class Config(Section):
     """All of ``config.yaml``. ``data`` is the same, as plain values, for ``config_get``."""
 

@@ -11,52 +11,54 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from cleared.config.loading import ConfigError, load, plain
+from cleared.config.loading import ConfigError, load_config, to_plain_values
 from cleared.config.model import Config
 from cleared.errors import WorkspaceError
 
-POLICY: Final = (
+PROTECTED_KEYS: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
     "import.plugins", "loop.plugins", "git.auto_commit",
 )  # fmt: skip
 """Sections and keys."""
-_SECRETS: Final = ("notifications.smtp_password",)
+_UNPROTECTED_SECRETS: Final = ("notifications.smtp_password",)
 """Not among them: what is approved is kept in the repository."""
 
 
-def is_policy(dotted: str) -> bool:
+def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in _SECRETS and any(dotted == key or dotted.startswith(f"{key}.") for key in POLICY)
+    return dotted not in _UNPROTECTED_SECRETS and any(
+        dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS
+    )
 
 
-def policy_of(config: Config) -> dict[str, Any]:
+def protected_settings_of(config: Config) -> dict[str, Any]:
     """``{dotted key: value}`` of the policy keys that are not as shipped; amounts are texts."""
-    shipped = _shipped()
+    shipped = _shipped_settings()
     return {
-        key: value for key, value in _leaves(config.data or plain(config), "")
-        if is_policy(key) and value != shipped.get(key)
+        key: value for key, value in _list_settings(config.data or to_plain_values(config), "")
+        if is_protected(key) and value != shipped.get(key)
     }  # fmt: skip
 
 
-def with_policy(config: Config, policy: Mapping[str, Any]) -> Config:
+def with_protected_settings(config: Config, policy: Mapping[str, Any]) -> Config:
     """The configuration with just this policy, and all other keys as they are.
 
     Raises ``WorkspaceError`` where the two do not go together.
     """
-    if policy_of(config) == dict(policy):
+    if protected_settings_of(config) == dict(policy):
         return config
-    data = copy.deepcopy(dict(config.data or plain(config)))
-    shipped = plain(Config())
-    secrets = {key: value for key, value in _leaves(data, "") if key in _SECRETS}
-    for key in POLICY:
+    data = copy.deepcopy(dict(config.data or to_plain_values(config)))
+    shipped = to_plain_values(Config())
+    secrets = {key: value for key, value in _list_settings(data, "") if key in _UNPROTECTED_SECRETS}
+    for key in PROTECTED_KEYS:
         *sections, last = key.split(".")
-        _section(data, sections)[last] = copy.deepcopy(_section(shipped, sections)[last])
+        _open_section(data, sections)[last] = copy.deepcopy(_open_section(shipped, sections)[last])
     for key, value in {**policy, **secrets}.items():
-        if is_policy(key) or key in secrets:
+        if is_protected(key) or key in secrets:
             *sections, last = key.split(".")
-            _section(data, sections)[last] = value
+            _open_section(data, sections)[last] = value
     try:
-        return load(json.dumps(data, default=str, ensure_ascii=True), "the approved policy")
+        return load_config(json.dumps(data, default=str, ensure_ascii=True), "the approved policy")
     except ConfigError as error:
         raise WorkspaceError(
             f"the approved policy does not fit config.yaml: {error}", remedy="Approve the one you mean: "
@@ -64,9 +66,9 @@ def with_policy(config: Config, policy: Mapping[str, Any]) -> Config:
         ) from None  # fmt: skip
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """``(key, value before, value after)`` of every key that differs; as shipped, where a side does not have it."""
-    shipped = _shipped()
+    shipped = _shipped_settings()
     found = []
     for key in sorted({*before, *after}):
         old, new = before.get(key, shipped.get(key)), after.get(key, shipped.get(key))
@@ -76,21 +78,21 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[s
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _shipped_settings() -> dict[str, Any]:
     """Dotted key → value as shipped."""
-    return dict(_leaves(plain(Config()), ""))
+    return dict(_list_settings(to_plain_values(Config()), ""))
 
 
-def _section(data: Any, names: list[str]) -> Any:
+def _open_section(data: Any, names: list[str]) -> Any:
     for name in names:
         data = data.setdefault(name, {})
     return data
 
 
-def _leaves(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _list_settings(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
     for key, inner in value.items():
         here = f"{path}.{key}" if path else key
         if isinstance(inner, Mapping) and (inner or here == "gate.rules"):
-            yield from _leaves(inner, here)
+            yield from _list_settings(inner, here)
         else:
             yield here, json.loads(json.dumps(inner, default=str))

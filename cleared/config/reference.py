@@ -14,12 +14,12 @@ from typing import Any
 
 from cleared.config import model
 from cleared.config.loading import type_name
-from cleared.config.protected_settings import is_policy
-from cleared.config.setting_keys import fields
+from cleared.config.protected_settings import is_protected
+from cleared.config.setting_keys import setting_fields
 
 
 @dataclass(frozen=True, slots=True)
-class KeyInfo:
+class SettingInfo:
     key: str
     """Dotted; ``bank_accounts[]`` is any entry of the list, ``<name>`` a name of your choice."""
     type: str
@@ -28,45 +28,45 @@ class KeyInfo:
     doc: str
 
     @property
-    def policy(self) -> bool:
+    def is_protected(self) -> bool:
         """Whether it takes effect only when approved."""
-        return is_policy(self.key)
+        return is_protected(self.key)
 
 
-def keys() -> list[KeyInfo]:
+def list_settings() -> list[SettingInfo]:
     """Every key of ``config.yaml``, in order."""
-    return list(_walk(model.Config, ""))
+    return list(_list_section(model.Config, ""))
 
 
-def _walk(section: type, path: str) -> Iterator[KeyInfo]:
-    docs = _docs().get(section.__name__, {})
+def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
+    docs = _read_field_docs().get(section.__name__, {})
     attributes = {f.name: f for f in dataclasses.fields(section)}
-    for key, field in fields(section).items():
+    for key, field in setting_fields(section).items():
         here = f"{path}{key}"
         if field.section:
-            yield from _walk(field.section, f"{here}.")
+            yield from _list_section(field.section, f"{here}.")
         elif field.entries:
-            yield from _walk(field.entries, f"{here}[]." if "tuple" in str(field.type) else f"{here}.<name>.")
+            yield from _list_section(field.entries, f"{here}[]." if "tuple" in str(field.type) else f"{here}.<name>.")
         else:
-            default = "required" if field.required else _default(attributes[field.attribute])
-            yield KeyInfo(here, type_name(field.type).removeprefix("a "), default, docs.get(field.attribute, ""))
+            default = "required" if field.required else _format_default(attributes[field.attribute])
+            yield SettingInfo(here, type_name(field.type).removeprefix("a "), default, docs.get(field.attribute, ""))
 
 
-def _default(attribute: dataclasses.Field[Any]) -> str:
+def _format_default(attribute: dataclasses.Field[Any]) -> str:
     value = attribute.default
     if value is MISSING:
         assert attribute.default_factory is not MISSING
         value = attribute.default_factory()
-    return _shown(value)
+    return _format_value(value)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return "[" + ", ".join(_shown(item) for item in value) + "]"
+        return "[" + ", ".join(_format_value(item) for item in value) + "]"
     if isinstance(value, dict):
         return "{}" if not value else str(value)
     if isinstance(value, (date, Decimal)):
@@ -77,7 +77,7 @@ def _shown(value: object) -> str:
 
 
 @cache
-def _docs() -> dict[str, dict[str, str]]:
+def _read_field_docs() -> dict[str, dict[str, str]]:
     """Class → attribute → the text below it (which Python itself does not keep)."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(model)).body:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cleared.config.loading import SECRET_NAMES, is_secret, plain
+from cleared.config.loading import SECRET_NAMES, is_secret, to_plain_values
 from cleared.config.model import Config
 
 REDACTED: Final = "[redacted]"
@@ -29,7 +29,7 @@ _SHAPES: Final = re.compile(
     r"|(?<=://)[^\s/@:\"\\]{1,100}:[^\s/@\"\\]{3,200}(?=@)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^\"]*?(?:-----END [A-Z ]*PRIVATE KEY-----|(?=\")|\Z)"
 )
-_MARKS: Final = (
+_SHAPE_MARKS: Final = (
     "sk-", "k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "hf_", "xox",
     "SG.", "AKIA", "ASIA", "AIza", "eyJ", "earer ", "://", "PRIVATE KEY",
 )  # fmt: skip
@@ -45,53 +45,53 @@ class Redactor:
 
     secrets: tuple[str, ...] = ()
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """The text without them. Text may be JSON, and is JSON then."""
         for secret in self.secrets:
             if secret in text:
                 text = text.replace(secret, REDACTED)
-        for mark in _MARKS:
+        for mark in _SHAPE_MARKS:
             if mark in text:
                 return _SHAPES.sub(REDACTED, text)
         return text
 
-    def output(self, text: str) -> str:
+    def redact_output(self, text: str) -> str:
         """A program's output: what is assigned to the name of a secret is taken out of it too. Bank texts and books
         are not read so: ``TOKEN: 123456`` may be all that a bank has to say."""
-        return _ASSIGNED.sub(lambda found: found[1] + REDACTED, self.text(text))
+        return _ASSIGNED.sub(lambda found: found[1] + REDACTED, self.redact_text(text))
 
-    def found(self, text: str) -> list[str]:
+    def find_secrets(self, text: str) -> list[str]:
         """The secrets in a text."""
         return [*(s for s in self.secrets if s in text), *(m.group() for m in _SHAPES.finditer(text))]
 
-    def data(self, value: Any) -> Any:
+    def redact_data(self, value: Any) -> Any:
         """The same for every text in plain data, dict keys too."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, Mapping):
-            return {self.data(k): self.data(v) for k, v in value.items()}
+            return {self.redact_data(k): self.redact_data(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self.data(v) for v in value)
+            return type(value)(self.redact_data(v) for v in value)
         return value
 
 
-def redactor(config: Config) -> Redactor:
+def redactor_of_config(config: Config) -> Redactor:
     """For the values of this configuration's secret keys (keys, tokens, passwords)."""
-    return knowing(_secrets(plain(config)))
+    return redactor_of_secrets(_list_secrets(to_plain_values(config)))
 
 
-def knowing(secrets: Iterable[str]) -> Redactor:
+def redactor_of_secrets(secrets: Iterable[str]) -> Redactor:
     """For these secrets, also as JSON writes them."""
     written = {form for s in secrets for form in (s, json.dumps(s)[1:-1], json.dumps(s, ensure_ascii=False)[1:-1])}
     return Redactor(tuple(sorted(written, key=len, reverse=True)))
 
 
-def _secrets(value: Any, secret: bool = False) -> Iterable[str]:
+def _list_secrets(value: Any, secret: bool = False) -> Iterable[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _secrets(inner, secret or is_secret(str(key)))
+            yield from _list_secrets(inner, secret or is_secret(str(key)))
     elif isinstance(value, list):
         for inner in value:
-            yield from _secrets(inner, secret)
+            yield from _list_secrets(inner, secret)
     elif secret and isinstance(value, str) and len(value.strip()) >= MIN_LENGTH:
         yield value.strip()

@@ -19,7 +19,7 @@ _NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Field:
+class SettingField:
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one."""
 
     key: str
@@ -45,10 +45,10 @@ class Field:
 
 
 @cache
-def fields(section: type) -> dict[str, Field]:
+def setting_fields(section: type) -> dict[str, SettingField]:
     """Key → field, in order."""
     hints = typing.get_type_hints(section)
-    found: dict[str, Field] = {}
+    found: dict[str, SettingField] = {}
     for each in dataclasses.fields(section):
         if (section, each.name) in _NOT_KEYS:
             continue
@@ -58,5 +58,5 @@ def fields(section: type) -> dict[str, Field]:
             hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
         required = each.default is MISSING and each.default_factory is MISSING
         key = each.name.rstrip("_")
-        found[key] = Field(key, each.name, hint, optional, required)
+        found[key] = SettingField(key, each.name, hint, optional, required)
     return found

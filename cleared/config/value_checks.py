@@ -40,11 +40,22 @@ Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
-_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
-_TAKEN = {".git", ".cleared", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts"}
-_REQUIRED = ("date", "description")
-COLUMNS = (
-    *_REQUIRED,
+_LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
+_RESERVED_FOLDERS = {
+    ".git",
+    ".cleared",
+    "import",
+    "agents",
+    "scripts",
+    "logs",
+    "queue",
+    "accounts",
+    "tests",
+    "receipts",
+}
+_REQUIRED_COLUMNS = ("date", "description")
+CSV_COLUMNS = (
+    *_REQUIRED_COLUMNS,
     "amount",
     "debit",
     "credit",
@@ -57,22 +68,22 @@ COLUMNS = (
 )
 
 
-def nearest(written: str, known: Iterable[str], most: int = 1) -> list[str]:
+def nearest_names(written: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The known words most like what was written, best first."""
     import difflib  # only ever wanted for a mistake
 
     return difflib.get_close_matches(written, list(known), n=most, cutoff=0.6 if most == 1 else 0.5)
 
 
-def _currency(value: str) -> str | None:
+def _check_currency(value: str) -> str | None:
     try:
-        money.exponent(value)
+        money.currency_exponent(value)
     except ValueError as error:
         return str(error)
     return None
 
 
-def _timezone(value: str) -> str | None:
+def _check_timezone(value: str) -> str | None:
     if value == "UTC":
         return None
     import zoneinfo  # slow to import, and most workspaces are in UTC or pass here once
@@ -80,13 +91,13 @@ def _timezone(value: str) -> str | None:
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        near = nearest(value, sorted(zoneinfo.available_timezones()))
+        near = nearest_names(value, sorted(zoneinfo.available_timezones()))
         hint = f"did you mean {near[0]}?" if near else "use one such as America/New_York"
         return f"{value[:60]!r} is not an IANA time zone; {hint}"
     return None
 
 
-def _year_end(value: str) -> str | None:
+def _check_year_end(value: str) -> str | None:
     if re.fullmatch(r"[0-9]{2}-[0-9]{2}", value):
         try:
             date(2000, int(value[:2]), int(value[3:]))
@@ -97,17 +108,17 @@ def _year_end(value: str) -> str | None:
     return f"{value[:20]!r} is not a day of the year, MM-DD"
 
 
-def _books(value: str) -> str | None:
+def _check_books_folder(value: str) -> str | None:
     if value == ".":
         return None
-    problem = _folder(value)
+    problem = _check_folder(value)
     if problem:
         return problem
     top = value.split("/")[0].lower()
-    return f"{top}/ is used for something else" if top in _TAKEN else None
+    return f"{top}/ is used for something else" if top in _RESERVED_FOLDERS else None
 
 
-def _folder(value: str) -> str | None:
+def _check_folder(value: str) -> str | None:
     from cleared.workspace.safe_names import relative_problem
 
     problem = relative_problem(value)
@@ -119,33 +130,33 @@ def _folder(value: str) -> str | None:
     return None
 
 
-def _folders(value: Iterable[str]) -> str | None:
-    return next((f"{path[:60]!r}: {problem}" for path in value if (problem := _folder(path))), None)
+def _check_folders(value: Iterable[str]) -> str | None:
+    return next((f"{path[:60]!r}: {problem}" for path in value if (problem := _check_folder(path))), None)
 
 
-def _id(value: str) -> str | None:
+def _check_id(value: str) -> str | None:
     return None if _ID.fullmatch(value) else f"{value[:60]!r} has more than a–z, 0–9, - and _"
 
 
-def _last4(value: str) -> str | None:
+def _check_last4(value: str) -> str | None:
     return None if re.fullmatch(r"[0-9]{4}", value) else "must be four digits"
 
 
-def _iban(value: str) -> str | None:
+def _check_iban(value: str) -> str | None:
     text = value.replace(" ", "")
     return None if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}", text) else "not an IBAN"
 
 
-def _columns(value: Mapping[str, str]) -> str | None:
+def _check_columns(value: Mapping[str, str]) -> str | None:
     for key in value:
-        if key not in COLUMNS:
-            near = nearest(key, COLUMNS)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(COLUMNS)}"
+        if key not in CSV_COLUMNS:
+            near = nearest_names(key, CSV_COLUMNS)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(CSV_COLUMNS)}"
             return f"{key!r} is not a field; {hint}"
     for key, header in value.items():
         if not header.strip():
             return f"{key} names no column"
-    for key in _REQUIRED:
+    for key in _REQUIRED_COLUMNS:
         if key not in value:
             return f"no column for {key}"
     both = "debit" in value and "credit" in value
@@ -155,7 +166,7 @@ def _columns(value: Mapping[str, str]) -> str | None:
     return None if both else "no column for amount, nor both of debit and credit"
 
 
-def _encoding(value: str) -> str | None:
+def _check_encoding(value: str) -> str | None:
     try:
         is_text = bool(getattr(codecs.lookup(value), "_is_text_encoding", True))
     except (LookupError, ValueError):
@@ -163,7 +174,7 @@ def _encoding(value: str) -> str | None:
     return None if is_text else f"{value[:40]!r} is not a text encoding such as utf-8 or cp1252"
 
 
-def _date_format(value: str) -> str | None:
+def _check_date_format(value: str) -> str | None:
     has_day = "%d" in value or "%e" in value or "%j" in value
     has_all = has_day and re.search(r"%[yY]", value) and re.search(r"%[mbBj]", value)
     if has_all or "%x" in value or "%F" in value:
@@ -171,49 +182,49 @@ def _date_format(value: str) -> str | None:
     return f"{value[:40]!r} does not say where day, month and year are, as %d.%m.%Y does"
 
 
-def _one_line(value: str) -> str | None:
+def _check_one_line(value: str) -> str | None:
     return "must be one line of text" if "\n" in value or not value.strip() else None
 
 
-def _author(value: str) -> str | None:
-    return "must not hold < or >" if "<" in value or ">" in value else _one_line(value)
+def _check_author(value: str) -> str | None:
+    return "must not hold < or >" if "<" in value or ">" in value else _check_one_line(value)
 
 
-def _clock_time(value: str) -> str | None:
+def _check_clock_time(value: str) -> str | None:
     return None if re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", value) else "must be a time, HH:MM"
 
 
-def _password(value: str) -> str | None:
+def _check_password(value: str) -> str | None:
     if len(value.strip()) < 6:  # as short as a word, it could not be told from one in what is shown
         return "must have at least 6 characters"
-    return _one_line(value)
+    return _check_one_line(value)
 
 
-def _mail(value: str) -> str | None:
+def _check_mail_address(value: str) -> str | None:
     return None if _MAIL.fullmatch(value) else f"{value[:60]!r} is not a mail address such as me@example.com"
 
 
-def _host_name(value: str) -> str | None:
+def _check_host_name(value: str) -> str | None:
     good = re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", value)
     return None if good else f"{value[:60]!r} is not a server's name such as mail.example.com"
 
 
-def _single(value: str) -> str | None:
+def _check_single_character(value: str) -> str | None:
     return None if len(value) == 1 and value not in '"\n' else "must be one character"
 
 
-def _grouping(value: str) -> str | None:
+def _check_grouping_character(value: str) -> str | None:
     return None if len(value) <= 1 else "must be one character, or empty"
 
 
-def _between(low: float, high: float) -> Check:
+def _is_between(low: float, high: float) -> Check:
     def check(value: float | Decimal) -> str | None:
         return None if low <= value <= high else f"must be between {low:g} and {high:g}"
 
     return check
 
 
-def _at_least(low: float, *, above: bool = False) -> Check:
+def _is_at_least(low: float, *, above: bool = False) -> Check:
     def check(value: float | Decimal) -> str | None:
         if value > low or (value == low and not above):
             return None
@@ -222,7 +233,7 @@ def _at_least(low: float, *, above: bool = False) -> Check:
     return check
 
 
-def _public_key(value: str) -> str | None:
+def _check_public_key(value: str) -> str | None:
     kind, _, text = value.partition(":")
     try:
         good = kind == "ed25519" and len(base64.b64decode(text, validate=True)) == 32
@@ -231,99 +242,99 @@ def _public_key(value: str) -> str | None:
     return None if good else f"{value[:60]!r} is not a public key such as cleared queue reviewers shows"
 
 
-def _duration(value: str) -> str | None:
+def _check_duration(value: str) -> str | None:
     return None if re.fullmatch(r"[1-9][0-9]{0,4}[mhdw]", value) else f"{value[:20]!r} is no time such as 12h, 3d or 2w"
 
 
-def _session(value: str) -> str | None:
+def _check_session_name(value: str) -> str | None:
     good = re.fullmatch(r"[A-Za-z0-9_-]{1,60}", value)
     return None if good else f"{value[:60]!r} has more than letters, digits, - and _"
 
 
-def _rules(value: Mapping[str, str]) -> str | None:
+def _check_lint_rules(value: Mapping[str, str]) -> str | None:
     wrong = [rule for rule, what in value.items() if what not in ("block", "warn", "off")]
     return f"{wrong[0]} must be block, warn or off, not {value[wrong[0]][:40]!r}" if wrong else None
 
 
 CHECKS: dict[tuple[type, str], Check] = {
-    (Business, "name"): _one_line,
-    (Business, "currency"): _currency,
-    (Business, "timezone"): _timezone,
-    (Business, "tax_year_end"): _year_end,
-    (Fiscal, "start_month"): _between(1, 12),
-    (Paths, "books"): _books,
-    (BankAccount, "id"): _id,
-    (BankAccount, "ledger_account"): _between(1, 999_999_999),
-    (BankAccount, "currency"): _currency,
-    (BankAccount, "format"): _one_line,
-    (Match, "folder"): _folder,
-    (Match, "last4"): _last4,
-    (Match, "iban"): _iban,
-    (Match, "header"): _one_line,
-    (CsvProfile, "columns"): _columns,
-    (CsvProfile, "date_format"): _date_format,
-    (CsvProfile, "delimiter"): _single,
-    (CsvProfile, "encoding"): _encoding,
-    (CsvProfile, "thousands"): _grouping,
-    (CsvProfile, "skip_lines"): _between(0, 1000),
-    (CsvProfile, "currency"): _currency,
-    (Import, "max_bytes"): _at_least(1),
-    (Import, "max_rows"): _at_least(1),
-    (Import, "settle_seconds"): _between(0, 3600),
-    (Thresholds, "auto_confirm"): _between(0, 1),
-    (Thresholds, "high_confidence"): _between(0, 1),
-    (Thresholds, "review"): _between(0, 1),
-    (Thresholds, "anomaly_stddev"): _at_least(0, above=True),
-    (Thresholds, "two_person"): _at_least(0, above=True),
-    (Reviewer, "name"): _author,
-    (Reviewer, "key"): _public_key,
-    (Review, "remind_after"): _duration,
-    (Limits, "max_amount"): _at_least(0, above=True),
-    (Limits, "max_text_bytes"): _at_least(1),
-    (Gate, "history_runs"): _between(0, 1_000),
-    (Gate, "rules"): _rules,
-    (Sandbox, "timeout"): _between(0.001, 86_400),
-    (Sandbox, "memory_mb"): _between(1, 1_048_576),
-    (Sandbox, "max_calls"): _at_least(1),
-    (Sandbox, "timeout_cap"): _between(0.001, 86_400),
-    (Sandbox, "memory_mb_cap"): _between(16, 1_048_576),
-    (Sandbox, "max_calls_cap"): _at_least(1),
-    (Sandbox, "max_output_kb"): _at_least(1),
-    (Git, "author_name"): _author,
-    (Git, "author_email"): _author,
-    (Lock, "wait_seconds"): _between(0, 86_400),
-    (Agent, "watch_dir"): _folder,
-    (SelfImprovement, "max_changes_per_night"): _at_least(0),
-    (SelfImprovement, "max_changes_per_agent"): _at_least(0),
-    (SelfImprovement, "cooldown_hours"): _at_least(0),
-    (AutoRevert, "review_queue_spike"): _at_least(0),
-    (AutoRevert, "invariant_violations"): _at_least(0),
-    (AutoRevert, "error_rate_increase"): _at_least(0),
-    (Triggers, "scan_seconds"): _between(1, 86_400),
-    (Triggers, "retries"): _between(0, 100),
-    (Triggers, "retry_seconds"): _between(0, 3_600),
-    (Triggers, "max_depth"): _between(1, 1_000),
-    (Triggers, "max_event_runs"): _at_least(1),
-    (Loop, "runtime_dir"): _one_line,
-    (Loop, "sleep_seconds"): _between(0, 86_400),
-    (Loop, "max_cycles"): _at_least(1),
-    (Loop, "tmux_session"): _session,
-    (Loop, "log_dir"): _one_line,
-    (Loop, "max_failures"): _between(1, 1_000),
-    (Loop, "keep_jobs"): _between(25, 1_000_000),
-    (Loop, "continuity"): _folders,
-    (Loop, "akela_report"): _folder,
-    (Notifications, "address"): _mail,
-    (Notifications, "sender"): _mail,
-    (Notifications, "smtp_host"): _host_name,
-    (Notifications, "smtp_port"): _between(1, 65_535),
-    (Notifications, "smtp_user"): _one_line,
-    (Notifications, "smtp_password"): _password,
-    (Notifications, "daily_digest_time"): _clock_time,
+    (Business, "name"): _check_one_line,
+    (Business, "currency"): _check_currency,
+    (Business, "timezone"): _check_timezone,
+    (Business, "tax_year_end"): _check_year_end,
+    (Fiscal, "start_month"): _is_between(1, 12),
+    (Paths, "books"): _check_books_folder,
+    (BankAccount, "id"): _check_id,
+    (BankAccount, "ledger_account"): _is_between(1, 999_999_999),
+    (BankAccount, "currency"): _check_currency,
+    (BankAccount, "format"): _check_one_line,
+    (Match, "folder"): _check_folder,
+    (Match, "last4"): _check_last4,
+    (Match, "iban"): _check_iban,
+    (Match, "header"): _check_one_line,
+    (CsvProfile, "columns"): _check_columns,
+    (CsvProfile, "date_format"): _check_date_format,
+    (CsvProfile, "delimiter"): _check_single_character,
+    (CsvProfile, "encoding"): _check_encoding,
+    (CsvProfile, "thousands"): _check_grouping_character,
+    (CsvProfile, "skip_lines"): _is_between(0, 1000),
+    (CsvProfile, "currency"): _check_currency,
+    (Import, "max_bytes"): _is_at_least(1),
+    (Import, "max_rows"): _is_at_least(1),
+    (Import, "settle_seconds"): _is_between(0, 3600),
+    (Thresholds, "auto_confirm"): _is_between(0, 1),
+    (Thresholds, "high_confidence"): _is_between(0, 1),
+    (Thresholds, "review"): _is_between(0, 1),
+    (Thresholds, "anomaly_stddev"): _is_at_least(0, above=True),
+    (Thresholds, "two_person"): _is_at_least(0, above=True),
+    (Reviewer, "name"): _check_author,
+    (Reviewer, "key"): _check_public_key,
+    (Review, "remind_after"): _check_duration,
+    (Limits, "max_amount"): _is_at_least(0, above=True),
+    (Limits, "max_text_bytes"): _is_at_least(1),
+    (Gate, "history_runs"): _is_between(0, 1_000),
+    (Gate, "rules"): _check_lint_rules,
+    (Sandbox, "timeout"): _is_between(0.001, 86_400),
+    (Sandbox, "memory_mb"): _is_between(1, 1_048_576),
+    (Sandbox, "max_calls"): _is_at_least(1),
+    (Sandbox, "timeout_cap"): _is_between(0.001, 86_400),
+    (Sandbox, "memory_mb_cap"): _is_between(16, 1_048_576),
+    (Sandbox, "max_calls_cap"): _is_at_least(1),
+    (Sandbox, "max_output_kb"): _is_at_least(1),
+    (Git, "author_name"): _check_author,
+    (Git, "author_email"): _check_author,
+    (Lock, "wait_seconds"): _is_between(0, 86_400),
+    (Agent, "watch_dir"): _check_folder,
+    (SelfImprovement, "max_changes_per_night"): _is_at_least(0),
+    (SelfImprovement, "max_changes_per_agent"): _is_at_least(0),
+    (SelfImprovement, "cooldown_hours"): _is_at_least(0),
+    (AutoRevert, "review_queue_spike"): _is_at_least(0),
+    (AutoRevert, "invariant_violations"): _is_at_least(0),
+    (AutoRevert, "error_rate_increase"): _is_at_least(0),
+    (Triggers, "scan_seconds"): _is_between(1, 86_400),
+    (Triggers, "retries"): _is_between(0, 100),
+    (Triggers, "retry_seconds"): _is_between(0, 3_600),
+    (Triggers, "max_depth"): _is_between(1, 1_000),
+    (Triggers, "max_event_runs"): _is_at_least(1),
+    (Loop, "runtime_dir"): _check_one_line,
+    (Loop, "sleep_seconds"): _is_between(0, 86_400),
+    (Loop, "max_cycles"): _is_at_least(1),
+    (Loop, "tmux_session"): _check_session_name,
+    (Loop, "log_dir"): _check_one_line,
+    (Loop, "max_failures"): _is_between(1, 1_000),
+    (Loop, "keep_jobs"): _is_between(25, 1_000_000),
+    (Loop, "continuity"): _check_folders,
+    (Loop, "akela_report"): _check_folder,
+    (Notifications, "address"): _check_mail_address,
+    (Notifications, "sender"): _check_mail_address,
+    (Notifications, "smtp_host"): _check_host_name,
+    (Notifications, "smtp_port"): _is_between(1, 65_535),
+    (Notifications, "smtp_user"): _check_one_line,
+    (Notifications, "smtp_password"): _check_password,
+    (Notifications, "daily_digest_time"): _check_clock_time,
 }
 
 
-def check_whole(config: Config) -> Iterator[tuple[str, str]]:
+def check_config(config: Config) -> Iterator[tuple[str, str]]:
     """Complaints about values that do not fit each other: (key, complaint)."""
     first: dict[str, int] = {}
     for number, account in enumerate(config.bank_accounts):
@@ -333,7 +344,9 @@ def check_whole(config: Config) -> Iterator[tuple[str, str]]:
         first.setdefault(account.id, number)
         if account.opening:
             try:
-                money.decode(account.opening.balance, money.exponent(account.currency or config.business.currency))
+                money.decode(
+                    account.opening.balance, money.currency_exponent(account.currency or config.business.currency)
+                )
             except ValueError as error:
                 yield f"{here}.opening.balance", str(error)
     keys = [reviewer.key for reviewer in config.reviewers]
@@ -344,19 +357,19 @@ def check_whole(config: Config) -> Iterator[tuple[str, str]]:
         yield "thresholds.two_person", "needs two people who may decide; name them as reviewers"
     if config.limits.min_date > config.limits.max_date:
         yield "limits.min_date", f"is after limits.max_date, {config.limits.max_date}"
-    yield from _notifications(config.notifications)
+    yield from _check_notifications(config.notifications)
     for name, profile in config.import_.profiles.items():
         here = f"import.profiles.{name}"
         if profile.thousands == profile.decimal:
             yield f"{here}.thousands", "is the decimal mark too"
 
 
-def _notifications(given: Notifications) -> Iterator[tuple[str, str]]:
+def _check_notifications(given: Notifications) -> Iterator[tuple[str, str]]:
     wanted = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(given.method or "none", ())
     missing = [f"notifications.{key}" for key in wanted if not getattr(given, key)]
     if missing:
         yield "notifications.method", f"{given.method} needs {' and '.join(missing)}"
     if given.command and not given.command[0].strip():
         yield "notifications.command", "names no program"
-    if given.smtp_user and given.smtp_security == "none" and given.smtp_host not in _THIS_MACHINE:
+    if given.smtp_user and given.smtp_security == "none" and given.smtp_host not in _LOCAL_HOSTS:
         yield "notifications.smtp_security", "none would send the password for all to read; use starttls or tls"

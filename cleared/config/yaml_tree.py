@@ -43,7 +43,7 @@ class TreeError(Exception):
         self.column = column
 
 
-def parse(text: str) -> Node | None:
+def parse_yaml(text: str) -> Node | None:
     """The root of a document, or None where it is empty. Raises ``TreeError``."""
     import yaml
 
@@ -55,7 +55,7 @@ def parse(text: str) -> Node | None:
     try:
         parser = loader(text)
         try:
-            return _build(parser.get_event, yaml)
+            return _build_tree(parser.get_event, yaml)
         finally:
             parser.dispose()
     except yaml.MarkedYAMLError as error:
@@ -68,7 +68,7 @@ def parse(text: str) -> Node | None:
         raise TreeError(f"not valid YAML: {error.reason}", line) from None
 
 
-def _build(next_event: Any, yaml: Any) -> Node | None:
+def _build_tree(next_event: Any, yaml: Any) -> Node | None:
     root: Node | None = None
     stack: list[tuple[Node, Node | None]] = []  # the open collection, and its key that waits for a value
     documents = 0

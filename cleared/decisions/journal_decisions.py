@@ -23,7 +23,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
 
     def act(desk: DecisionContext) -> Decision:
         context = desk.context
-        original = context.books.existing(entry_id)
+        original = context.books.get_entry(entry_id)
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
         card = context.cards.committed_cards.get(card_id(ENTRY.name, original.entry_id))
@@ -46,14 +46,14 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
     def act(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
-        done = {e.reference for e in books.entries() if "@kind=opening" in e.tags.split(";")}
+        done = {e.reference for e in books.iter_entries() if "@kind=opening" in e.tags.split(";")}
         for account in host.config.bank_accounts:
             reference = f"opening:{account.id}"
             if account.opening is None or reference in done or account.opening.balance == 0:
                 continue
             amount = money.decode(account.opening.balance, host.decimal_places)
             legs = [_signed_leg(account.ledger_account, amount), _signed_leg(OPENING_BALANCES, -amount)]
-            entry = books.add(
+            entry = books.add_entry(
                 account.opening.date, f"Opening balance of {account.name or account.id}", legs, reference=reference,
                 status="bootstrap-confirmed", confidence="1.00", evidence="config.yaml: bank_accounts.opening",
                 tags="@kind=opening",

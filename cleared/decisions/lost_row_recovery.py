@@ -176,7 +176,7 @@ class _OverlaidSource:
     def read(self, path: str) -> bytes | None:
         return self.files[path] if path in self.files else self.below.read(path)
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         under = f"{prefix}/" if prefix else ""
-        found = {p for p in self.below.paths(prefix) if p not in self.files}
+        found = {p for p in self.below.list_paths(prefix) if p not in self.files}
         return sorted(found | {p for p, data in self.files.items() if data is not None and p.startswith(under)})

@@ -17,7 +17,7 @@ from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
-from cleared.workspace.drop_names import FAILED, counts
+from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
 
@@ -28,7 +28,7 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
     Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, or if bank
     lines of the period are held or missing, unless ``despite`` says why that may be; it stays on record.
     """
-    reason, despite = host.redactor.text(reason), host.redactor.text(despite)
+    reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
     return_grown_files(host)
 
     def act(desk: DecisionContext) -> Decision:
@@ -68,13 +68,13 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
 
 def _list_unsettled(context: Context, through: date) -> Iterator[str]:
     """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
-    for account in context.bank.accounts():
-        for line in context.bank.account_lines(account):
+    for account in context.bank.list_accounts():
+        for line in context.bank.iter_account_lines(account):
             day = min(line.posted_date, line.transaction_date or line.posted_date)
-            outcome = context.bank.outcome(line.line_id)
+            outcome = context.bank.find_outcome(line.line_id)
             if day > through or outcome is None or outcome.outcome not in ("held", "voided"):
                 continue
-            if context.bank.posted(line.line_id) != line.amount:
+            if context.bank.posted_amount(line.line_id) != line.amount:
                 what = f"{day} {line.amount} {line.description[:60]}"
                 yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
     for card in context.cards.open_cards():
@@ -94,15 +94,15 @@ def _gap_start(gap: Mapping[str, Any]) -> date:
 
 def _report_pending(host: Host, context: Context, through: date) -> None:
     """What is no reason to refuse: decided of later, it is dated in the first open period."""
-    waiting = [e for e in context.books.entries() if e.status == "pending-review" and e.date <= through]
+    waiting = [e for e in context.books.iter_entries() if e.status == "pending-review" and e.date <= through]
     if waiting:
         host.show_message(
             f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
             f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
         )
     drop = host.root / host.layout.import_dir
-    files = [p for folder in (drop, drop / FAILED) if folder.is_dir() for p in folder.iterdir()
-             if p.is_file() and counts(p.name)]  # fmt: skip
+    files = [p for folder in (drop, drop / FAILED_FOLDER) if folder.is_dir() for p in folder.iterdir()
+             if p.is_file() and is_ready_name(p.name)]  # fmt: skip
     if files:
         host.show_message(
             f"{len(files)} file{'s' if len(files) > 1 else ''} in {host.layout.import_dir}/ "
@@ -114,7 +114,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
     """Reopen everything from ``start`` on, with a reason; the commit."""
     if not reason.strip():
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
-    reason = host.redactor.text(reason)
+    reason = host.redactor.redact_text(reason)
 
     def act(desk: DecisionContext) -> Decision:
         context = desk.context

@@ -95,7 +95,7 @@ def demo_config(text: str) -> str:
     text = set_value(text, "business.entity_type", "llc_single_member")
     text = set_value(text, "business.currency", "USD")
     text = set_value(text, "business.timezone", "America/Los_Angeles")
-    root = yaml_tree.parse(text)
+    root = yaml_tree.parse_yaml(text)
     key = next((k for k, _ in root.pairs if k.text == "bank_accounts"), None) if root else None
     if key is None:
         return f"{text}\n{BANK_ACCOUNTS}"
@@ -116,7 +116,7 @@ def agent_text() -> str:
 def demo_files() -> dict[str, bytes]:
     """What the demo's workspace has differently from a new one: relative path → content. Its agent comes later, by the
     gate."""
-    return {"config.yaml": demo_config(starters.config_text()).encode()}
+    return {"config.yaml": demo_config(starters.starter_config()).encode()}
 
 
 # --- checking ---------------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def _books_data(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         trial = books.trial_balance()
         return {
-            "months": [_month_data(books, *key) for key in books.months()],
+            "months": [_month_data(books, *key) for key in books.list_months()],
             "accounts": [
                 {"account_id": a, "name": books.chart.accounts[a].account_name,
                  "type": books.chart.accounts[a].account_type, "balance": amount}
@@ -158,7 +158,7 @@ def _books_data(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _month_data(books: Books, year: int, month: int) -> dict[str, Any]:
-    entries = list(books.entries(year, month))
+    entries = list(books.iter_entries(year, month))
     sums = {"revenue": Decimal(0), "expense": Decimal(0)}
     for entry in entries:
         for leg in entry.legs:
@@ -181,7 +181,7 @@ def _compare_balances(host: Host, books: Books, files: dict[str, bytes]) -> list
     assert account.opening is not None
     newest = files[max(name for name in files if name.startswith("Chase4821"))]
     bank = next(csv.DictReader(newest.decode().splitlines()))["Balance"]  # newest first
-    booked = account.opening.balance + books.balance(account.ledger_account)
+    booked = account.opening.balance + books.account_balance(account.ledger_account)
     return [{"name": account.name, "bank": Decimal(bank), "books": booked}]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from cleared.bounds import MAX_ANSWER_BYTES, MAX_TRACE_BYTES, clip_text, data_size
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.registry.primitive import Effect, Registry
-from cleared.registry.vocabulary import Env
+from cleared.registry.vocabulary import DecodingContext
 
 __all__ = ["Call", "Dispatcher", "UnknownPrimitive"]
 
@@ -56,7 +56,7 @@ class Dispatcher:
         self,
         registry: Registry,
         context: Any,
-        env: Env,
+        env: DecodingContext,
         *,
         allowed: frozenset[str] | None = None,
         effects: frozenset[Effect] = frozenset(Effect),
@@ -103,7 +103,7 @@ class Dispatcher:
                     f"{name} would change the books, and there is no run to change them in",
                     remedy="Call it from an agent script (cleared agent run NAME).",
                 )
-            values = primitive.decode(args, kwargs, self.env)
+            values = primitive.decode_arguments(args, kwargs, self.env)
             result = primitive.function(self.context, **values)
             self._refuse_too_large(name, result)
         except ClearedError as e:
@@ -143,7 +143,9 @@ class Dispatcher:
         """What is held of a value for the trace: of a list its beginning, and nothing once much is held."""
         kind = type(value)
         if kind is str and len(value) > MAX_TRACED_TEXT:
-            return self.env.redactor.text(value)[:MAX_TRACED_TEXT] + "…"  # whole first: a secret may be cut in two
+            return (
+                self.env.redactor.redact_text(value)[:MAX_TRACED_TEXT] + "…"
+            )  # whole first: a secret may be cut in two
         if kind is not list and kind is not dict:
             return value
         kept = value[:MAX_TRACED_ITEMS] if kind is list else value

@@ -9,14 +9,14 @@ from typing import Literal
 from cleared.approvals.approval_record import CASES, canonical_digest, digest_of
 from cleared.approvals.policy_in_force import settings_in_force
 from cleared.changes.host import Host
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.config.model import Config
 from cleared.errors import Place, UsageError
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
 from cleared.workspace.location import Layout
 from cleared.workspace.safe_files import read_stable
-from cleared.workspace.safe_names import safe_name
+from cleared.workspace.safe_names import require_safe_name
 
 Kind = Literal["agent", "script", "case", "config"]
 MAX_CASE = 32 << 20
@@ -67,7 +67,7 @@ def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[st
     config = None
     for change in found:
         if change.kind == "config" and change.new is not None:
-            config = load(change.new.decode("utf-8-sig", "replace"))
+            config = load_config(change.new.decode("utf-8-sig", "replace"))
     texts = {c.path: c.new for c in found if c.kind in ("agent", "script")}
     return Candidate(found, tuple(looked_at), config, texts)
 
@@ -120,7 +120,7 @@ def file_kind(path: str) -> Kind | None:
     )  # fmt: skip
     for kind, place, suffix in places:
         if folder == place and name.endswith(suffix):
-            safe_name(name.removesuffix(suffix), kind)
+            require_safe_name(name.removesuffix(suffix), kind)
             return kind
     return None
 

@@ -124,7 +124,7 @@ def _collect_dry_run(
     staged = () if error else [e for entries in context.books.staged.values() for e in entries]
     entries = []
     for entry in staged:
-        data = entry_to_json(context.books.entry(entry.entry_id) or entry)
+        data = entry_to_json(context.books.find_entry(entry.entry_id) or entry)
         data.pop("entry_id")
         for line in data["lines"]:
             line.pop("leg_id")

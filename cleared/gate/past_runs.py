@@ -17,7 +17,7 @@ from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.runs.attempt import Event
 from cleared.vcs import Repository, Snapshot, history, parse_parents
-from cleared.workspace.drop_names import counts
+from cleared.workspace.drop_names import is_ready_name
 from cleared.workspace.safe_files import read_stable
 
 
@@ -109,7 +109,7 @@ def read_waiting_files(host: Host) -> dict[str, bytes]:
     found = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if name.startswith(("processed/", "failed/")) or not counts(path.name):
+        if name.startswith(("processed/", "failed/")) or not is_ready_name(path.name):
             continue
         try:
             if path.is_file():

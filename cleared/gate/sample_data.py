@@ -55,7 +55,7 @@ def _month_before(day: date) -> date:
 def make_sample_files(config: Config, today: date) -> dict[str, bytes]:
     """One file for each bank account whose format is known, of the days before ``today``: name in the drop folder →
     bytes."""
-    places = money.exponent(config.business.currency)
+    places = money.currency_exponent(config.business.currency)
     files = {}
     for account in config.bank_accounts:
         rows = _sample_rows(account, today, places)
@@ -113,7 +113,17 @@ def _render_chase_checking(rows: list[SampleRow]) -> bytes:
     for row in rows:
         balance += row.amount
         side = "DEBIT" if row.amount < 0 else "CREDIT"
-        table.append([side, f"{row.day:%m/%d/%Y}", row.text, money.text(row.amount), row.type, money.text(balance), ""])
+        table.append(
+            [
+                side,
+                f"{row.day:%m/%d/%Y}",
+                row.text,
+                money.format_amount(row.amount),
+                row.type,
+                money.format_amount(balance),
+                "",
+            ]
+        )
     header = ["Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #"]
     return _render_csv(header, table[::-1]).encode()
 
@@ -122,7 +132,7 @@ def _render_chase_card(rows: list[SampleRow]) -> bytes:
     header = ["Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo"]
     table = [
         [f"{r.day:%m/%d/%Y}", f"{r.day:%m/%d/%Y}", r.text, "", "Sale" if r.amount < 0 else "Payment",
-         money.text(r.amount), ""]
+         money.format_amount(r.amount), ""]
         for r in reversed(rows)
     ]  # fmt: skip
     return _render_csv(header, table).encode()
@@ -151,4 +161,4 @@ def _render_profile(profile: CsvProfile, rows: list[SampleRow], config: Config) 
 
 
 def _format_number(amount: Decimal, profile: CsvProfile) -> str:
-    return money.text(amount).replace(".", profile.decimal)
+    return money.format_amount(amount).replace(".", profile.decimal)

@@ -130,7 +130,7 @@ def _header(
             what = f"there is no kind of job {name!r}" if grant != name else f"no primitive has the grant {grant!r}"
             yield Finding("unknown-grant", what, place, remedy)
     for account_id in header.accounts or ():
-        if chart.get(account_id) is None:
+        if chart.find_account(account_id) is None:
             _, remedy = chart.why_not_postable(account_id, _FAR) or ("", "")
             place = Place(file, header.line_of("accounts"), 1, "accounts")
             yield Finding("unknown-account", f"account {account_id} does not exist", place, remedy)
@@ -267,7 +267,7 @@ class _Walker:
             if not (isinstance(leaf, ast.Constant) and type(leaf.value) is int):
                 continue
             why = self._why_not(leaf.value)
-            unknown = self.chart.get(leaf.value) is None
+            unknown = self.chart.find_account(leaf.value) is None
             if why is None or not (unknown or posting):
                 continue
             direct = _is_part(leaf, value)

@@ -62,7 +62,7 @@ class StaticChecks:
         allowed = frozenset(n for n, p in host.registry.items() if grants is None or is_granted(n, p.grant, grants))
         checker = self._checkers.get(allowed)
         if checker is None:
-            stubs = projections.stubs(Registry(host.registry[n] for n in host.registry if n in allowed))
+            stubs = projections.render_stubs(Registry(host.registry[n] for n in host.registry if n in allowed))
             checker = self._stack.enter_context(TypeChecker(stubs))
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()

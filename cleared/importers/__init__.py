@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cleared.importers.account_matching import resolve_account
 from cleared.importers.base import Fault, Faults, Importer, ImportFileError, Sample
-from cleared.importers.file_reading import detect, read_file
+from cleared.importers.file_reading import detect_format, read_file
 
 __all__ = [
     "Fault",
@@ -16,7 +16,7 @@ __all__ = [
     "ImportFileError",
     "Importer",
     "Sample",
-    "detect",
+    "detect_format",
     "read_file",
     "resolve_account",
 ]

@@ -18,7 +18,7 @@ _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "n
 
 def lies_in(name: str, folder: str | None) -> bool:
     """Whether the file ``name`` (relative to ``import/``) lies in ``folder`` or beneath; None: anywhere."""
-    return folder is None or f"{_folder(name)}/".startswith(f"{folder.strip('/')}/")
+    return folder is None or f"{_folder_of(name)}/".startswith(f"{folder.strip('/')}/")
 
 
 def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccount:
@@ -29,10 +29,10 @@ def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccoun
     keys agree come before accounts without any. Of several left, those of another currency than the file
     states are out. Raises ``ImportFileError`` if not exactly one is left; its remedy has the line to add.
     """
-    hints = _hints(name, parsed)
-    reasons = {a.id: _against(a, name, parsed, hints) for a in config.bank_accounts}
+    hints = _collect_hints(name, parsed)
+    reasons = {a.id: _find_mismatch(a, name, parsed, hints) for a in config.bank_accounts}
     fitting = [a for a in config.bank_accounts if reasons[a.id] is None]
-    matched = [a for a in fitting if _keys(a)] or fitting
+    matched = [a for a in fitting if _has_match_keys(a)] or fitting
     stated = {row.currency for row in parsed.rows if row.currency}
     if len(matched) > 1 and stated:
         base = config.business.currency
@@ -47,21 +47,21 @@ def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccoun
             if len(matched) == 2
             else f"the bank accounts {ids} all fit this {parsed.format} file",
             place=place,
-            remedy=_tell_apart(name, matched, hints),
+            remedy=_suggest_difference(name, matched, hints),
         )
     out = "; ".join(f"{account}: {reason}" for account, reason in reasons.items())
     raise ImportFileError(
         f"no bank account fits this {parsed.format} file" + (f" ({out})" if out else ""),
         place=place,
-        remedy=f"Add its account under bank_accounts in config.yaml:  - {_suggestion(name, parsed, hints, config)}",
+        remedy=f"Add its account under bank_accounts in config.yaml:  - {_suggest_account(name, parsed, hints, config)}",
     )
 
 
-def _folder(name: str) -> str:
+def _folder_of(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _hints(name: str, parsed: ParsedFile) -> dict[str, list[str]]:
+def _collect_hints(name: str, parsed: ParsedFile) -> dict[str, list[str]]:
     hints: dict[str, list[str]] = {}
     for key, value in parsed.hints:
         hints.setdefault(key, []).append(value)
@@ -72,16 +72,16 @@ def _hints(name: str, parsed: ParsedFile) -> dict[str, list[str]]:
     return hints
 
 
-def _keys(account: BankAccount) -> bool:
+def _has_match_keys(account: BankAccount) -> bool:
     match = account.match
     return any(key is not None for key in (match.folder, match.last4, match.iban, match.header))
 
 
-def _compact(iban: str) -> str:
+def _compact_iban(iban: str) -> str:
     return "".join(iban.split()).upper()
 
 
-def _against(account: BankAccount, name: str, parsed: ParsedFile, hints: dict[str, list[str]]) -> str | None:
+def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: dict[str, list[str]]) -> str | None:
     """Why the file is not this account's; None: nothing speaks against it."""
     match = account.match
     if account.format is not None and account.format != parsed.format:
@@ -91,9 +91,9 @@ def _against(account: BankAccount, name: str, parsed: ParsedFile, hints: dict[st
     if match.last4 is not None and match.last4 not in hints.get("last4", ()):
         said = " and ".join(hints.get("last4", ())) or "nothing"
         return f"its last4 is {match.last4}, the file says {said}"
-    if match.iban is not None and _compact(match.iban) not in map(_compact, hints.get("iban", ())):
+    if match.iban is not None and _compact_iban(match.iban) not in map(_compact_iban, hints.get("iban", ())):
         said = " and ".join(hints.get("iban", ())) or "nothing"
-        return f"its iban is {_compact(match.iban)}, the file says {said}"
+        return f"its iban is {_compact_iban(match.iban)}, the file says {said}"
     if match.header is not None:
         wanted = match.header.casefold()
         if not any(wanted in text.casefold() for text in hints.get("header", ())):
@@ -101,40 +101,40 @@ def _against(account: BankAccount, name: str, parsed: ParsedFile, hints: dict[st
     return None
 
 
-def _yaml(value: str) -> str:
+def _format_yaml_text(value: str) -> str:
     """A YAML flow scalar: plain only where nothing can read it as anything but text."""
     if _PLAIN.fullmatch(value) and value.lower() not in _YAML_WORDS:
         return value
-    return _quoted(value)
+    return _quote_text(value)
 
 
-def _quoted(value: str) -> str:
+def _quote_text(value: str) -> str:
     import json  # late: only a refusal needs it
 
     return json.dumps(value)
 
 
-def _match_line(name: str, hints: dict[str, list[str]]) -> str:
+def _suggest_match(name: str, hints: dict[str, list[str]]) -> str:
     for key in ("iban", "last4"):
         if len(hints.get(key, ())) == 1:
-            return f"match: {{{key}: {_quoted(hints[key][0])}}}"
-    folder = _folder(name)
-    return f"match: {{folder: {_yaml(folder)}}}" if folder else ""
+            return f"match: {{{key}: {_quote_text(hints[key][0])}}}"
+    folder = _folder_of(name)
+    return f"match: {{folder: {_format_yaml_text(folder)}}}" if folder else ""
 
 
-def _tell_apart(name: str, accounts: list[BankAccount], hints: dict[str, list[str]]) -> str:
-    line = _match_line(name, hints)
+def _suggest_difference(name: str, accounts: list[BankAccount], hints: dict[str, list[str]]) -> str:
+    line = _suggest_match(name, hints)
     told = {(a.match.folder, a.match.last4, a.match.iban, a.match.header) for a in accounts}
     if line and told == {(None, None, None, None)}:
         return f"Add to the one it belongs to, under bank_accounts in config.yaml: `{line}`"
     account = accounts[0].id
     return (
-        f"Give each a folder under bank_accounts in config.yaml, e.g. `match: {{folder: {_yaml(account)}}}` for "
+        f"Give each a folder under bank_accounts in config.yaml, e.g. `match: {{folder: {_format_yaml_text(account)}}}` for "
         f"{account}, and put its files into import/{account}/"
     )
 
 
-def _suggestion(name: str, parsed: ParsedFile, hints: dict[str, list[str]], config: Config) -> str:
+def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]], config: Config) -> str:
     """The YAML of an account that this file would fit, in one line."""
     taken = {a.id for a in config.bank_accounts}
     base = re.sub(r"[^a-z0-9_-]+", "_", parsed.format.lower()).strip("_") or "bank"
@@ -145,11 +145,11 @@ def _suggestion(name: str, parsed: ParsedFile, hints: dict[str, list[str]], conf
     first = 2010 if card else 1010
     number = next(n for n in (first, *range(first + 10, first + 1000)) if n not in used)
     keys = [
-        f"id: {_yaml(account)}",
+        f"id: {_format_yaml_text(account)}",
         f"type: {'credit_card' if card else 'checking'}",
         f"ledger_account: {number}",
-        f"format: {_yaml(parsed.format)}",
+        f"format: {_format_yaml_text(parsed.format)}",
     ]
-    if line := _match_line(name, hints):
+    if line := _suggest_match(name, hints):
         keys.append(line)
     return "{" + ", ".join(keys) + "}"

@@ -172,6 +172,6 @@ class FieldError(ValueError):
         self.field = field
 
 
-def shown(text: str, limit: int = 60) -> str:
+def quote_text(text: str, limit: int = 60) -> str:
     """Text from a file as it may appear in an error: quoted, control characters escaped, cut."""
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from cleared.importers.base import shown
+from cleared.importers.base import quote_text
 from cleared.schema import money
 
 _SIGNS = {"-": -1, "\u2212": -1, "+": 1}
@@ -18,8 +18,8 @@ _VARIANTS = {" ": " \u00a0\u202f", "'": "'\u2019"}
 _SIMPLE = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,9})?", re.ASCII)
 _US_DATE = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})", re.ASCII)
 
-Amounts = Callable[[str, int], Decimal]
-Dates = Callable[[str], date]
+AmountParser = Callable[[str, int], Decimal]
+DateParser = Callable[[str], date]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class AmountStyle:
     thousands: str = ""
     symbols: tuple[str, ...] = ()
 
-    def parser(self) -> Amounts:
+    def make_parser(self) -> AmountParser:
         """``(text, places) -> Decimal``, signed as written; raises ``ValueError`` with the reason."""
         point = re.escape(self.decimal)
         whole = "[0-9]+"
@@ -47,36 +47,36 @@ class AmountStyle:
 
         def parse(text: str, places: int) -> Decimal:
             if simple.fullmatch(text):
-                return _plus_zero(money.decode(text, places))
-            sign, body = _unwrap(text, symbols)
+                return _clear_zero_sign(money.decode(text, places))
+            sign, body = _strip_sign_and_symbol(text, symbols)
             match = number.fullmatch(body) if body else None
             if match is None:
-                raise ValueError(self._reason(text, body))
+                raise ValueError(self._explain_failure(text, body))
             digits = re.sub(r"[^0-9]", "", match["whole"] or "0")
             exact = money.decode(f"{digits}.{match['fraction'] or '0'}", places)
-            return _plus_zero(exact.copy_negate() if sign < 0 else exact)
+            return _clear_zero_sign(exact.copy_negate() if sign < 0 else exact)
 
         return parse
 
-    def _reason(self, text: str, body: str) -> str:
+    def _explain_failure(self, text: str, body: str) -> str:
         if not body:
-            return "there is no amount" if not text.strip() else f"{shown(text)} is not an amount"
+            return "there is no amount" if not text.strip() else f"{quote_text(text)} is not an amount"
         unknown = sorted({c for c in body if c not in f"0123456789{self.decimal}{self.thousands}"})
         if self.thousands and not unknown and re.search("[0-9]", body):
-            return f"{shown(text)} is not grouped in threes by {self.thousands!r} with {self.decimal!r} as decimal mark"
+            return f"{quote_text(text)} is not grouped in threes by {self.thousands!r} with {self.decimal!r} as decimal mark"
         if len(unknown) == 1 and unknown[0] in ".,' \u00a0\u202f\u2019" and re.search("[0-9]", body):
             return (
-                f"{shown(text)} has {unknown[0]!r}, which is not declared for this format (decimal mark: "
+                f"{quote_text(text)} has {unknown[0]!r}, which is not declared for this format (decimal mark: "
                 f"{self.decimal!r}, thousands: {self.thousands!r})"
             )
-        return f"{shown(text)} is not an amount such as {'1234.56'.replace('.', self.decimal)}"
+        return f"{quote_text(text)} is not an amount such as {'1234.56'.replace('.', self.decimal)}"
 
 
-def _plus_zero(amount: Decimal) -> Decimal:
+def _clear_zero_sign(amount: Decimal) -> Decimal:
     return amount if amount else amount.copy_abs()
 
 
-def _unwrap(text: str, symbols: tuple[str, ...]) -> tuple[int, str]:
+def _strip_sign_and_symbol(text: str, symbols: tuple[str, ...]) -> tuple[int, str]:
     """Take one sign and one currency symbol off either end, in any order."""
     body = text.strip()
     sign = 0
@@ -99,23 +99,23 @@ def _unwrap(text: str, symbols: tuple[str, ...]) -> tuple[int, str]:
     return sign or 1, body
 
 
-def us_dates() -> Dates:
+def make_us_date_parser() -> DateParser:
     """A reader of ``MM/DD/YYYY`` that remembers what it has read; raises ``ValueError`` with the reason."""
 
     def parse(text: str) -> date:
         match = _US_DATE.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"{shown(text)} is not a date written MM/DD/YYYY")
+            raise ValueError(f"{quote_text(text)} is not a date written MM/DD/YYYY")
         month, day, year = map(int, match.groups())
         try:
             return date(year, month, day)
         except ValueError:
-            raise ValueError(f"{shown(text)} is not a day of the calendar (MM/DD/YYYY)") from None
+            raise ValueError(f"{quote_text(text)} is not a day of the calendar (MM/DD/YYYY)") from None
 
-    return _remembering(parse)
+    return _cache_dates(parse)
 
 
-def strptime_dates(date_format: str) -> Dates:
+def make_strptime_parser(date_format: str) -> DateParser:
     """A reader of one ``strptime`` format; ``%Y`` takes four digits only, ``%y`` two (69–99 are 19xx).
 
     Raises ``ValueError`` at once for a format that does not fix year, month and day.
@@ -140,12 +140,12 @@ def strptime_dates(date_format: str) -> Dates:
                 raise ValueError
             return date(*read[:3])
         except (ValueError, OverflowError):
-            raise ValueError(f"{shown(text)} is not a date written {date_format}") from None
+            raise ValueError(f"{quote_text(text)} is not a date written {date_format}") from None
 
-    return _remembering(parse)
+    return _cache_dates(parse)
 
 
-def _remembering(parse: Dates) -> Dates:
+def _cache_dates(parse: DateParser) -> DateParser:
     known: dict[str, date] = {}
 
     def remembered(text: str) -> date:

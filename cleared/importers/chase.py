@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cleared.importers.cell_values import AmountStyle, us_dates
-from cleared.importers.csv_table import CsvImporter, Hints, RowReader, amount_cell, date_cell, folded
+from cleared.importers.cell_values import AmountStyle, make_us_date_parser
+from cleared.importers.csv_table import CsvImporter, Hints, RowReader, fold_names, read_amount_cell, read_date_cell
 from cleared.schema.bank_row import BankRow
 
 _CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")
@@ -28,25 +28,25 @@ class ChaseChecking(CsvImporter):
 
     name = "chase_checking"
 
-    def matches(self, names: Sequence[str]) -> bool:
-        return folded(names) == folded(_CHECKING)
+    def has_columns(self, names: Sequence[str]) -> bool:
+        return fold_names(names) == fold_names(_CHECKING)
 
-    def expected(self) -> Sequence[str]:
+    def expected_columns(self) -> Sequence[str]:
         return _CHECKING
 
-    def reader(self, names: Sequence[str], places: int) -> RowReader:
-        amounts, dates = AmountStyle().parser(), us_dates()
+    def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
+        amounts, dates = AmountStyle().make_parser(), make_us_date_parser()
 
         def read(line: int, fields: list[str]) -> BankRow:
             details, posted, description, amount, kind, balance = fields[:6]
             kind = kind.strip()
             return BankRow(
                 row=line,
-                posted_date=date_cell(dates, posted, "Posting Date"),
+                posted_date=read_date_cell(dates, posted, "Posting Date"),
                 description=description,
-                amount=amount_cell(amounts, amount, places, "Amount"),
+                amount=read_amount_cell(amounts, amount, places, "Amount"),
                 type=kind,
-                balance=amount_cell(amounts, balance, places, "Balance") if balance.strip() else None,
+                balance=read_amount_cell(amounts, balance, places, "Balance") if balance.strip() else None,
                 state="pending" if "pending" in (details.strip().lower(), kind.lower()) else "posted",
             )
 
@@ -62,34 +62,34 @@ class ChaseCard(CsvImporter):
 
     name = "chase_card"
 
-    def matches(self, names: Sequence[str]) -> bool:
-        columns, found = folded(_CARD), folded(names)
+    def has_columns(self, names: Sequence[str]) -> bool:
+        columns, found = fold_names(_CARD), fold_names(names)
         if found[:1] == ("card",):
             found = found[1:]
         return found in (columns, columns[:-1])
 
-    def expected(self) -> Sequence[str]:
+    def expected_columns(self) -> Sequence[str]:
         return _CARD
 
-    def reader(self, names: Sequence[str], places: int) -> RowReader:
-        amounts, dates = AmountStyle().parser(), us_dates()
-        first = 1 if folded(names)[0] == "card" else 0
+    def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
+        amounts, dates = AmountStyle().make_parser(), make_us_date_parser()
+        first = 1 if fold_names(names)[0] == "card" else 0
 
         def read(line: int, fields: list[str]) -> BankRow:
             bought, posted, description, _, kind, amount = fields[first : first + 6]
             return BankRow(
                 row=line,
-                posted_date=date_cell(dates, posted, "Post Date"),
-                transaction_date=date_cell(dates, bought, "Transaction Date"),
+                posted_date=read_date_cell(dates, posted, "Post Date"),
+                transaction_date=read_date_cell(dates, bought, "Transaction Date"),
                 description=description,
-                amount=amount_cell(amounts, amount, places, "Amount"),
+                amount=read_amount_cell(amounts, amount, places, "Amount"),
                 type=kind.strip(),
             )
 
         return read
 
-    def hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
-        if folded(names)[0] != "card":
+    def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
+        if fold_names(names)[0] != "card":
             return ()
         found = (m.group() for card in cards if (m := _LAST4.fullmatch(card.strip()[-4:])))
         return tuple(("last4", digits) for digits in dict.fromkeys(found))

@@ -8,12 +8,12 @@ from datetime import date
 from decimal import Decimal
 
 from cleared.config.model import CsvProfile
-from cleared.config.value_checks import COLUMNS
+from cleared.config.value_checks import CSV_COLUMNS
 from cleared.errors import Place, WorkspaceError
-from cleared.importers.base import FieldError, ImportFileError, shown
-from cleared.importers.cell_values import AmountStyle, strptime_dates
-from cleared.importers.csv_records import header, lines
-from cleared.importers.csv_table import CsvImporter, Hints, RowReader, amount_cell, date_cell, folded
+from cleared.importers.base import FieldError, ImportFileError, quote_text
+from cleared.importers.cell_values import AmountStyle, make_strptime_parser
+from cleared.importers.csv_records import read_header, split_lines
+from cleared.importers.csv_table import CsvImporter, Hints, RowReader, fold_names, read_amount_cell, read_date_cell
 from cleared.schema.bank_row import BankRow
 
 _IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])")
@@ -38,52 +38,56 @@ class ProfileImporter(CsvImporter):
         self.encoding = profile.encoding
         self.delimiter = profile.delimiter
         self.skip_lines = profile.skip_lines
-        self._check()
+        self._check_profile()
         try:
-            self._dates = strptime_dates(profile.date_format)
+            self._dates = make_strptime_parser(profile.date_format)
         except ValueError as error:
-            raise self._misdeclared(str(error), "date_format") from None
-        self._amounts = AmountStyle(profile.decimal, profile.thousands, profile.currency_symbols).parser()
+            raise self._profile_error(str(error), "date_format") from None
+        self._amounts = AmountStyle(profile.decimal, profile.thousands, profile.currency_symbols).make_parser()
 
-    def _misdeclared(self, message: str, key: str) -> WorkspaceError:
+    def _profile_error(self, message: str, key: str) -> WorkspaceError:
         place = Place(file="config.yaml", field=f"import.profiles.{self.name}.{key}")
         return WorkspaceError(message, place=place, remedy="Correct the profile")
 
-    def _check(self) -> None:
+    def _check_profile(self) -> None:
         profile, columns = self.profile, set(self.profile.columns)
-        if unknown := sorted(columns - set(COLUMNS)):
-            raise self._misdeclared(f"there is no field {unknown[0]!r}; the fields are {', '.join(COLUMNS)}", "columns")
+        if unknown := sorted(columns - set(CSV_COLUMNS)):
+            raise self._profile_error(
+                f"there is no field {unknown[0]!r}; the fields are {', '.join(CSV_COLUMNS)}", "columns"
+            )
         split = columns & {"debit", "credit"}
         if not {"date", "description"} <= columns or (len(split) == 1) or ("amount" in columns) == bool(split):
-            raise self._misdeclared(
+            raise self._profile_error(
                 "columns must name date, description and either amount or both debit and credit", "columns"
             )
         if split and profile.sign == "inverted":
-            raise self._misdeclared("sign: inverted goes with an amount column, not debit and credit", "sign")
+            raise self._profile_error("sign: inverted goes with an amount column, not debit and credit", "sign")
         if len(profile.delimiter) != 1 or profile.delimiter in '\r\n"':
-            raise self._misdeclared("the delimiter is one character, not a quote or line end", "delimiter")
+            raise self._profile_error("the delimiter is one character, not a quote or line end", "delimiter")
         thousands = profile.thousands
         if len(thousands) > 1 or thousands == profile.decimal or thousands in tuple("0123456789+-()\u2212"):
-            raise self._misdeclared("thousands is one character, not a digit, a sign or the decimal mark", "thousands")
+            raise self._profile_error(
+                "thousands is one character, not a digit, a sign or the decimal mark", "thousands"
+            )
 
-    def matches(self, names: Sequence[str]) -> bool:
-        return set(folded(self.profile.columns.values())) <= set(folded(names))
+    def has_columns(self, names: Sequence[str]) -> bool:
+        return set(fold_names(self.profile.columns.values())) <= set(fold_names(names))
 
-    def expected(self) -> Sequence[str]:
+    def expected_columns(self) -> Sequence[str]:
         return tuple(self.profile.columns.values())
 
-    def reader(self, names: Sequence[str], places: int) -> RowReader:
-        found = folded(names)
+    def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
+        found = fold_names(names)
         columns = dict(self.profile.columns)
         for column in columns.values():
             if found.count(column.strip().casefold()) > 1:
                 raise ImportFileError(
-                    f"the column {shown(column)} is there twice",
+                    f"the column {quote_text(column)} is there twice",
                     place=Place(field=column),
                     remedy="Rename the column that is not meant",
                 )
         index = {field: found.index(column.strip().casefold()) for field, column in columns.items()}
-        pending = set(folded(self.profile.pending))
+        pending = set(fold_names(self.profile.pending))
         inverted = self.profile.sign == "inverted"
 
         def text(fields: list[str], field: str) -> str:
@@ -91,10 +95,10 @@ class ProfileImporter(CsvImporter):
             return "" if at is None else fields[at].strip()
 
         def day(fields: list[str], field: str) -> date:
-            return date_cell(self._dates, fields[index[field]], columns[field])
+            return read_date_cell(self._dates, fields[index[field]], columns[field])
 
         def amount(fields: list[str], field: str) -> Decimal:
-            exact = amount_cell(self._amounts, fields[index[field]], places, columns[field])
+            exact = read_amount_cell(self._amounts, fields[index[field]], places, columns[field])
             return exact.copy_negate() if inverted and exact else exact
 
         def signed(fields: list[str]) -> Decimal:
@@ -113,7 +117,7 @@ class ProfileImporter(CsvImporter):
         def currency(fields: list[str]) -> str | None:
             code = text(fields, "currency").upper()
             if code and not (len(code) == 3 and code.isascii() and code.isalpha()):
-                raise FieldError(f"{shown(code)} is not a currency code such as USD", columns["currency"])
+                raise FieldError(f"{quote_text(code)} is not a currency code such as USD", columns["currency"])
             return code or self.profile.currency
 
         def read(line: int, fields: list[str]) -> BankRow:
@@ -132,20 +136,20 @@ class ProfileImporter(CsvImporter):
 
         return read
 
-    def hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
+    def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         """From the preamble: its text as ``header``, IBANs with right check digits, masked card numbers."""
-        found = header(text, self.delimiter, self.skip_lines)
+        found = read_header(text, self.delimiter, self.skip_lines)
         above = found[0] - 1 if found else 0
-        preamble = "".join(line for line, _ in zip(lines(text), range(above), strict=False))[:_PREAMBLE]
+        preamble = "".join(line for line, _ in zip(split_lines(text), range(above), strict=False))[:_PREAMBLE]
         if not preamble.strip():
             return ()
         pairs = [("header", preamble)]
-        pairs += [("iban", iban) for m in _IBAN.finditer(preamble) if (iban := _iban(m.group()))]
+        pairs += [("iban", iban) for m in _IBAN.finditer(preamble) if (iban := _find_valid_iban(m.group()))]
         pairs += [("last4", digits) for digits in _MASKED.findall(preamble)]
         return tuple(dict.fromkeys(pairs))
 
 
-def _iban(text: str) -> str:
+def _find_valid_iban(text: str) -> str:
     """The IBAN that ``text`` begins with, without spaces; words after it are left off. Empty: there is none.
 
     ISO 13616: the check digits make the number 1 modulo 97.

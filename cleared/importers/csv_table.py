@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
-from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, shown
-from cleared.importers.cell_values import Amounts, Dates
-from cleared.importers.csv_records import header, records
+from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, quote_text
+from cleared.importers.cell_values import AmountParser, DateParser
+from cleared.importers.csv_records import read_header, read_records
 from cleared.schema.bank_row import BankRow, ParsedFile
 
 Hints = tuple[tuple[str, str], ...]
@@ -29,52 +29,52 @@ class CsvImporter:
         """``max_rows``: refuse as soon as there are more; None leaves it to the host's check afterwards."""
         self.max_rows = max_rows
 
-    def matches(self, names: Sequence[str]) -> bool:
+    def has_columns(self, names: Sequence[str]) -> bool:
         """Whether ``names`` (stripped) are this format's column headers."""
         raise NotImplementedError
 
-    def expected(self) -> Sequence[str]:
+    def expected_columns(self) -> Sequence[str]:
         """The headers to name where a file has others."""
         raise NotImplementedError
 
-    def reader(self, names: Sequence[str], places: int) -> RowReader:
+    def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
         """``(line, fields) -> row`` for a file with these headers; the reader raises ``FieldError``."""
         raise NotImplementedError
 
-    def hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
+    def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         """What the file says of its account. ``cards``: the first field of every record."""
         return ()
 
     def identify(self, sample: Sample) -> bool:
-        found = header(sample.view(self.encoding), self.delimiter, self.skip_lines)
-        return found is not None and self.matches(found[1])
+        found = read_header(sample.view(self.encoding), self.delimiter, self.skip_lines)
+        return found is not None and self.has_columns(found[1])
 
     def parse(self, text: str, places: int) -> ParsedFile:
-        found = header(text, self.delimiter, self.skip_lines)
+        found = read_header(text, self.delimiter, self.skip_lines)
         if found is None:
             raise ImportFileError(
                 f"there is no line of column headers for the format {self.name}",
                 remedy="Download it again; for a profile, see its `skip_lines:`",
             )
         at, names = found
-        if not self.matches(names):
+        if not self.has_columns(names):
             raise ImportFileError(
-                f"the columns are {shown_columns(names)}, but the format {self.name} has "
-                f"{shown_columns(self.expected())}",
+                f"the columns are {quote_columns(names)}, but the format {self.name} has "
+                f"{quote_columns(self.expected_columns())}",
                 place=Place(line=at),
                 remedy="Choose another format, or describe this one under import.profiles",
             )
-        read = self.reader(names, places)
+        read = self.make_row_reader(names, places)
         width = len(names)
         rows: list[BankRow] = []
         firsts: dict[str, None] = {}
         faults = Faults()
         try:
-            for line, fields in check_deadline(records(text, self.delimiter, self.skip_lines)):
+            for line, fields in check_deadline(read_records(text, self.delimiter, self.skip_lines)):
                 if line == at:
                     continue
                 if self.max_rows is not None and len(rows) + len(faults.kept) + faults.more >= self.max_rows:
-                    raise too_many(self.max_rows, line)
+                    raise too_many_rows_error(self.max_rows, line)
                 count = len(fields)
                 if count != width and not (count == width + 1 and not fields[-1].strip()):
                     faults.add(line, f"the row has {count} fields, the header {width}")
@@ -91,10 +91,10 @@ class CsvImporter:
             faults.extend(error.faults)  # the records after it cannot be told apart: it is the last one
         if faults:
             raise faults.error(rows)
-        return ParsedFile(format=self.name, rows=tuple(rows), hints=self.hints(text, names, firsts))
+        return ParsedFile(format=self.name, rows=tuple(rows), hints=self.find_hints(text, names, firsts))
 
 
-def too_many(max_rows: int, line: int | None = None) -> ImportFileError:
+def too_many_rows_error(max_rows: int, line: int | None = None) -> ImportFileError:
     return ImportFileError(
         f"there are more than {max_rows} rows",
         place=Place(line=line),
@@ -102,24 +102,24 @@ def too_many(max_rows: int, line: int | None = None) -> ImportFileError:
     )
 
 
-def folded(names: Iterable[str]) -> tuple[str, ...]:
+def fold_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip().casefold() for name in names)
 
 
-def shown_columns(names: Sequence[str]) -> str:
+def quote_columns(names: Sequence[str]) -> str:
     """Column headers for an error, each quoted only if it is odd, cut to a readable length."""
     plain = (n if n.isprintable() and "," not in n and n else repr(n) for n in names)
-    return shown(", ".join(plain), 300)[1:-1]
+    return quote_text(", ".join(plain), 300)[1:-1]
 
 
-def amount_cell(parse: Amounts, cell: str, places: int, field: str) -> Decimal:
+def read_amount_cell(parse: AmountParser, cell: str, places: int, field: str) -> Decimal:
     try:
         return parse(cell, places)
     except ValueError as error:
         raise FieldError(str(error), field) from None
 
 
-def date_cell(parse: Dates, cell: str, field: str) -> date:
+def read_date_cell(parse: DateParser, cell: str, field: str) -> date:
     try:
         return parse(cell)
     except ValueError as error:

@@ -9,11 +9,11 @@ from cleared.config.model import Config, Limits
 from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import Place
 from cleared.importers.account_matching import lies_in
-from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, shown
-from cleared.importers.csv_records import header
-from cleared.importers.csv_table import shown_columns, too_many
-from cleared.importers.plugins import importers
-from cleared.importers.text_decoding import decode, refuse_binary, refuse_nul
+from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, quote_text
+from cleared.importers.csv_records import read_header
+from cleared.importers.csv_table import quote_columns, too_many_rows_error
+from cleared.importers.plugins import load_importers
+from cleared.importers.text_decoding import decode_text, refuse_binary, refuse_nul
 from cleared.schema import money
 from cleared.schema.bank_row import BankRow, ParsedFile
 
@@ -27,44 +27,44 @@ def read_file(name: str, data: bytes, config: Config, places: int, format: str |
     Raises ``ImportFileError`` for anything wrong with the file: faults of up to 20 lines at once, the first
     one in a row each. Raises ``WorkspaceError`` for importers that cannot be set up.
     """
-    known = importers(config)
+    known = load_importers(config)
     try:
         if format is None:
-            format = _detect(name, data, config, known)
+            format = _detect_among(name, data, config, known)
         else:
             _refuse_outright(data, config)
             if format not in known:
                 raise ImportFileError(
-                    f"there is no import format {shown(format)}; known are {', '.join(sorted(known))}",
+                    f"there is no import format {quote_text(format)}; known are {', '.join(sorted(known))}",
                     place=Place(field="format"),
                     remedy="Use one of these, or add a profile under import.profiles in config.yaml",
                 )
         importer = known[format]
         encoding = getattr(importer, "encoding", None) or "utf-8"
-        text = decode(data, encoding, format if format in config.import_.profiles else None)
+        text = decode_text(data, encoding, format if format in config.import_.profiles else None)
         if not text.strip():
-            raise _empty()
-        return _parse(importer, text, places, config)
+            raise _empty_file_error()
+        return _parse_text(importer, text, places, config)
     except ImportFileError as error:
         raise error.of_file(name) from error.__cause__
 
 
-def detect(name: str, data: bytes, config: Config) -> str:
+def detect_format(name: str, data: bytes, config: Config) -> str:
     """The name of the one format that recognises the file. Raises as ``read_file`` does.
 
     Where several do, the one that ``format:`` of a bank account names wins, among the accounts whose folder
     the file may lie in; more than one is refused.
     """
     try:
-        return _detect(name, data, config, importers(config))
+        return _detect_among(name, data, config, load_importers(config))
     except ImportFileError as error:
         raise error.of_file(name) from error.__cause__
 
 
-def _detect(name: str, data: bytes, config: Config, known: Mapping[str, Importer]) -> str:
+def _detect_among(name: str, data: bytes, config: Config, known: Mapping[str, Importer]) -> str:
     _refuse_outright(data, config)
     sample = Sample(name, data[:SAMPLE_BYTES])
-    matching = [n for n, importer in known.items() if _identifies(importer, sample)]
+    matching = [n for n, importer in known.items() if _ask_importer(importer, sample)]
     if len(matching) > 1:
         declared = {
             account.format
@@ -81,9 +81,9 @@ def _detect(name: str, data: bytes, config: Config, known: Mapping[str, Importer
             remedy=f"Pass format={matching[0]!r}, or set `format: {matching[0]}` of its bank account",
         )
     refuse_nul(data)
-    found = header(sample.text) or (1, [])
+    found = read_header(sample.text) or (1, [])
     raise ImportFileError(
-        f"no known format has its columns, {shown_columns(found[1]) or 'which cannot be made out'} "
+        f"no known format has its columns, {quote_columns(found[1]) or 'which cannot be made out'} "
         f"(known are {', '.join(sorted(known))})",
         place=Place(line=found[0]),
         remedy="Describe the format in config.yaml under import.profiles: a name, `columns:` with date, "
@@ -99,22 +99,22 @@ def _refuse_outright(data: bytes, config: Config) -> None:
             remedy="Split the file, or raise `max_bytes:` under import in config.yaml",
         )
     if not data.strip(b" \t\r\n\xef\xbb\xbf"):
-        raise _empty()
+        raise _empty_file_error()
     refuse_binary(data)
 
 
-def _empty() -> ImportFileError:
+def _empty_file_error() -> ImportFileError:
     return ImportFileError("the file is empty", remedy="Download it again")
 
 
-def _identifies(importer: Importer, sample: Sample) -> bool:
+def _ask_importer(importer: Importer, sample: Sample) -> bool:
     try:
         return importer.identify(sample)
     except Exception as error:  # somebody else's code
-        raise _broken(importer, error) from error
+        raise _importer_error(importer, error) from error
 
 
-def _parse(importer: Importer, text: str, places: int, config: Config) -> ParsedFile:
+def _parse_text(importer: Importer, text: str, places: int, config: Config) -> ParsedFile:
     faults = Faults()
     parsed: ParsedFile | None = None
     rows: Sequence[BankRow]
@@ -128,12 +128,12 @@ def _parse(importer: Importer, text: str, places: int, config: Config) -> Parsed
             rows = error.rows
             faults = Faults(list(error.faults), error.more)
         if len(rows) > config.import_.max_rows:
-            raise too_many(config.import_.max_rows)
-        check(rows, config.limits, places, faults)
+            raise too_many_rows_error(config.import_.max_rows)
+        check_rows(rows, config.limits, places, faults)
     except (ImportFileError, DeadlineExceeded):
         raise
     except Exception as error:  # a plug-in is somebody else's code: its file is left out, without a traceback
-        raise _broken(importer, error) from error
+        raise _importer_error(importer, error) from error
     if faults or parsed is None:
         raise faults.error(remedy="Correct the file or download it again; nothing of it was taken")
     if not rows:
@@ -144,46 +144,46 @@ def _parse(importer: Importer, text: str, places: int, config: Config) -> Parsed
     return parsed
 
 
-def _broken(importer: Importer, error: Exception) -> ImportFileError:
+def _importer_error(importer: Importer, error: Exception) -> ImportFileError:
     return ImportFileError(
         f"the importer {importer.name} failed on it: {type(error).__name__}: {error}",
         remedy="Report this to the importer's author, or choose another format",
     )
 
 
-def check(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
+def check_rows(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
     """Add to ``faults`` every row outside the configured limits; one fault a row."""
     for row in check_deadline(rows):
-        reason = _outside(row, limits, places)
+        reason = _check_row(row, limits, places)
         if reason:
             faults.extend([Fault(row.row, *reason)])
 
 
-def _outside(row: BankRow, limits: Limits, places: int) -> tuple[str, str] | None:
+def _check_row(row: BankRow, limits: Limits, places: int) -> tuple[str, str] | None:
     for day, field in ((row.posted_date, "date"), (row.transaction_date, "transaction_date")):
         if day is not None and not limits.min_date <= day <= limits.max_date:
             return f"{day} is outside {limits.min_date} to {limits.max_date}", field
     for amount, field in ((row.amount, "amount"), (row.balance, "balance")):
-        if amount is not None and (reason := _bad_amount(amount, limits.max_amount, places)):
+        if amount is not None and (reason := _check_amount(amount, limits.max_amount, places)):
             return reason, field
     for text, field in ((row.description, "description"), (row.type, "type"), (row.bank_id, "id")):
-        if text and (reason := _bad_text(text, limits.max_text_bytes)):
+        if text and (reason := _check_text(text, limits.max_text_bytes)):
             return reason, field
     return None
 
 
-def _bad_amount(amount: Decimal, most: Decimal, places: int) -> str | None:
+def _check_amount(amount: Decimal, most: Decimal, places: int) -> str | None:
     try:
         exact = money.decode(amount, places)
     except ValueError as error:
         return str(error)
     # copy_abs: abs() would round to the ambient precision.
     if exact.copy_abs() > most:
-        return f"{money.text(exact)} is beyond the largest amount allowed, {money.text(most)}"
+        return f"{money.format_amount(exact)} is beyond the largest amount allowed, {money.format_amount(most)}"
     return None
 
 
-def _bad_text(text: str, most: int) -> str | None:
+def _check_text(text: str, most: int) -> str | None:
     try:
         size = len(text) if text.isascii() else len(text.encode("utf-8"))
     except UnicodeEncodeError:

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 
-from cleared.importers.base import Importer, ImportFileError, Sample, shown
-from cleared.importers.text_decoding import decode
+from cleared.importers.base import Importer, ImportFileError, Sample, quote_text
+from cleared.importers.text_decoding import decode_text
 from cleared.schema.bank_row import BankRow, ParsedFile
 
 # No bank's: an importer that recognises one of these recognises too much.
@@ -48,13 +48,13 @@ def check_importer(
     name = importer.name
     assert re.fullmatch(r"[a-z0-9_-]+", name, re.ASCII), f"name {name!r} is not [a-z0-9_-]+"
     for data in (*_STRANGERS, *strangers):
-        said = _identify(importer, data)
-        assert said is False, f"{name}: identify must be False for {shown(repr(data[:60]))}, it is {said!r}"
+        said = _identify_sample(importer, data)
+        assert said is False, f"{name}: identify must be False for {quote_text(repr(data[:60]))}, it is {said!r}"
     for number, data in enumerate(samples, 1):
         _check_sample(importer, data, places, f"{name}, sample {number}")
 
 
-def _identify(importer: Importer, data: bytes) -> object:
+def _identify_sample(importer: Importer, data: bytes) -> object:
     try:
         return importer.identify(Sample("sample", data))
     except Exception as error:
@@ -65,10 +65,10 @@ def _identify(importer: Importer, data: bytes) -> object:
 
 
 def _check_sample(importer: Importer, data: bytes, places: int, what: str) -> None:
-    said = _identify(importer, data)
+    said = _identify_sample(importer, data)
     assert said is True, f"{what}: identify must be True, it is {said!r}"
     try:
-        text = decode(data, getattr(importer, "encoding", None) or "utf-8")
+        text = decode_text(data, getattr(importer, "encoding", None) or "utf-8")
         parsed = importer.parse(text, places)
     except ImportFileError as error:
         raise AssertionError(f"{what}: refused: {error}") from error

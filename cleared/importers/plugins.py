@@ -12,7 +12,7 @@ GROUP = "cleared.importers"
 BUILT_IN = {kind.name: kind for kind in (ChaseChecking, ChaseCard)}
 
 
-def importers(config: Config) -> dict[str, Importer]:
+def load_importers(config: Config) -> dict[str, Importer]:
     """Every importer by name. Raises ``WorkspaceError`` for a missing plug-in or a name with two owners.
 
     Entry points are looked up only where ``import.plugins`` names one that is not built in: the look-up
@@ -23,20 +23,20 @@ def importers(config: Config) -> dict[str, Importer]:
     owners = dict.fromkeys(found, "cleared itself")
     for name, profile in settings.profiles.items():
         if name in found:
-            raise _twice(name, owners[name], "a profile")
+            raise _duplicate_name_error(name, owners[name], "a profile")
         found[name] = ProfileImporter(profile, settings.max_rows)
         owners[name] = "a profile"
     for name in dict.fromkeys(settings.plugins):
         if name in BUILT_IN:
             continue
         if name in found:
-            raise _twice(name, owners[name], "a plug-in")
-        found[name] = _load(name)
+            raise _duplicate_name_error(name, owners[name], "a plug-in")
+        found[name] = _load_plugin(name)
         owners[name] = "a plug-in"
     return found
 
 
-def _load(name: str) -> Importer:
+def _load_plugin(name: str) -> Importer:
     from importlib.metadata import entry_points  # late: only where a plug-in is asked for
 
     place = Place(file="config.yaml", field="import.plugins")
@@ -59,7 +59,7 @@ def _load(name: str) -> Importer:
     return importer
 
 
-def _twice(name: str, one: str, other: str) -> WorkspaceError:
+def _duplicate_name_error(name: str, one: str, other: str) -> WorkspaceError:
     return WorkspaceError(
         f"the importer name {name!r} has two owners: {one} and {other}",
         place=Place(file="config.yaml", field="import"),

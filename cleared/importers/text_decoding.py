@@ -47,12 +47,12 @@ def refuse_nul(data: bytes) -> None:
     at = data.index(b"\0")
     raise ImportFileError(
         f"there is a NUL byte at offset {at}: this is a binary file, or a damaged one",
-        place=Place(line=_line(data[:at].decode("latin-1"))),
+        place=Place(line=_line_number(data[:at].decode("latin-1"))),
         remedy=_DOWNLOAD,
     )
 
 
-def decode(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> str:
+def decode_text(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> str:
     """The text of ``data``: by its byte order mark (which is dropped), else strictly as ``encoding``.
 
     Raises ``ImportFileError`` with the 0-based byte offset and the line of the first undecodable byte, or
@@ -62,7 +62,7 @@ def decode(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> 
     declare = f"in import.profiles.{profile}" if profile else "in a profile for this bank under import.profiles"
     remedy = f"{_RESAVE}, or declare the bank's encoding {declare}, e.g. `encoding: cp1252`"
     mark, encoding = next(((m, e) for m, e in BOMS if data.startswith(m)), (b"", encoding))
-    if not mark and not _wide(encoding, profile):
+    if not mark and not _is_wide_encoding(encoding, profile):
         refuse_nul(data)
     body = data[len(mark) :]
     try:
@@ -70,7 +70,7 @@ def decode(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> 
     except UnicodeDecodeError as error:
         at = error.start + len(mark)
         byte = f"the byte 0x{data[at]:02x}" if at < len(data) else "the end"
-        line = _line(body[: error.start].decode(encoding, "replace"))
+        line = _line_number(body[: error.start].decode(encoding, "replace"))
         raise ImportFileError(
             f"{byte} at offset {at} is not {encoding} text ({error.reason})",
             place=Place(line=line),
@@ -89,7 +89,7 @@ def decode(data: bytes, encoding: str = "utf-8", profile: str | None = None) -> 
     return text
 
 
-def _wide(encoding: str, profile: str | None) -> bool:
+def _is_wide_encoding(encoding: str, profile: str | None) -> bool:
     """Whether NUL bytes are normal in ``encoding``."""
     try:
         info = codecs.lookup(encoding)
@@ -108,11 +108,11 @@ def _refuse_surrogates(text: str, encoding: str, remedy: str) -> None:
     except UnicodeEncodeError as error:
         raise ImportFileError(
             f"there is half a character (a lone surrogate) in the {encoding} text",
-            place=Place(line=_line(text[: error.start])),
+            place=Place(line=_line_number(text[: error.start])),
             remedy=remedy,
         ) from None
 
 
-def _line(before: str) -> int:
+def _line_number(before: str) -> int:
     """The 1-based line of what follows ``before``."""
     return len(_NEWLINE.findall(before)) + 1

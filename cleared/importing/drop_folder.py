@@ -17,14 +17,14 @@ from cleared.importers import ImportFileError, read_file, resolve_account
 from cleared.importing import file_cards
 from cleared.importing.bank_file import ImportFile, find_first_and_last_row
 from cleared.importing.file_cards import StageCard
-from cleared.ledger.bank_lines import BankLine, ImportRecord, identify, line_of
+from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.schema import money
 from cleared.schema.bank_row import ParsedFile
-from cleared.workspace.drop_names import MAX_FILES, SET_ASIDE, counts, unspeakable
+from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 from cleared.workspace.location import Layout
 from cleared.workspace.safe_files import read_stable
-from cleared.workspace.safe_names import inside
+from cleared.workspace.safe_names import resolve_inside
 
 
 class ImportSession:
@@ -79,10 +79,10 @@ class ImportSession:
             here = Path(folder)
             folders[:] = sorted(
                 d for d in folders
-                if not (d.startswith(".") or (here == root and d in SET_ASIDE) or (here / d).is_symlink())
+                if not (d.startswith(".") or (here == root and d in FINISHED_FOLDERS) or (here / d).is_symlink())
             )  # fmt: skip
             for file in files:
-                if counts(file):
+                if is_ready_name(file):
                     names.append((here / file).relative_to(root).as_posix())
             if len(names) > MAX_FILES:
                 break
@@ -95,7 +95,7 @@ class ImportSession:
             return known
         shown = f"{self.layout.import_dir}/{name}"
         drop = self.folder
-        path = inside(drop, name)
+        path = resolve_inside(drop, name)
         if path != drop.resolve() / name:
             raise PolicyError(
                 f"{name!r} is reached through a symbolic link",
@@ -130,11 +130,11 @@ class ImportSession:
         has_ids = any(row.bank_id for row in file.parsed.rows)
         known_ids: dict[str, list[BankLine]] = {}
         if has_ids:
-            for line in self.bank.account_lines(account):
+            for line in self.bank.iter_account_lines(account):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
-        for row, occurrence, line_id in check_deadline(identify(account, file.parsed.rows)):
-            known = self.bank.month(account, row.posted_date.isoformat()[:7]).get(line_id)
+        for row, occurrence, line_id in check_deadline(identify_rows(account, file.parsed.rows)):
+            known = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if known is None and row.bank_id:
                 known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
             if known is None and line_id in self.bank.taken:
@@ -144,7 +144,7 @@ class ImportSession:
                 note = "another running balance" if differs else ""
                 file.duplicates.append((row.row, line_id, note))
                 continue
-            line = line_of(row, occurrence, line_id, file.sha256, self.config.business.currency)
+            line = make_bank_line(row, occurrence, line_id, file.sha256, self.config.business.currency)
             (file.pending if row.state == "pending" else file.new).append(line)
 
     # -- taking -------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ImportSession:
                 self.bank.taken[line.line_id] = (file.account.id, line)
             for line in file.new:
                 if line.amount == 0:
-                    self.bank.set_aside(line.line_id, "ignored", "the bank reported an amount of zero")
+                    self.bank.set_line_aside(line.line_id, "ignored", "the bank reported an amount of zero")
         return file
 
     def find_parsed_file(self, name: str) -> ImportFile:
@@ -194,13 +194,13 @@ class ImportSession:
         rows = file.parsed.rows
         days = [row.posted_date for row in rows]
         first, last = find_first_and_last_row(file.parsed)
-        opening = money.text(first.balance - first.amount) if first and first.balance is not None else ""
-        closing = money.text(last.balance) if last and last.balance is not None else ""
+        opening = money.format_amount(first.balance - first.amount) if first and first.balance is not None else ""
+        closing = money.format_amount(last.balance) if last and last.balance is not None else ""
         before = [r for r in self.bank.imports if r.account == file.account.id]
         record = ImportRecord(
             file.sha256, name, file.account.id, min(days).isoformat() if days else "",
             max(days).isoformat() if days else "", len(rows), len(file.new),
-            money.text(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
+            money.format_amount(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
         )  # fmt: skip
         file_cards.stage_overlap(file, before, self.bank, self.card)
         file_cards.stage_near_matches(file, before, self.bank, self.card)
@@ -248,7 +248,7 @@ class ImportSession:
 
 def _refuse_bad_name(name: str) -> None:
     """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
-    if unspeakable(name):
+    if has_control_characters(name):
         raise PolicyError(
             "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cleared.errors import UsageError
 from cleared.workspace.safe_files import read_stable, write_atomic
-from cleared.workspace.safe_names import safe_name
+from cleared.workspace.safe_names import require_safe_name
 
 
 def copy_to_drop_folder(root: Path, import_dir: str, sources: list[Path], max_bytes: int) -> list[str]:
@@ -16,7 +16,7 @@ def copy_to_drop_folder(root: Path, import_dir: str, sources: list[Path], max_by
     """
     plan = []
     for source in sources:
-        name = safe_name(source.name, "file")
+        name = require_safe_name(source.name, "file")
         data, _ = read_stable(source.resolve(), max_bytes, shown=str(source))
         plan.append((name, data))
     if len({name for name, _ in plan}) < len(plan):

@@ -21,7 +21,7 @@ from cleared.importing.bank_file import ImportFile, find_balance_gaps
 from cleared.ledger.bank_lines import BankLine, ImportRecord
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.schema import money
-from cleared.workspace.drop_names import escaped
+from cleared.workspace.drop_names import escape_name
 from cleared.workspace.safe_files import read_stable
 
 StageCard = Callable[..., Any]
@@ -61,16 +61,16 @@ def stage_refusals(
         kind = type(error).__name__ + _VARIABLE_PART.sub("", error.message.replace(name, ""))
         kinds.setdefault(kind if kind in kinds or len(kinds) < _MAX_REFUSAL_KINDS else "", []).append(name)
     for names in kinds.values():
-        first, error = escaped(names[0]), refused[names[0]]
+        first, error = escape_name(names[0]), refused[names[0]]
         about: dict[str, Any] = {"file": f"{shown}/{first}"}
         key: tuple[str, ...] = (first, _file_stamp(folder / names[0]), error.message)
         title = f"{first[:120]} was"
         known = read_fingerprint(folder / names[0], max_bytes, error.place)
         if len(names) > 1:
-            key = ("many", *(f"{escaped(name)}:{_file_stamp(folder / name)}" for name in names))
+            key = ("many", *(f"{escape_name(name)}:{_file_stamp(folder / name)}" for name in names))
             title = f"{len(names)} files were"
             known = {}
-            about = {"count": len(names), "files": [f"{shown}/{escaped(name)}" for name in names[:_MAX_NAMED]]}
+            about = {"count": len(names), "files": [f"{shown}/{escape_name(name)}" for name in names[:_MAX_NAMED]]}
         card(
             BAD_FILE.name, key, f"{title} not imported: {_describe_error(error)}", **about, cause=error.message,
             place=str(error.place or ""), remedy=error.remedy or "", **known,
@@ -108,10 +108,14 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     rows: list[dict[str, Any]] = []
     for row, line_id, note in file.duplicates[:50]:
         shown: dict[str, Any] = {"row": row}
-        known = bank.find(line_id)
+        known = bank.find_line(line_id)
         if known is not None:
             line = known[1]
-            shown |= {"date": str(line.posted_date), "amount": money.text(line.amount), "text": line.description}
+            shown |= {
+                "date": str(line.posted_date),
+                "amount": money.format_amount(line.amount),
+                "text": line.description,
+            }
         rows.append({**shown, "line": line_id, "note": note})
     card(
         DUPLICATE_FILE.name, (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
@@ -126,7 +130,7 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
         return
     known: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.taken.values() if owner == account)
-    for line in itertools.chain(bank.account_lines(account), taken):
+    for line in itertools.chain(bank.iter_account_lines(account), taken):
         if line.bank_id and line.state == "posted":
             known.setdefault(line.bank_id, []).append(line)
     for line in check_deadline(file.new):
@@ -135,7 +139,7 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
                 card(
                     REVISION.name, (line.line_id, other.line_id),
                     f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
-                    file=file.name, row=line.row, before=money.text(other.amount), after=money.text(line.amount),
+                    file=file.name, row=line.row, before=money.format_amount(other.amount), after=money.format_amount(line.amount),
                 )  # fmt: skip
 
 
@@ -148,7 +152,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
     low, high = min(days), max(days)
     pairs = []
     for line in check_deadline(file.new):
-        for other in bank.near(file.account.id, line):
+        for other in bank.find_similar_lines(file.account.id, line):
             day = line.posted_date.isoformat()
             covered = low <= other.posted_date.isoformat() <= high or any(
                 r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
@@ -162,7 +166,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
             f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
             account=file.account.id,
             rows=[
-                {"row": a.row, "date": str(a.posted_date), "amount": money.text(a.amount), "text": a.description,
+                {"row": a.row, "date": str(a.posted_date), "amount": money.format_amount(a.amount), "text": a.description,
                  "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
                 for a, b in pairs[:50]
             ],
@@ -200,5 +204,5 @@ def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord
             BALANCE_GAP.name, (file.sha256, "gap"),
             f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
             account=file.account.id,
-            gaps=[{"after": a, "before": b, "missing": money.text(m)} for a, b, m in found[:50]],
+            gaps=[{"after": a, "before": b, "missing": money.format_amount(m)} for a, b, m in found[:50]],
         )  # fmt: skip

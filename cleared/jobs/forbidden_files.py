@@ -12,7 +12,7 @@ from typing import Final
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import ClearedError, Place, PolicyError
-from cleared.workspace.safe_names import inside
+from cleared.workspace.safe_names import resolve_inside
 
 NAME_PATTERNS: Final = (
     ".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_dsa*",
@@ -47,7 +47,7 @@ class ForbiddenFiles:
     def resolve_path(self, relative: str) -> Path:
         """The real path of a text from outside, below the workspace. Raises ``PolicyError``, naming the path."""
         try:
-            real = inside(self.root, relative)
+            real = resolve_inside(self.root, relative)
         except ClearedError as error:
             raise PolicyError(f"no job may read this: {error.message}", place=Place(file=relative[:200])) from None
         why = self.explain_refusal(self.root / relative)

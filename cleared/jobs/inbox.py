@@ -19,7 +19,7 @@ from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import InboxMessage, JobManifest, JobRequest, QueuedJob, SafetyStop, request_of
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import JobSigner
-from cleared.workspace.safe_files import reason, write_new
+from cleared.workspace.safe_files import describe_os_error, write_new
 
 MAX_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
@@ -63,7 +63,7 @@ def reserve_job(runtime: RuntimeDirectory, kind: JobType, target: str, by: str, 
             if write_new(path, data, fsync=False, mode=file_schemas.PRIVATE_MODE):
                 return item
         except OSError as error:
-            raise WorkspaceError(f"{path} cannot be written: {reason(error)}") from None
+            raise WorkspaceError(f"{path} cannot be written: {describe_os_error(error)}") from None
 
 
 def build_manifest(runtime: RuntimeDirectory, kind: JobType, item: JobRequest) -> JobManifest:
@@ -133,7 +133,7 @@ def remove_message(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise WorkspaceError(f"{path} cannot be removed: {reason(error)}") from None
+        raise WorkspaceError(f"{path} cannot be removed: {describe_os_error(error)}") from None
 
 
 def set_aside_message(path: Path) -> None:
@@ -141,7 +141,7 @@ def set_aside_message(path: Path) -> None:
     try:
         path.replace(path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.unread"))
     except OSError as error:
-        raise WorkspaceError(f"{path} cannot be set aside: {reason(error)}") from None
+        raise WorkspaceError(f"{path} cannot be set aside: {describe_os_error(error)}") from None
 
 
 def wake_loop(runtime: RuntimeDirectory) -> None:

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.workspace.safe_names import safe_name
+from cleared.workspace.safe_names import require_safe_name
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
 _PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
@@ -115,7 +115,7 @@ def _check_target(kind: JobType, target: str | None, forbidden: ForbiddenFiles) 
         forbidden.resolve_path(target)
     elif kind.target == "agent":
         try:
-            safe_name(target, "agent")
+            require_safe_name(target, "agent")
         except UsageError as error:
             raise PolicyError(str(error), place=Place(field="target")) from None
     elif target:

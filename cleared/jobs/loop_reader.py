@@ -11,14 +11,14 @@ from cleared.jobs import file_schemas, inbox
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobRequest, LoopState, request_of
 from cleared.jobs.runtime_directory import LOCK_NAME, RuntimeDirectory, check_job_id
-from cleared.workspace.lock import Holder, holder
+from cleared.workspace.lock import LockHolder, read_holder
 
 _MAX_LOG_BYTES: Final = 4 << 20
 
 
-def find_running_loop(runtime: RuntimeDirectory) -> Holder | None:
+def find_running_loop(runtime: RuntimeDirectory) -> LockHolder | None:
     """The loop that runs in this directory now, if one does. A command that only enqueues is none."""
-    found = holder(runtime.folder, LOCK_NAME)
+    found = read_holder(runtime.folder, LOCK_NAME)
     return found if found is not None and found.what == "loop run" else None
 
 

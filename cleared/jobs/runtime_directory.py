@@ -11,7 +11,7 @@ from typing import Final
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.workspace.lock import ensure_state_dir
-from cleared.workspace.safe_files import reason
+from cleared.workspace.safe_files import describe_os_error
 
 LOCK_NAME: Final = "loop.lock"
 _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)
@@ -98,7 +98,7 @@ class RuntimeDirectory:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(
-                f"the loop's runtime directory cannot be made: {reason(error)}",
+                f"the loop's runtime directory cannot be made: {describe_os_error(error)}",
                 place=Place(file=str(error.filename or self.folder)),
                 remedy="Name another one with --runtime-dir.",
             ) from None

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import reason, write_new
+from cleared.workspace.safe_files import describe_os_error, write_new
 
 KEY_NAME: Final = "loop-key"
 _SIGNED_FIELDS: Final = ("job_id", "kind", "target", "by", "enqueued_at", "started_at", "pid", "pid_started")
@@ -47,7 +47,7 @@ def _read_key() -> bytes:
         found = path.read_bytes()
     except OSError as error:
         raise WorkspaceError(
-            f"the key that queued jobs are sealed with cannot be had ({path}): {reason(error)}",
+            f"the key that queued jobs are sealed with cannot be had ({path}): {describe_os_error(error)}",
             remedy="Set CLEARED_HOME to a folder of yours that can be written to.",
         ) from None
     if len(found) != 32:

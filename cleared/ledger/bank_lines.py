@@ -22,22 +22,22 @@ from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.csv_text import CsvDamage, record, records
+from cleared.ledger.csv_text import CsvDamage, format_record, read_records
 from cleared.schema import money
 from cleared.schema.bank_row import BankRow
 
-LINES: Final = (
+LINE_COLUMNS: Final = (
     "line_id", "posted_date", "transaction_date", "amount", "currency", "description", "bank_id", "balance_after",
     "state", "file_sha256", "row", "occurrence", "supersedes", "type",
 )  # fmt: skip
-MATCHES: Final = ("line_id", "leg_id", "amount")
-OUTCOMES: Final = ("line_id", "outcome", "reason", "run")
-IMPORTS: Final = (
+MATCH_COLUMNS: Final = ("line_id", "leg_id", "amount")
+OUTCOME_COLUMNS: Final = ("line_id", "outcome", "reason", "run")
+IMPORT_COLUMNS: Final = (
     "file_sha256", "name", "account", "first_date", "last_date", "rows", "new", "sum", "opening_balance",
     "closing_balance", "imported_at", "run",
 )  # fmt: skip
-DUPLICATES: Final = ("file_sha256", "row", "line_id", "note")
-VERSION: Final = "f1:"
+DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
+LINE_ID_PREFIX: Final = "f1:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class BankLine:
     supersedes: str = ""
     type: str = ""
 
-    def text(self) -> str:
-        return record(
+    def to_csv(self) -> str:
+        return format_record(
             (
                 self.line_id, self.posted_date.isoformat(),
-                self.transaction_date.isoformat() if self.transaction_date else "", money.text(self.amount),
+                self.transaction_date.isoformat() if self.transaction_date else "", money.format_amount(self.amount),
                 self.currency, self.description, self.bank_id,
-                money.text(self.balance_after) if self.balance_after is not None else "", self.state,
+                money.format_amount(self.balance_after) if self.balance_after is not None else "", self.state,
                 self.file_sha256, str(self.row), str(self.occurrence), self.supersedes, self.type,
             )
         )  # fmt: skip
@@ -88,8 +88,8 @@ class ImportRecord:
     imported_at: str
     run: str
 
-    def text(self) -> str:
-        return record(
+    def to_csv(self) -> str:
+        return format_record(
             (
                 self.file_sha256, self.name, self.account, self.first_date, self.last_date, str(self.rows),
                 str(self.new), self.sum, self.opening_balance, self.closing_balance, self.imported_at, self.run,
@@ -97,40 +97,40 @@ class ImportRecord:
         )  # fmt: skip
 
 
-def normalise(description: str) -> str:
+def normalise_description(description: str) -> str:
     """The description as it counts for identity: compatibility forms, upper case, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", description).upper().split())
 
 
-def fingerprint(account: str, row: BankRow, occurrence: int) -> str:
+def make_line_id(account: str, row: BankRow, occurrence: int) -> str:
     """The line's identity, version 1: by the bank's id where it gives one, else by date and text.
 
     Equal rows of one day in one file are told apart by ``occurrence``, counted from 1. A pending row is another
     line than the posted one that will follow it.
     """
-    amount = money.text(row.amount)
+    amount = money.format_amount(row.amount)
     if row.bank_id:
         key: tuple[str, ...] = ("id", account, row.bank_id, amount, str(occurrence), row.state)
     else:
         key = (
-            "text", account, row.posted_date.isoformat(), amount, normalise(row.description), str(occurrence), row.state
+            "text", account, row.posted_date.isoformat(), amount, normalise_description(row.description), str(occurrence), row.state
         )  # fmt: skip
-    return VERSION + hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:24]
+    return LINE_ID_PREFIX + hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:24]
 
 
-def identify(account: str, rows: Iterable[BankRow]) -> list[tuple[BankRow, int, str]]:
+def identify_rows(account: str, rows: Iterable[BankRow]) -> list[tuple[BankRow, int, str]]:
     """Each row with its occurrence and line id, in file order."""
     seen: dict[str, int] = {}
     out = []
     for row in check_deadline(rows):
-        first = fingerprint(account, row, 1)
+        first = make_line_id(account, row, 1)
         occurrence = seen.get(first, 0) + 1
         seen[first] = occurrence
-        out.append((row, occurrence, first if occurrence == 1 else fingerprint(account, row, occurrence)))
+        out.append((row, occurrence, first if occurrence == 1 else make_line_id(account, row, occurrence)))
     return out
 
 
-def line_of(row: BankRow, occurrence: int, line_id: str, file_sha256: str, currency: str) -> BankLine:
+def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str, currency: str) -> BankLine:
     return BankLine(
         line_id, row.posted_date, row.transaction_date, row.amount, row.currency or currency, row.description,
         row.bank_id, row.balance, row.state, file_sha256, row.row, occurrence, "", row.type,
@@ -140,7 +140,7 @@ def line_of(row: BankRow, occurrence: int, line_id: str, file_sha256: str, curre
 def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
     """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
     out = []
-    for line, r in check_deadline(_rows(data, file, LINES)):
+    for line, r in check_deadline(_read_rows(data, file, LINE_COLUMNS)):
         try:
             out.append(
                 BankLine(
@@ -149,12 +149,12 @@ def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
                 )
             )  # fmt: skip
         except (ValueError, ArithmeticError):
-            raise damaged(file, line, "a bank line is not readable") from None
+            raise damage_error(file, line, "a bank line is not readable") from None
     return out
 
 
 @lru_cache(maxsize=16)
-def known_lines(data: bytes | None, file: str) -> tuple[BankLine, ...]:
+def parse_lines_once(data: bytes | None, file: str) -> tuple[BankLine, ...]:
     """As ``parse_lines``, but the same text is read once in a process."""
     return tuple(parse_lines(data, file))
 
@@ -162,16 +162,16 @@ def known_lines(data: bytes | None, file: str) -> tuple[BankLine, ...]:
 def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal]]:
     """``(line_id, leg_id, amount)`` in order."""
     out = []
-    for line, r in check_deadline(_rows(data, file, MATCHES)):
+    for line, r in check_deadline(_read_rows(data, file, MATCH_COLUMNS)):
         try:
             out.append((r[0], r[1], Decimal(r[2])))
         except ArithmeticError:
-            raise damaged(file, line, f"{r[2]!r} is not an amount") from None
+            raise damage_error(file, line, f"{r[2]!r} is not an amount") from None
     return out
 
 
 @lru_cache(maxsize=4)
-def known_matches(
+def parse_matches_once(
     data: bytes | None, file: str
 ) -> tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]:  # fmt: skip
     """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
@@ -186,31 +186,31 @@ def known_matches(
 
 def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
     """``line_id → (outcome, reason)``, the latest winning."""
-    return {r[0]: (r[1], r[2]) for _, r in _rows(data, file, OUTCOMES)}
+    return {r[0]: (r[1], r[2]) for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
 
 
 def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
     out = []
-    for line, r in _rows(data, file, IMPORTS):
+    for line, r in _read_rows(data, file, IMPORT_COLUMNS):
         try:
             out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], int(r[5]), int(r[6]), r[7], r[8], r[9], r[10], r[11]))
         except ValueError:
-            raise damaged(file, line, "an import record is not readable") from None
+            raise damage_error(file, line, "an import record is not readable") from None
     return out
 
 
 def append_rows(data: bytes | None, header: tuple[str, ...], rows: str) -> bytes:
-    return (data if data is not None else record(header).encode()) + rows.encode("utf-8")
+    return (data if data is not None else format_record(header).encode()) + rows.encode("utf-8")
 
 
-def _rows(data: bytes | None, file: str, header: tuple[str, ...]) -> Iterable[tuple[int, list[str]]]:
+def _read_rows(data: bytes | None, file: str, header: tuple[str, ...]) -> Iterable[tuple[int, list[str]]]:
     if data is None:
         return
     try:
-        yield from records(data, header)
+        yield from read_records(data, header)
     except CsvDamage as e:
-        raise damaged(file, e.line, str(e)) from None
+        raise damage_error(file, e.line, str(e)) from None
 
 
-def damaged(file: str, line: int, message: str) -> WorkspaceError:
+def damage_error(file: str, line: int, message: str) -> WorkspaceError:
     return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.csv_text import CsvDamage, records
+from cleared.ledger.csv_text import CsvDamage, read_records
 
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")
@@ -42,14 +42,14 @@ class Chart:
         self.accounts = dict(accounts)
         self.parents = {a.parent_id for a in self.accounts.values() if a.parent_id is not None}
 
-    def get(self, account_id: int) -> Account | None:
+    def find_account(self, account_id: int) -> Account | None:
         return self.accounts.get(account_id)
 
     def why_not_postable(self, account_id: int, on: date) -> tuple[str, str] | None:
         """``(reason, remedy)`` where a new entry dated ``on`` may not use the account, else None."""
         account = self.accounts.get(account_id)
         if account is None:
-            return f"account {account_id} does not exist", self._nearest(account_id)
+            return f"account {account_id} does not exist", self._suggest_account(account_id)
         name = f"{account_id} {account.account_name}"
         if account_id in self.parents:
             return f"account {name} is a heading, not postable", "Use one of the accounts below it."
@@ -58,7 +58,7 @@ class Chart:
             return f"account {name} is closed{since}", "Use an open account (cleared accounts list)."
         return None
 
-    def _nearest(self, account_id: int) -> str:
+    def _suggest_account(self, account_id: int) -> str:
         near = get_close_matches(str(account_id), [str(i) for i in self.accounts], n=9, cutoff=0.5)
         # Of those with as many digits in common, the next number is the likelier one.
         near.sort(key=lambda text: abs(int(text) - account_id))
@@ -78,10 +78,10 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
     lines: dict[int, int] = {}
     line = 1
     try:
-        for line, row in records(data, HEADER, optional=OPTIONAL):
-            account = _account(row, file, line)
+        for line, row in read_records(data, HEADER, optional=OPTIONAL):
+            account = _parse_account(row, file, line)
             if account.account_id in accounts:
-                raise _wrong(
+                raise _chart_error(
                     file,
                     line,
                     "account_id",
@@ -90,29 +90,29 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
             accounts[account.account_id] = account
             lines[account.account_id] = line
             if len(accounts) > MAX_ACCOUNTS:
-                raise _wrong(file, line, None, f"more than {MAX_ACCOUNTS} accounts")
+                raise _chart_error(file, line, None, f"more than {MAX_ACCOUNTS} accounts")
     except CsvDamage as e:
-        raise _wrong(file, e.line, None, str(e)) from None
+        raise _chart_error(file, e.line, None, str(e)) from None
     for account in accounts.values():
         if account.parent_id is not None and account.parent_id not in accounts:
-            raise _wrong(file, lines[account.account_id], "parent_id", f"there is no account {account.parent_id}")
+            raise _chart_error(file, lines[account.account_id], "parent_id", f"there is no account {account.parent_id}")
     return Chart(accounts)
 
 
-def _account(row: list[str], file: str, line: int) -> Account:
+def _parse_account(row: list[str], file: str, line: int) -> Account:
     number, name, kind, parent, tax_line, description, _code, _currency, status, closed_on = row
     if not (_is_number(number) and int(number)):
-        raise _wrong(file, line, "account_id", f"{number[:40]!r} is not an account number")
+        raise _chart_error(file, line, "account_id", f"{number[:40]!r} is not an account number")
     if kind not in TYPES:
-        raise _wrong(file, line, "account_type", f"{kind!r} is not one of {', '.join(TYPES)}")
+        raise _chart_error(file, line, "account_type", f"{kind!r} is not one of {', '.join(TYPES)}")
     if parent and not _is_number(parent):
-        raise _wrong(file, line, "parent_id", f"{parent[:40]!r} is not an account number")
+        raise _chart_error(file, line, "parent_id", f"{parent[:40]!r} is not an account number")
     if status not in ("", "open", "closed"):
-        raise _wrong(file, line, "status", f"{status!r} is not open or closed")
+        raise _chart_error(file, line, "status", f"{status!r} is not open or closed")
     try:
         closed = date.fromisoformat(closed_on) if closed_on else None
     except ValueError:
-        raise _wrong(file, line, "closed_on", f"{closed_on!r} is not a date") from None
+        raise _chart_error(file, line, "closed_on", f"{closed_on!r} is not a date") from None
     return Account(
         int(number), name, kind, int(parent) if parent else None, tax_line, description, status or "open", closed
     )
@@ -122,7 +122,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def _wrong(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
+def _chart_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
     return WorkspaceError(
         message,
         place=Place(file, line, field=field),

@@ -13,11 +13,11 @@ from decimal import Decimal
 from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
-from cleared.ledger.journal import Month, check_accounts, known_month, parse_month
+from cleared.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
 from cleared.ledger.source import Source
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
-from cleared.ledger.violations import TWO_CLONES, Violation
+from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.schema import money
 
 
@@ -26,27 +26,27 @@ def check_draft(books: Books, bank: BankBook) -> list[Violation]:
     key = books.draft_key()
     if books.verdict is None or books.verdict[0] != key:
         books.verdict = key, _check_journal(books)
-    return books.verdict[1] + _lines_accounted(bank)
+    return books.verdict[1] + _check_lines_accounted(bank)
 
 
 def _check_journal(books: Books) -> list[Violation]:
-    changes = books.changes()
+    changes = books.render_files()
     found: list[Violation] = []
-    by_path = {books.paths.journal_path(*key): key for key in books.months()}
+    by_path = {books.paths.journal_path(*key): key for key in books.list_months()}
     for path, data in changes.items():
         year, month = by_path[path]
         # The next one to read this month finds it read.
-        after = known_month(data, year, month, path, books.bounds.places)
+        after = parse_month_once(data, year, month, path, books.bounds.places)
         found += after.damage
         found += check_accounts([after], books.chart.accounts)
-        found += _unchanged(books.base(year, month), after)
-        found += _new_entries(books, after)
+        found += _check_unchanged(books.committed_month(year, month), after)
+        found += _check_new_entries(books, after)
     return found
 
 
-def _new_entries(books: Books, after: Month) -> list[Violation]:
+def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
     found = []
-    base = books.base(after.year, after.month).entries
+    base = books.committed_month(after.year, after.month).entries
     postable: dict[tuple[int, date], tuple[str, str] | None] = {}
     for number, entry in check_deadline(after.entries.items()):
         if number in base:
@@ -68,7 +68,7 @@ def _new_entries(books: Books, after: Month) -> list[Violation]:
             if asked not in postable:
                 postable[asked] = books.chart.why_not_postable(*asked)
             why = postable[asked]
-            if why and books.chart.get(leg.account_id) is not None:
+            if why and books.chart.find_account(leg.account_id) is not None:
                 found.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
             if max(leg.debit, leg.credit) > books.bounds.max_amount:
                 found.append(
@@ -80,7 +80,7 @@ def _new_entries(books: Books, after: Month) -> list[Violation]:
     return found
 
 
-def _unchanged(before: Month, after: Month) -> list[Violation]:
+def _check_unchanged(before: JournalMonth, after: JournalMonth) -> list[Violation]:
     """Committed entries stay as they are, but for a status that moves forwards."""
     found = []
     for number, entry in check_deadline(before.entries.items()):
@@ -103,7 +103,7 @@ def _unchanged(before: Month, after: Month) -> list[Violation]:
                     "A status only moves forwards.", place, entry.entry_id,
                 )
             )  # fmt: skip
-        for field, old, new in _differences(entry, now):
+        for field, old, new in _list_differences(entry, now):
             found.append(
                 Violation(
                     "unchanged", f"{field} was {old}, now {new}",
@@ -113,7 +113,7 @@ def _unchanged(before: Month, after: Month) -> list[Violation]:
     return found
 
 
-def _differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
+def _list_differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
     found = []
     for name in ("date", "description", "counterparty", "reference", "confidence", "evidence", "receipt_hash",
                  "tags", "notes"):  # fmt: skip
@@ -121,25 +121,25 @@ def _differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
         if a != b:
             found.append((name, repr(str(a)), repr(str(b))))
     if old.legs != new.legs:
-        found.append(("the posting", _legs(old), _legs(new)))
+        found.append(("the posting", _format_legs(old), _format_legs(new)))
     return found
 
 
-def _legs(entry: Entry) -> str:
-    return " ".join(f"{leg.account_id}:{money.text(leg.amount)}" for leg in entry.legs)
+def _format_legs(entry: Entry) -> str:
+    return " ".join(f"{leg.account_id}:{money.format_amount(leg.amount)}" for leg in entry.legs)
 
 
-def _lines_accounted(bank: BankBook) -> list[Violation]:
+def _check_lines_accounted(bank: BankBook) -> list[Violation]:
     """Check 7: of the files marked processed, and of every line the draft names."""
     found = []
-    for line_id in check_deadline([*bank.taken, *sorted(bank.named() - set(bank.taken))]):
-        if line_id in bank.taken and line_id not in bank.record_all and line_id not in bank.named():
+    for line_id in check_deadline([*bank.taken, *sorted(bank.staged_line_ids() - set(bank.taken))]):
+        if line_id in bank.taken and line_id not in bank.record_all and line_id not in bank.staged_line_ids():
             continue
-        resolved = bank.find(line_id)
+        resolved = bank.find_line(line_id)
         if resolved is None or bank.is_accounted(resolved[1]):
             continue
         account, line = resolved
-        posted = bank.posted(line_id)
+        posted = bank.posted_amount(line_id)
         part = f"only {posted} of it is posted" if posted else "it is neither posted, held nor ignored"
         found.append(
             Violation(
@@ -155,7 +155,7 @@ def _lines_accounted(bank: BankBook) -> list[Violation]:
 def check_books(books: Books, bank: BankBook) -> list[Violation]:
     """Every invariant over all months, and the bank facts against the journal."""
     found: list[Violation] = []
-    months = [books.base(*key) for key in books.months()]
+    months = [books.committed_month(*key) for key in books.list_months()]
     for month in months:
         found += month.damage
     found += check_accounts(months, books.chart.accounts)
@@ -165,13 +165,13 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
             for i, leg in enumerate(entry.legs):
                 legs[entry.entry_id + leg_suffix(i)] = leg.amount
     known: set[str] = set()
-    for account in bank.accounts():
-        for line in bank.account_lines(account):
+    for account in bank.list_accounts():
+        for line in bank.iter_account_lines(account):
             if line.line_id in known:
                 found.append(
                     Violation(
                         "lines_accounted", f"the bank line {line.line_id} of {account} is recorded twice",
-                        f"Restore books/bank from the last good commit; where two clones were joined: {TWO_CLONES}.",
+                        f"Restore books/bank from the last good commit; where two clones were joined: {TWO_CLONES_PAGE}.",
                         Place(field=line.line_id),
                     )
                 )  # fmt: skip
@@ -181,7 +181,7 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
                     Violation(
                         "lines_accounted",
                         f"{account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
-                        f"{bank.posted(line.line_id)} of it is posted, and nobody set it aside",
+                        f"{bank.posted_amount(line.line_id)} of it is posted, and nobody set it aside",
                         "Post it, or ignore it with a reason.", Place(field=line.line_id),
                     )
                 )  # fmt: skip
@@ -189,23 +189,25 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
         for leg_id, amount in pairs:
             if line_id not in known:
                 found.append(
-                    _bad_match(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
+                    _match_violation(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
                 )
             elif leg_id not in legs:
-                found.append(_bad_match(books, f"the bank line {line_id} is matched to {leg_id}, which is not there"))
+                found.append(
+                    _match_violation(books, f"the bank line {line_id} is matched to {leg_id}, which is not there")
+                )
             elif legs[leg_id] != amount:
-                found.append(_bad_match(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
-    found += _closed_digest(books)
+                found.append(_match_violation(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
+    found += _check_closed_periods(books)
     return found
 
 
-def _bad_match(books: Books, message: str) -> Violation:
+def _match_violation(books: Books, message: str) -> Violation:
     return Violation(
         "lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(books.paths.matches)
     )
 
 
-def _closed_digest(books: Books) -> list[Violation]:
+def _check_closed_periods(books: Books) -> list[Violation]:
     """A closed period's trial balance is still the one it was closed with."""
     through = books.periods.closed_through
     if through is None:
@@ -224,18 +226,18 @@ def _closed_digest(books: Books) -> list[Violation]:
 
 def trial_balance_digest(books: Books, through: date) -> str:
     """SHA-256 over ``account amount`` lines of the trial balance at the end of ``through``; zero balances left out."""
-    text = "".join(f"{a} {money.text(v)}\n" for a, v in books.trial_balance(through).items() if v)
+    text = "".join(f"{a} {money.format_amount(v)}\n" for a, v in books.trial_balance(through).items() if v)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_against(books: Books, committed: Source, months: Iterable[tuple[int, int]]) -> list[Violation]:
+def check_against_commit(books: Books, committed: Source, months: Iterable[tuple[int, int]]) -> list[Violation]:
     """How the working journal differs from the committed one, entry by entry."""
     found = []
     for key in months:
         path = books.paths.journal_path(*key)
         before = parse_month(committed.read(path), *key, path, books.bounds.places)
-        after = books.base(*key)
-        found += _unchanged(before, after)
+        after = books.committed_month(*key)
+        found += _check_unchanged(before, after)
         for number, entry in after.entries.items():
             if number not in before.entries:
                 found.append(

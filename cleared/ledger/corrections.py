@@ -11,23 +11,23 @@ from cleared.ledger.staged_journal import Books
 CORRECTS: Final = "@corrects="
 
 
-def leg(account: int, amount: Decimal) -> Leg:
+def make_leg(account: int, amount: Decimal) -> Leg:
     """One leg; a positive amount is a debit."""
     return Leg(account, amount, ZERO) if amount > 0 else Leg(account, ZERO, -amount)
 
 
-def corrections_of(books: Books, entry: Entry) -> list[Entry]:
+def find_corrections(books: Books, entry: Entry) -> list[Entry]:
     """The corrections of an entry that stand, oldest first."""
     mark = f"{CORRECTS}{entry.entry_id}"
-    return [e for e in books.entries() if e.status != "voided" and mark in e.tags.split(";")]
+    return [e for e in books.iter_entries() if e.status != "voided" and mark in e.tags.split(";")]
 
 
-def effective(books: Books, entry: Entry) -> tuple[Leg, ...]:
+def effective_legs(books: Books, entry: Entry) -> tuple[Leg, ...]:
     """The entry's legs after all corrections of it that stand."""
-    found = corrections_of(books, entry)
+    found = find_corrections(books, entry)
     if not found:
         return entry.legs
     totals: dict[int, Decimal] = {}
     for each in (*entry.legs, *(x for e in found for x in e.legs)):
         totals[each.account_id] = totals.get(each.account_id, ZERO) + each.amount
-    return tuple(leg(account, amount) for account, amount in totals.items() if amount)
+    return tuple(make_leg(account, amount) for account, amount in totals.items() if amount)

@@ -14,20 +14,20 @@ from collections.abc import Iterable, Iterator, Sequence
 _NEEDS_QUOTES = re.compile(r'[",\r\n]')
 
 
-def field(value: str) -> str:
+def format_field(value: str) -> str:
     """One field as it is written: quoted only where it must be."""
     if _NEEDS_QUOTES.search(value):
         return '"' + value.replace('"', '""') + '"'
     return value
 
 
-def record(values: Iterable[str]) -> str:
+def format_record(values: Iterable[str]) -> str:
     """One record with its line end."""
     fields = tuple(values)
     text = ",".join(fields)
     # Most records need no quotes at all, and to see that of the whole is far quicker than of each field.
     if '"' in text or "\n" in text or "\r" in text or text.count(",") >= len(fields):
-        text = ",".join([field(v) for v in fields])
+        text = ",".join([format_field(v) for v in fields])
     return text + "\n"
 
 
@@ -43,7 +43,9 @@ class CsvDamage(ValueError):
         self.line = line
 
 
-def records(data: bytes, header: Sequence[str], *, optional: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
+def read_records(
+    data: bytes, header: Sequence[str], *, optional: Sequence[str] = ()
+) -> Iterator[tuple[int, list[str]]]:
     """The records after the header, each with the 1-based line it starts on.
 
     The header must be ``header``, possibly followed by columns of ``optional`` in their order; rows are padded

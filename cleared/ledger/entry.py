@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Final
 
-from cleared.ledger.csv_text import field, record
+from cleared.ledger.csv_text import format_field, format_record
 from cleared.schema import money
 
 HEADER: Final = (
@@ -20,7 +20,7 @@ HEADER: Final = (
     "confidence", "status", "evidence", "receipt_hash", "tags", "notes",
 )  # fmt: skip
 OPTIONAL: Final = ("currency", "amount_fc")
-HEADER_LINE: Final = record(HEADER)
+HEADER_LINE: Final = format_record(HEADER)
 
 STATUSES: Final = (
     "auto-confirmed", "pending-review", "user-confirmed", "user-corrected", "voided", "bootstrap-confirmed",
@@ -85,18 +85,18 @@ class Entry:
         """The sum of its debits."""
         return money.total([leg.debit for leg in self.legs])
 
-    def rows(self, places: int) -> str:
+    def to_csv(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""
         quantum = money.quantum(places)
-        day, description = self.date.isoformat(), field(self.description)
-        tail = record(
+        day, description = self.date.isoformat(), format_field(self.description)
+        tail = format_record(
             (self.counterparty, self.reference, self.confidence, self.status, self.evidence, self.receipt_hash,
              self.tags, self.notes)
         )  # fmt: skip
         out = []
         for i, leg in enumerate(self.legs):
-            debit = money.text(leg.debit.quantize(quantum)) if leg.debit else ""
-            credit = money.text(leg.credit.quantize(quantum)) if leg.credit else ""
+            debit = money.format_amount(leg.debit.quantize(quantum)) if leg.debit else ""
+            credit = money.format_amount(leg.credit.quantize(quantum)) if leg.credit else ""
             out.append(f"{self.entry_id}{leg_suffix(i)},{day},{leg.account_id},{description},{debit},{credit},{tail}")
         return "".join(out)
 
@@ -112,11 +112,11 @@ def leg_suffix(index: int) -> str:
     return text
 
 
-def make_id(year: int, month: int, number: int) -> str:
+def format_entry_id(year: int, month: int, number: int) -> str:
     return f"{year:04d}-{month:02d}-{number:03d}"
 
 
-def split_id(text: str) -> tuple[int, int, int, str] | None:
+def parse_entry_id(text: str) -> tuple[int, int, int, str] | None:
     """``(year, month, number, leg suffix)`` of an entry or leg id, or None where it is not one."""
     found = _ENTRY_ID.fullmatch(text)
     if not found or int(found[1]) < 1:

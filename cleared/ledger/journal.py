@@ -14,16 +14,16 @@ from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
-from cleared.ledger.csv_text import CsvDamage, record, records
-from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, split_id
-from cleared.ledger.violations import TWO_CLONES, Violation
+from cleared.ledger.csv_text import CsvDamage, format_record, read_records
+from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, parse_entry_id
+from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.schema import money
 
 _STATUS_COLUMN: Final = HEADER.index("status")
 _RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
 
 
-class Month:
+class JournalMonth:
     """The entries of one journal file, by number, and what was wrong with the text."""
 
     def __init__(self, year: int, month: int, file: str, entries: dict[int, Entry], damage: list[Violation]) -> None:
@@ -33,40 +33,40 @@ class Month:
         self.lines: dict[int, int] = {}
 
     @cached_property
-    def last(self) -> int:
+    def last_number(self) -> int:
         """The highest entry number, 0 in an empty month."""
         return max(self.entries, default=0)
 
 
-def parse_month(data: bytes | None, year: int, month: int, file: str, places: int) -> Month:
+def parse_month(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
     """Read one month's file (None: there is none yet)."""
-    result = Month(year, month, file, {}, [])
+    result = JournalMonth(year, month, file, {}, [])
     if data is None:
         return result
-    reader = _Reader(result, places)
+    reader = _MonthReader(result, places)
     try:
-        for line, row in check_deadline(records(data, HEADER, optional=OPTIONAL)):
-            reader.row(line, row)
+        for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
+            reader.read_row(line, row)
     except CsvDamage as e:
-        result.damage.append(Violation("format", str(e), _restore(file), Place(file, e.line)))
-    reader.finish()
+        result.damage.append(Violation("format", str(e), _restore_remedy(file), Place(file, e.line)))
+    reader.finish_entry()
     return result
 
 
 @lru_cache(maxsize=32)
-def known_month(data: bytes | None, year: int, month: int, file: str, places: int) -> Month:
+def parse_month_once(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
     """As ``parse_month``, but the same text is read once in a process. The result is shared: do not alter it."""
     return parse_month(data, year, month, file, places)
 
 
-def _restore(file: str) -> str:
+def _restore_remedy(file: str) -> str:
     return _RESTORE.replace("FILE", file)
 
 
-class _Reader:
+class _MonthReader:
     """Groups rows into entries; knows invariants 2, 4, 5 and 6, which are about single rows and their order."""
 
-    def __init__(self, month: Month, places: int) -> None:
+    def __init__(self, month: JournalMonth, places: int) -> None:
         self.month = month
         self.places = places
         self.pattern = re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
@@ -79,71 +79,78 @@ class _Reader:
         self.dates: dict[str, date | None] = {}
         self.expected = 1
 
-    def fault(self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None) -> None:
-        remedy = _restore(self.month.file)
+    def add_fault(
+        self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
+    ) -> None:
+        remedy = _restore_remedy(self.month.file)
         if check == "ids":
-            remedy += f" Where two clones were joined by hand: {TWO_CLONES}."
+            remedy += f" Where two clones were joined by hand: {TWO_CLONES_PAGE}."
         self.month.damage.append(Violation(check, message, remedy, Place(self.month.file, line, field=column), entry))
 
-    def row(self, line: int, row: list[str]) -> None:
+    def read_row(self, line: int, row: list[str]) -> None:
         if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
-            self.legs.append(self.leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
+            self.legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
             return
-        parts = split_id(row[0])
+        parts = parse_entry_id(row[0])
         if parts is None or not parts[3]:
-            self.fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
+            self.add_fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
             return
         year, month, number, suffix = parts
         entry_id = row[0][: -len(suffix)]
         if (year, month) != (self.month.year, self.month.month):
-            self.fault("month", f"{row[0]} belongs to another month's file", line, entry_id, "entry_id")
+            self.add_fault("month", f"{row[0]} belongs to another month's file", line, entry_id, "entry_id")
             return
         if number != self.current:
-            self.finish()
+            self.finish_entry()
             self.current, self.first, self.first_line, self.legs = number, row, line, []
             self.id = entry_id
             if number in self.month.entries:
-                self.fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
+                self.add_fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
             elif number != self.expected:
-                self.fault(
+                self.add_fault(
                     "ids", f"ids are not contiguous: {entry_id} where {self.expected:03d} should stand",
                     line, entry_id, "entry_id",
                 )  # fmt: skip
             self.expected = number + 1
         elif row[1] != self.first[1]:
-            self.fault("month", f"the legs of {entry_id} have different dates", line, entry_id, "date")
+            self.add_fault("month", f"the legs of {entry_id} have different dates", line, entry_id, "date")
         if suffix != leg_suffix(len(self.legs)):
-            self.fault(
+            self.add_fault(
                 "ids", f"leg {row[0]} stands where leg {entry_id}{leg_suffix(len(self.legs))} should",
                 line, entry_id, "entry_id",
             )  # fmt: skip
-        self.legs.append(self.leg(line, row, entry_id))
+        self.legs.append(self.read_leg(line, row, entry_id))
 
-    def leg(self, line: int, row: list[str], entry_id: str) -> Leg:
+    def read_leg(self, line: int, row: list[str], entry_id: str) -> Leg:
         account = self.accounts.get(row[2], 0)
         if not account:
             if row[2].isascii() and row[2].isdigit() and len(row[2]) < 10:
                 account = self.accounts[row[2]] = int(row[2])
             else:
-                self.fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
-        debit, credit = self.amount(row[4], line, entry_id, "debit"), self.amount(row[5], line, entry_id, "credit")
+                self.add_fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
+        debit, credit = (
+            self.read_amount(row[4], line, entry_id, "debit"),
+            self.read_amount(row[5], line, entry_id, "credit"),
+        )
         if (row[4] == "") == (row[5] == ""):
             which = "neither debit nor credit" if row[4] == "" else "both a debit and a credit"
-            self.fault("one_side", f"leg {row[0]} has {which}", line, entry_id)
+            self.add_fault("one_side", f"leg {row[0]} has {which}", line, entry_id)
         return Leg(account, debit, credit)
 
-    def amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
+    def read_amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
         if text == "":
             return ZERO
         if not self.pattern.fullmatch(text):
-            self.fault("exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column)
+            self.add_fault(
+                "exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column
+            )
             return ZERO
         value = Decimal(text)
         if not value:
-            self.fault("exact", "an amount of zero says nothing", line, entry_id, column)
+            self.add_fault("exact", "an amount of zero says nothing", line, entry_id, column)
         return value
 
-    def day(self, text: str) -> date | None:
+    def read_date(self, text: str) -> date | None:
         if text not in self.dates:
             try:
                 self.dates[text] = date.fromisoformat(text) if len(text) == 10 else None
@@ -151,31 +158,31 @@ class _Reader:
                 self.dates[text] = None
         return self.dates[text]
 
-    def finish(self) -> None:
+    def finish_entry(self) -> None:
         if self.current is None:
             return
         row, line, number = self.first, self.first_line, self.current
         self.current = None
         entry_id = row[0].rstrip("abcdefghijklmnopqrstuvwxyz")
-        day = self.day(row[1])
+        day = self.read_date(row[1])
         if day is None:
-            self.fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
+            self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
             day = date(self.month.year, self.month.month, 1)
         elif (day.year, day.month) != (self.month.year, self.month.month):
-            self.fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
+            self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
         if row[9] not in STATUSES:
-            self.fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
+            self.add_fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
         entry = Entry(
             entry_id, day, row[3], tuple(self.legs), row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13]
         )
-        if not _balanced(entry.legs):
+        if not _is_balanced(entry.legs):
             debits, credits = entry.amount, money.total([leg.credit for leg in entry.legs])
-            self.fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
+            self.add_fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
         self.month.entries.setdefault(number, entry)
         self.month.lines.setdefault(number, line)
 
 
-def _balanced(legs: Sequence[Leg]) -> bool:
+def _is_balanced(legs: Sequence[Leg]) -> bool:
     if len(legs) == 2:
         return (legs[0].debit == legs[1].credit and legs[0].credit == legs[1].debit) or _sums_to_zero(legs)
     return len(legs) > 1 and _sums_to_zero(legs)
@@ -185,7 +192,7 @@ def _sums_to_zero(legs: Sequence[Leg]) -> bool:
     return money.total([leg.amount for leg in legs]) == 0
 
 
-def append(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
+def append_entries(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
     """The file with these entries at its end; every byte that stood there stays."""
     parts = [data if data is not None else HEADER_LINE.encode()]
     extra = 0
@@ -193,20 +200,20 @@ def append(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
         width = data.split(b"\n", 1)[0].count(b",") + 1
         extra = width - len(HEADER)
     for entry in check_deadline(entries):
-        text = entry.rows(places)
+        text = entry.to_csv(places)
         if extra > 0:
-            text = _widen(text, extra)
+            text = _widen_rows(text, extra)
         parts.append(text.encode("utf-8"))
     return b"".join(parts)
 
 
-def _widen(text: str, extra: int) -> str:
+def _widen_rows(text: str, extra: int) -> str:
     """Rows of a file that has the optional columns get them empty."""
     import csv
     import io
 
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    return "".join(record([*row, *[""] * extra]) for row in rows)
+    return "".join(format_record([*row, *[""] * extra]) for row in rows)
 
 
 def set_statuses(data: bytes, changes: Mapping[str, str]) -> bytes:
@@ -228,17 +235,17 @@ def set_statuses(data: bytes, changes: Mapping[str, str]) -> bytes:
         chunk = "".join(pending)
         pending = []
         buffer += 1
-        parts = split_id(row[0]) if buffer > 1 and row else None
+        parts = parse_entry_id(row[0]) if buffer > 1 and row else None
         if parts and parts[3]:
             wanted = changes.get(row[0][: -len(parts[3])])
             if wanted is not None and row[_STATUS_COLUMN] != wanted:
                 row[_STATUS_COLUMN] = wanted
-                chunk = record(row)
+                chunk = format_record(row)
         out.append(chunk)
     return ("".join(out) + "".join(pending)).encode("utf-8")
 
 
-def check_accounts(months: Iterable[Month], known: Mapping[int, object]) -> list[Violation]:
+def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) -> list[Violation]:
     """Invariant 3 over whole months."""
     found: list[Violation] = []
     for month in months:

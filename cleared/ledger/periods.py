@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.csv_text import CsvDamage, record, records
+from cleared.ledger.csv_text import CsvDamage, format_record, read_records
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")
@@ -54,24 +54,24 @@ def parse_periods(data: bytes | None, file: str) -> Periods:
         return Periods()
     marks = []
     try:
-        for line, row in records(data, HEADER):
+        for line, row in read_records(data, HEADER):
             try:
                 through = date.fromisoformat(row[0]) if row[0] else date.min
             except ValueError:
-                raise _wrong(file, line, "through", f"{row[0]!r} is not a date") from None
+                raise _period_error(file, line, "through", f"{row[0]!r} is not a date") from None
             if row[1] not in STATES:
-                raise _wrong(file, line, "state", f"{row[1]!r} is not one of {', '.join(STATES)}")
+                raise _period_error(file, line, "state", f"{row[1]!r} is not one of {', '.join(STATES)}")
             marks.append(PeriodMark(through, row[1], row[2], row[3], row[4], row[5]))
     except CsvDamage as e:
-        raise _wrong(file, e.line, None, str(e)) from None
+        raise _period_error(file, e.line, None, str(e)) from None
     return Periods(tuple(marks))
 
 
 def append_mark(data: bytes | None, mark: PeriodMark) -> bytes:
     through = "" if mark.through == date.min else mark.through.isoformat()
-    row = record((through, mark.state, mark.by, mark.at, mark.reason, mark.digest))
-    return (data if data is not None else record(HEADER).encode()) + row.encode()
+    row = format_record((through, mark.state, mark.by, mark.at, mark.reason, mark.digest))
+    return (data if data is not None else format_record(HEADER).encode()) + row.encode()
 
 
-def _wrong(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
+def _period_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
     return WorkspaceError(message, place=Place(file, line, field=field), remedy=f"Restore it: git checkout -- {file}")

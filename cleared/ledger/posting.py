@@ -7,13 +7,13 @@ from datetime import date
 
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.entry import Entry, Leg, split_id
+from cleared.ledger.entry import Entry, Leg, parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.schema import money
 
 
-def post(
+def post_entry(
     books: Books,
     bank: BankBook,
     ledger_accounts: Mapping[str, int],
@@ -31,48 +31,48 @@ def post(
     returned with ``duplicate`` true. Otherwise the legs on the line's ledger account are matched to the line.
     Raises ``PrimitiveError`` where such a leg is missing or moves more than is left of the line.
     """
-    resolved = bank.resolve(reference) if reference else None
+    resolved = bank.resolve_reference(reference) if reference else None
     if resolved is None:
-        return books.add(day, description, legs, field=field, reference=reference, **rest), False
+        return books.add_entry(day, description, legs, field=field, reference=reference, **rest), False
     account, line = resolved
-    if line.amount and bank.posted(line.line_id) == line.amount:
-        return _poster(books, bank, line), True
+    if line.amount and bank.posted_amount(line.line_id) == line.amount:
+        return _find_posting_entry(books, bank, line), True
     ledger_account = ledger_accounts.get(account)
     if ledger_account is None:
-        raise _refuse(
+        raise _reference_error(
             f"the line belongs to the bank account {account!r}, which config.yaml no longer has",
             f"Put it back under bank_accounts (id: {account}).",
         )
     moved = money.total([leg.amount for leg in legs if leg.account_id == ledger_account])
-    left = money.total([line.amount, -bank.posted(line.line_id)])
+    left = money.total([line.amount, -bank.posted_amount(line.line_id)])
     if moved == 0:
         on = ", ".join(str(leg.account_id) for leg in legs)
-        raise _refuse(
+        raise _reference_error(
             f"the line is of {account} (account {ledger_account}), but the entry posts to {on} only",
             f'Post one leg to {ledger_account}: txn["ledger_account"] holds it.',
         )
     if (moved > 0) != (left > 0) or abs(moved) > abs(left):
-        raise _refuse(
+        raise _reference_error(
             f"the bank moved {line.amount} on {ledger_account} ({left} not yet posted), the entry moves {moved}",
             "Money in is a debit of the bank's account, money out a credit; the parts must sum to the line.",
         )
-    entry = books.add(day, description, legs, field=field, reference=reference, **rest)
-    bank.match(line, ledger_account, entry)
+    entry = books.add_entry(day, description, legs, field=field, reference=reference, **rest)
+    bank.match_entry(line, ledger_account, entry)
     return entry, False
 
 
-def _poster(books: Books, bank: BankBook, line: BankLine) -> Entry:
+def _find_posting_entry(books: Books, bank: BankBook, line: BankLine) -> Entry:
     """The newest entry that posts the line."""
     for leg_id, _ in reversed(bank.matches[line.line_id]):
-        parts = split_id(leg_id)
-        entry = books.entry(leg_id) if parts else None
+        parts = parse_entry_id(leg_id)
+        entry = books.find_entry(leg_id) if parts else None
         if entry is not None and entry.status != "voided":
             return entry
-    raise _refuse(
+    raise _reference_error(
         f"the line {line.line_id} is matched to an entry that is not in the journal",
         "Run cleared journal check: the books were damaged by hand.",
     )
 
 
-def _refuse(message: str, remedy: str) -> PrimitiveError:
+def _reference_error(message: str, remedy: str) -> PrimitiveError:
     return PrimitiveError(message, place=Place(field="reference"), remedy=remedy)

@@ -12,7 +12,7 @@ class Source(Protocol):
     def read(self, path: str) -> bytes | None:
         """The file's bytes, or None where there is none."""
 
-    def paths(self, prefix: str) -> Iterable[str]:
+    def list_paths(self, prefix: str) -> Iterable[str]:
         """All files below ``prefix`` (a directory, or ``""``), sorted."""
 
 

@@ -12,21 +12,21 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import (
-    DUPLICATES,
-    IMPORTS,
-    LINES,
-    MATCHES,
-    OUTCOMES,
-    VERSION,
+    DUPLICATE_COLUMNS,
+    IMPORT_COLUMNS,
+    LINE_COLUMNS,
+    LINE_ID_PREFIX,
+    MATCH_COLUMNS,
+    OUTCOME_COLUMNS,
     BankLine,
     ImportRecord,
     append_rows,
-    known_lines,
-    known_matches,
     parse_imports,
+    parse_lines_once,
+    parse_matches_once,
     parse_outcomes,
 )
-from cleared.ledger.csv_text import record
+from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import Entry, leg_suffix
 from cleared.ledger.source import BookPaths, Source
 from cleared.schema import money
@@ -69,40 +69,40 @@ class BankBook:
 
     # -- committed ----------------------------------------------------------------------------------------------
 
-    def month(self, account: str, month: str) -> dict[str, BankLine]:
+    def read_month(self, account: str, month: str) -> dict[str, BankLine]:
         """One month (``YYYY-MM``) of one account's committed lines by id."""
         key = (account, month)
         if key not in self._months:
             path = self.paths.bank_path(account, month)
-            lines = {line.line_id: line for line in known_lines(self.source.read(path), path)}
+            lines = {line.line_id: line for line in parse_lines_once(self.source.read(path), path)}
             self._months[key] = lines
             for line_id in lines:
                 self._account_of[line_id] = account
         return self._months[key]
 
-    def accounts(self) -> list[str]:
+    def list_accounts(self) -> list[str]:
         root = self.paths.bank_root
         return sorted(
-            {p[len(root) + 1 :].split("/", 1)[0] for p in self.source.paths(root) if p.count("/", len(root) + 1)}
+            {p[len(root) + 1 :].split("/", 1)[0] for p in self.source.list_paths(root) if p.count("/", len(root) + 1)}
         )
 
-    def account_lines(self, account: str) -> Iterable[BankLine]:
+    def iter_account_lines(self, account: str) -> Iterable[BankLine]:
         """Every committed line of an account, by month."""
         root = f"{self.paths.bank_root}/{account}"
-        for path in self.source.paths(root):
+        for path in self.source.list_paths(root):
             # Whatever else lies there is not ours: an editor's copy, a note.
             if found := _MONTH_FILE.fullmatch(path, len(root) + 1):
-                yield from self.month(account, found[1]).values()
+                yield from self.read_month(account, found[1]).values()
 
-    def find(self, line_id: str) -> tuple[str, BankLine] | None:
+    def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line taken in this run or committed."""
         if line_id in self.taken:
             return self.taken[line_id]
         if line_id not in self._account_of:
-            for account in self.accounts():
+            for account in self.list_accounts():
                 if account not in self._all_loaded:
                     self._all_loaded.add(account)
-                    for _ in self.account_lines(account):
+                    for _ in self.iter_account_lines(account):
                         pass
         account = self._account_of.get(line_id, "")
         for (owner, _), lines in self._months.items():
@@ -110,22 +110,22 @@ class BankBook:
                 return account, lines[line_id]
         return None
 
-    def near(self, account: str, line: BankLine) -> list[BankLine]:
+    def find_similar_lines(self, account: str, line: BankLine) -> list[BankLine]:
         """Committed posted lines of the same amount within five days."""
         days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
         found = []
         for month in sorted({d.isoformat()[:7] for d in days}):
-            for other in self._by_amount(account, month).get(line.amount, ()):
+            for other in self._index_by_amount(account, month).get(line.amount, ()):
                 if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
                     found.append(other)
         return found
 
-    def _by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
+    def _index_by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
         """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
         key = (account, month)
         if key not in self._amounts:
             index: dict[Decimal, list[BankLine]] = {}
-            for line in self.month(account, month).values():
+            for line in self.read_month(account, month).values():
                 if line.state == "posted":
                     index.setdefault(line.amount, []).append(line)
             self._amounts[key] = index
@@ -135,17 +135,17 @@ class BankBook:
     def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
         """line_id → [(leg_id, amount)], staged ones included."""
         if self._matched is None:
-            matched, sums = known_matches(self.source.read(self.paths.matches), self.paths.matches)
+            matched, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
             self._matched, self._sums = dict(matched), dict(sums)
         return self._matched
 
-    def posted(self, line_id: str) -> Decimal:
+    def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
         if self._matched is None:
             _ = self.matches
         return self._sums.get(line_id, Decimal(0))
 
-    def outcome(self, line_id: str) -> Outcome | None:
+    def find_outcome(self, line_id: str) -> Outcome | None:
         if line_id in self.new_outcomes:
             return self.new_outcomes[line_id]
         if self._outcomes is None:
@@ -162,11 +162,11 @@ class BankBook:
 
     # -- the draft ----------------------------------------------------------------------------------------------
 
-    def resolve(self, reference: str) -> tuple[str, BankLine] | None:
+    def resolve_reference(self, reference: str) -> tuple[str, BankLine] | None:
         """The line a ``reference`` names, or None where it is free text. Unknown line ids are refused."""
-        if not reference.startswith(VERSION):
+        if not reference.startswith(LINE_ID_PREFIX):
             return None
-        found = self.find(reference)
+        found = self.find_line(reference)
         if found is None:
             raise PrimitiveError(
                 f"{reference!r} names no bank line",
@@ -181,13 +181,13 @@ class BankBook:
             )
         return found
 
-    def match(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
+    def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
         """Stage the matches of an entry's bank legs; ``plan_match`` said yes before."""
         _ = self.matches
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
                 self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), leg.amount)
-        if self.posted(line.line_id) == line.amount:
+        if self.posted_amount(line.line_id) == line.amount:
             self.new_outcomes.pop(line.line_id, None)
 
     def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
@@ -195,7 +195,7 @@ class BankBook:
         self.matches[line_id] = [*self.matches.get(line_id, ()), (leg_id, amount)]
         self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
 
-    def unmatch(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
+    def unmatch_entry(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
         """A voided entry's lines are open again: stage the reversal's legs against them, hold the lines."""
         legs = {entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i) for i in range(len(entry.legs))}
         freed = []
@@ -204,13 +204,13 @@ class BankBook:
             for leg_id, amount in mine:
                 self._stage_match(line_id, legs[leg_id], -amount)
             if mine:
-                found = self.find(line_id)
+                found = self.find_line(line_id)
                 if found:
                     freed.append(found[1])
                 self.new_outcomes[line_id] = Outcome("voided", reason)
         return freed
 
-    def set_aside(self, line_id: str, outcome: str, reason: str) -> None:
+    def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
         """Stage that the line is ``ignored`` or ``held`` for a reason."""
         self.new_outcomes[line_id] = Outcome(outcome, reason)
 
@@ -219,42 +219,50 @@ class BankBook:
 
         Of a line that two entries posted one may be voided: what is open again then waits for a person.
         """
-        posted = self.posted(line.line_id)
+        posted = self.posted_amount(line.line_id)
         if posted == line.amount and posted != 0:
             return True
-        outcome = self.outcome(line.line_id)
+        outcome = self.find_outcome(line.line_id)
         if posted != 0:
             part = (posted > 0) == (line.amount > 0) and abs(posted) < abs(line.amount)
             return part and outcome is not None and outcome.outcome == "voided"
         return line.state == "pending" or outcome is not None
 
-    def named(self) -> set[str]:
+    def staged_line_ids(self) -> set[str]:
         """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""
         return {line_id for line_id, _, _ in self.new_matches} | set(self.new_outcomes)
 
-    def changes(self, run_id: str) -> dict[str, bytes]:
+    def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
         by_file: dict[tuple[str, int, int], list[str]] = {}
-        wanted = self.record_all | self.named()
+        wanted = self.record_all | self.staged_line_ids()
         for line_id, (account, line) in self.taken.items():
             if line_id in wanted:
                 month = account, line.posted_date.year, line.posted_date.month
-                by_file.setdefault(month, []).append(line.text())
+                by_file.setdefault(month, []).append(line.to_csv())
         for (account, year, number), rows in by_file.items():
             path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
-            out[path] = append_rows(self.source.read(path), LINES, "".join(rows))
+            out[path] = append_rows(self.source.read(path), LINE_COLUMNS, "".join(rows))
 
         def add(path: str, header: tuple[str, ...], rows: list[str]) -> None:
             if rows:
                 out[path] = append_rows(self.source.read(path), header, "".join(rows))
 
-        add(self.paths.matches, MATCHES, [record((a, b, money.text(c))) for a, b, c in self.new_matches])
+        add(
+            self.paths.matches,
+            MATCH_COLUMNS,
+            [format_record((a, b, money.format_amount(c))) for a, b, c in self.new_matches],
+        )
         add(
             self.paths.outcomes,
-            OUTCOMES,
-            [record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items()],
+            OUTCOME_COLUMNS,
+            [format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items()],
         )
-        add(self.paths.imports, IMPORTS, [r.text() for r in self.new_imports])
-        add(self.paths.duplicates, DUPLICATES, [record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates])
+        add(self.paths.imports, IMPORT_COLUMNS, [r.to_csv() for r in self.new_imports])
+        add(
+            self.paths.duplicates,
+            DUPLICATE_COLUMNS,
+            [format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates],
+        )
         return out

@@ -15,8 +15,8 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError, merge_faults
 from cleared.ledger.chart import Chart, parse_chart
-from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, leg_suffix, make_id, split_id
-from cleared.ledger.journal import Month, append, known_month, set_statuses
+from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, format_entry_id, leg_suffix, parse_entry_id
+from cleared.ledger.journal import JournalMonth, append_entries, parse_month_once, set_statuses
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
 from cleared.ledger.violations import Violation
@@ -45,7 +45,7 @@ class Books:
         self.bounds = bounds
         self.staged: dict[tuple[int, int], list[Entry]] = {}
         self.statuses: dict[str, str] = {}
-        self._months: dict[tuple[int, int], Month] = {}
+        self._months: dict[tuple[int, int], JournalMonth] = {}
         self._next: dict[tuple[int, int], int] = {}
         self._totals: dict[tuple[int, int], dict[int, Decimal]] = {}
         self._known: list[tuple[int, int]] | None = None
@@ -70,20 +70,20 @@ class Books:
             self._periods = parse_periods(self.source.read(self.paths.periods), self.paths.periods)
         return self._periods
 
-    def base(self, year: int, month: int) -> Month:
+    def committed_month(self, year: int, month: int) -> JournalMonth:
         """The committed month, read once."""
         key = (year, month)
         if key not in self._months:
             path = self.paths.journal_path(year, month)
-            self._months[key] = known_month(self.source.read(path), year, month, path, self.bounds.places)
+            self._months[key] = parse_month_once(self.source.read(path), year, month, path, self.bounds.places)
         return self._months[key]
 
-    def months(self) -> list[tuple[int, int]]:
+    def list_months(self) -> list[tuple[int, int]]:
         """All months that have entries, committed or staged, in order."""
         if self._known is None:
             root = self.paths.journal_root
             found = []
-            for path in self.source.paths(root):
+            for path in self.source.list_paths(root):
                 inner = path[len(root) + 1 :] if root else path
                 match = _JOURNAL.fullmatch(path)
                 if match and inner.count("/") == 2:
@@ -91,24 +91,24 @@ class Books:
             self._known = found
         return sorted({*self._known, *self.staged})
 
-    def entries(self, year: int | None = None, month: int | None = None) -> Iterator[Entry]:
+    def iter_entries(self, year: int | None = None, month: int | None = None) -> Iterator[Entry]:
         """Entries in id order, staged ones and staged statuses included."""
-        for y, m in self.months():
+        for y, m in self.list_months():
             if (year is None or y == year) and (month is None or m == month):
-                committed = self.base(y, m).entries.values()
+                committed = self.committed_month(y, m).entries.values()
                 yield from check_deadline([self._with_status(e) for e in committed] if self.statuses else committed)
                 yield from check_deadline([self._with_status(e) for e in self.staged.get((y, m), ())])
 
-    def entry(self, entry_id: str) -> Entry | None:
+    def find_entry(self, entry_id: str) -> Entry | None:
         """One entry by its id or the id of one of its legs."""
-        parts = split_id(entry_id)
+        parts = parse_entry_id(entry_id)
         if parts is None:
             return None
         year, month, number, suffix = parts
-        found = self.base(year, month).entries.get(number)
+        found = self.committed_month(year, month).entries.get(number)
         if found is None:
             staged = self.staged.get((year, month), [])
-            index = number - (self.base(year, month).last + 1)
+            index = number - (self.committed_month(year, month).last_number + 1)
             found = staged[index] if 0 <= index < len(staged) else None
         if found is None or (suffix and suffix not in {leg_suffix(i) for i in range(len(found.legs))}):
             return None
@@ -118,11 +118,11 @@ class Books:
         status = self.statuses.get(entry.entry_id)
         return replace(entry, status=status) if status else entry
 
-    def balance(self, account_id: int, *, year: int | None = None, month: int | None = None,
+    def account_balance(self, account_id: int, *, year: int | None = None, month: int | None = None,
                 as_of: date | None = None) -> Decimal:  # fmt: skip
         """Debits minus credits of the account: in a year, a month, up to and including a day, or ever."""
         parts = [ZERO]
-        for key in self.months():
+        for key in self.list_months():
             y, m = key
             if (year is not None and y != year) or (month is not None and m != month):
                 continue
@@ -131,30 +131,30 @@ class Books:
             if as_of is not None and (y, m) == (as_of.year, as_of.month):
                 parts += [
                     leg.amount
-                    for e in self.entries(y, m)
+                    for e in self.iter_entries(y, m)
                     if e.date <= as_of
                     for leg in e.legs
                     if leg.account_id == account_id
                 ]
                 continue
-            parts.append(self._total(key).get(account_id, ZERO))
+            parts.append(self._month_totals(key).get(account_id, ZERO))
             parts += [leg.amount for e in self.staged.get(key, ()) for leg in e.legs if leg.account_id == account_id]
         return money.total(parts).quantize(money.quantum(self.bounds.places))
 
     def trial_balance(self, as_of: date | None = None) -> dict[int, Decimal]:
         """Debits minus credits of every account that was ever posted to, by account id; it sums to zero."""
         sums: dict[int, list[Decimal]] = {}
-        for entry in self.entries():
+        for entry in self.iter_entries():
             if as_of is None or entry.date <= as_of:
                 for leg in entry.legs:
                     sums.setdefault(leg.account_id, []).append(leg.amount)
         quantum = money.quantum(self.bounds.places)
         return {account: money.total(parts).quantize(quantum) for account, parts in sorted(sums.items())}
 
-    def _total(self, key: tuple[int, int]) -> dict[int, Decimal]:
+    def _month_totals(self, key: tuple[int, int]) -> dict[int, Decimal]:
         if key not in self._totals:
             sums: dict[int, list[Decimal]] = {}
-            for entry in check_deadline(self.base(*key).entries.values()):
+            for entry in check_deadline(self.committed_month(*key).entries.values()):
                 for leg in entry.legs:
                     sums.setdefault(leg.account_id, []).append(leg.amount)
             self._totals[key] = {account: money.total(parts) for account, parts in sums.items()}
@@ -162,52 +162,58 @@ class Books:
 
     # -- staging ------------------------------------------------------------------------------------------------
 
-    def add(self, day: date, description: str, legs: Sequence[Leg], *, field: str = "lines", **rest: str) -> Entry:
+    def add_entry(
+        self, day: date, description: str, legs: Sequence[Leg], *, field: str = "lines", **rest: str
+    ) -> Entry:
         """Stage one balanced entry; returns it with its id.
 
         Raises ``PrimitiveError`` naming the argument: unknown, closed or heading accounts, fewer than two legs,
         unbalanced, non-positive or oversized amounts, a date out of bounds or inside a closed period.
         """
-        faults = list(self.faults(day, legs, field))
+        faults = list(self.find_faults(day, legs, field))
         if faults:
             raise merge_faults(faults)
         key = (day.year, day.month)
-        number = self._next.get(key) or self.base(*key).last + 1
-        entry = Entry(make_id(*key, number), day, description, tuple(legs), **rest)
+        number = self._next.get(key) or self.committed_month(*key).last_number + 1
+        entry = Entry(format_entry_id(*key, number), day, description, tuple(legs), **rest)
         self._next[key] = number + 1
         self.staged.setdefault(key, []).append(entry)
         return entry
 
-    def faults(self, day: date, legs: Sequence[Leg], field: str) -> Iterator[PrimitiveError]:
+    def find_faults(self, day: date, legs: Sequence[Leg], field: str) -> Iterator[PrimitiveError]:
         """All that is wrong with an entry of these legs."""
-        yield from self._of_date(day)
+        yield from self._check_date(day)
         if len(legs) < 2:
-            yield _refuse(field, "an entry needs at least two lines", "Give a debit and a credit.")
+            yield _argument_error(field, "an entry needs at least two lines", "Give a debit and a credit.")
         for leg in legs:
-            yield from self._of_leg(leg, day, field)
+            yield from self._check_leg(leg, day, field)
         if money.total([leg.amount for leg in legs]) != 0:
             debits = money.total([leg.debit for leg in legs])
             credits = money.total([leg.credit for leg in legs])
-            yield _refuse(field, f"debits {debits} and credits {credits} do not balance", "Make the two sides equal.")
+            yield _argument_error(
+                field, f"debits {debits} and credits {credits} do not balance", "Make the two sides equal."
+            )
 
-    def _of_date(self, day: date) -> Iterator[PrimitiveError]:
+    def _check_date(self, day: date) -> Iterator[PrimitiveError]:
         bounds = self.bounds
         if not bounds.min_date <= day <= bounds.max_date:
-            yield _refuse(
+            yield _argument_error(
                 "date", f"{day} lies outside {bounds.min_date} … {bounds.max_date}",
                 "Correct the date, or widen limits.min_date / limits.max_date in config.yaml.",
             )  # fmt: skip
         if self.periods.is_closed(day):
-            yield _refuse(
+            yield _argument_error(
                 "date", f"{day} lies in a period closed through {self.periods.closed_through}",
                 f"Date it {self.periods.first_open(day)} or later, or reopen the period (cleared period reopen).",
             )  # fmt: skip
 
-    def _of_leg(self, leg: Leg, day: date, field: str) -> Iterator[PrimitiveError]:
+    def _check_leg(self, leg: Leg, day: date, field: str) -> Iterator[PrimitiveError]:
         if (leg.debit > 0) == (leg.credit > 0) or leg.debit < 0 or leg.credit < 0:
-            yield _refuse(field, "each line has exactly one of debit and credit, and it is positive", "Correct it.")
+            yield _argument_error(
+                field, "each line has exactly one of debit and credit, and it is positive", "Correct it."
+            )
         if max(leg.debit, leg.credit) > self.bounds.max_amount:
-            yield _refuse(
+            yield _argument_error(
                 "amount", f"{max(leg.debit, leg.credit)} is larger than {self.bounds.max_amount}",
                 "If it is meant, raise limits.max_amount in config.yaml.",
             )  # fmt: skip
@@ -216,40 +222,40 @@ class Books:
             self._postable[key] = self.chart.why_not_postable(leg.account_id, day)
         why = self._postable[key]
         if why:
-            yield _refuse(field if field != "amount" else "account", *why)
+            yield _argument_error(field if field != "amount" else "account", *why)
 
-    def existing(self, entry_id: str, field: str = "entry_id") -> Entry:
+    def get_entry(self, entry_id: str, field: str = "entry_id") -> Entry:
         """The entry with this id; ``PrimitiveError`` where there is none."""
-        entry = self.entry(entry_id)
+        entry = self.find_entry(entry_id)
         if entry is None:
-            raise _refuse(field, f"there is no entry {entry_id!r}", "cleared journal list shows the ids.")
+            raise _argument_error(field, f"there is no entry {entry_id!r}", "cleared journal list shows the ids.")
         return entry
 
     def set_status(self, entry_id: str, status: str) -> Entry:
         """Stage a change of status, forwards only."""
-        entry = self.existing(entry_id)
+        entry = self.get_entry(entry_id)
         if status not in STATUSES:
-            raise _refuse("status", f"{status!r} is not a status", f"Use one of {', '.join(STATUSES)}.")
+            raise _argument_error("status", f"{status!r} is not a status", f"Use one of {', '.join(STATUSES)}.")
         if status == entry.status:
             return entry
         if status not in TRANSITIONS.get(entry.status, frozenset()):
-            raise _refuse(
+            raise _argument_error(
                 "status", f"{entry.entry_id} is {entry.status}; it cannot become {status}",
                 "A status only moves forwards; correct the entry with a new one.",
             )  # fmt: skip
         self.statuses[entry.entry_id] = status
         return replace(entry, status=status)
 
-    def void(self, entry_id: str, reason: str) -> tuple[Entry, Entry]:
+    def void_entry(self, entry_id: str, reason: str) -> tuple[Entry, Entry]:
         """Stage the reversing entry and mark the original voided: ``(original, reversal)``.
 
         The reversal is dated as the original if its period is open, else on the first day of the earliest open
         period, and tagged ``@rev=<id>``.
         """
-        entry = self.existing(entry_id)
+        entry = self.get_entry(entry_id)
         if entry.status == "voided":
-            raise _refuse("entry_id", f"{entry.entry_id} is voided already", "There is nothing to undo.")
-        reversal = self.add(
+            raise _argument_error("entry_id", f"{entry.entry_id} is voided already", "There is nothing to undo.")
+        reversal = self.add_entry(
             self.periods.first_open(entry.date),
             f"Void {entry.entry_id}: {entry.description}"[:2000],
             [Leg(leg.account_id, leg.credit, leg.debit) for leg in entry.legs],
@@ -265,19 +271,19 @@ class Books:
         """Equal to an earlier one as long as nothing else has been staged."""
         return tuple((month, len(entries)) for month, entries in self.staged.items()), tuple(self.statuses.items())
 
-    def changes(self) -> dict[str, bytes]:
+    def render_files(self) -> dict[str, bytes]:
         """The journal files as they will be: path → bytes, only those that change."""
         key = self.draft_key()
         if self._changes is None or self._changes[0] != key:
-            self._changes = key, self._render()
+            self._changes = key, self._render_changed_files()
         return dict(self._changes[1])
 
-    def _render(self) -> dict[str, bytes]:
+    def _render_changed_files(self) -> dict[str, bytes]:
         statuses: dict[tuple[int, int], dict[str, str]] = {}
         staged_status: dict[tuple[int, int], dict[str, str]] = {}
         for entry_id, status in self.statuses.items():
-            year, month, number, _ = split_id(entry_id) or (0, 0, 0, "")
-            target = statuses if number in self.base(year, month).entries else staged_status
+            year, month, number, _ = parse_entry_id(entry_id) or (0, 0, 0, "")
+            target = statuses if number in self.committed_month(year, month).entries else staged_status
             target.setdefault((year, month), {})[entry_id] = status
         out: dict[str, bytes] = {}
         for key in sorted({*self.staged, *statuses}):
@@ -286,11 +292,11 @@ class Books:
             if key in statuses and data is not None:
                 data = set_statuses(data, statuses[key])
             if key in self.staged:
-                data = append(data, [self._with_status(e) for e in self.staged[key]], self.bounds.places)
+                data = append_entries(data, [self._with_status(e) for e in self.staged[key]], self.bounds.places)
             if data is not None:
                 out[path] = data
         return out
 
 
-def _refuse(field: str, message: str, remedy: str) -> PrimitiveError:
+def _argument_error(field: str, message: str, remedy: str) -> PrimitiveError:
     return PrimitiveError(message, place=Place(field=field), remedy=remedy)

@@ -23,7 +23,7 @@ CHECKS: Final = {
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }
-TWO_CLONES: Final = "docs/howto/two-clones.md"
+TWO_CLONES_PAGE: Final = "docs/howto/two-clones.md"
 """The page that says what to do where two clones have written the same thing."""
 
 

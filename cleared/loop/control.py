@@ -16,8 +16,8 @@ from cleared.jobs import inbox, loop_reader
 from cleared.loop.loop_settings import LoopSettings
 from cleared.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
 from cleared.service.process_lock import START_SECONDS, end, launch
-from cleared.workspace.lock import Holder
-from cleared.workspace.processes import alive
+from cleared.workspace.lock import LockHolder
+from cleared.workspace.processes import is_alive
 from cleared.workspace.programs import find_program, own_command
 
 PERSON: Final = "person"
@@ -49,7 +49,7 @@ def init_loop(host: Host, knobs: LoopSettings) -> None:
         found.begin_run(init=True)
 
 
-def start_loop(host: Host, knobs: LoopSettings) -> Holder | None:
+def start_loop(host: Host, knobs: LoopSettings) -> LockHolder | None:
     """Run the loop in the background, with tmux where a session is named; who it is, None where it has ended well
     already.
 
@@ -63,7 +63,7 @@ def start_loop(host: Host, knobs: LoopSettings) -> Holder | None:
     said = runtime.log_folder / "control_room.out"
     if knobs.tmux_session is None:
 
-        def is_up(process: subprocess.Popen[bytes]) -> tuple[Holder | None] | None:
+        def is_up(process: subprocess.Popen[bytes]) -> tuple[LockHolder | None] | None:
             holder = loop_reader.find_running_loop(runtime)
             if holder is not None and holder.pid == process.pid and runtime.state_path.exists():
                 return (holder,)
@@ -88,7 +88,7 @@ def _build_command(knobs: LoopSettings) -> list[str]:
     ]  # fmt: skip
 
 
-def _start_in_tmux(host: Host, knobs: LoopSettings, session: str) -> Holder | None:
+def _start_in_tmux(host: Host, knobs: LoopSettings, session: str) -> LockHolder | None:
     if _has_session(session):
         raise BusyError(
             f"there is a tmux session {session} already", remedy="Look at it: tmux attach -t "
@@ -121,13 +121,13 @@ def _start_in_tmux(host: Host, knobs: LoopSettings, session: str) -> Holder | No
     raise WorkspaceError("the loop did not come up in time", remedy=f"Look at it: tmux attach -t {session}.")
 
 
-def stop_loop(host: Host, knobs: LoopSettings, *, now: bool, wait: float) -> Holder | None:
+def stop_loop(host: Host, knobs: LoopSettings, *, now: bool, wait: float) -> LockHolder | None:
     """Have the loop end after its job, with ``now`` end the job too; who it was, None where none ran.
 
     Raises ``BusyError`` where it still runs after ``wait`` seconds.
     """
 
-    def still_running(found: Holder) -> BusyError:
+    def still_running(found: LockHolder) -> BusyError:
         return BusyError(
             f"the loop (process {found.pid}) has not ended within {wait:g} seconds: its job goes on",
             remedy="Wait, or end the job too: cleared loop stop --now.",
@@ -152,13 +152,13 @@ def _end_orphan(host: Host, knobs: LoopSettings) -> None:
     running = state["running"] if state else None
     if running is None or not JobSigner(knobs.runtime.folder).is_valid(running):
         return
-    if alive(running["pid"], running["pid_started"]):
+    if is_alive(running["pid"], running["pid_started"]):
         with suppress(ProcessLookupError):
             os.kill(running["pid"], signal.SIGTERM)
         until = host.clock.monotonic() + 10.0
-        while alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
+        while is_alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
             time.sleep(_POLL_SECONDS)
-        if alive(running["pid"], running["pid_started"]):
+        if is_alive(running["pid"], running["pid_started"]):
             raise BusyError(
                 f"the job {running['job_id']} (process {running['pid']}) has not ended within 10 seconds",
                 remedy="See what holds it up, then again: cleared loop stop --now.",

@@ -13,7 +13,7 @@ from cleared.jobs.records import EndedJob, JobManifest, JobResult, QueuedJob, Ru
 from cleared.loop import job_processes, retention
 from cleared.loop.job_process import NO_INPUT
 from cleared.loop.memory import Memory
-from cleared.workspace.processes import alive, of_this_boot, session_of
+from cleared.workspace.processes import find_session, is_alive, is_of_this_boot
 
 ROTATION: Final = "rotation"
 """Who asks for a job that nobody else has asked for."""
@@ -36,7 +36,7 @@ class Endings(Memory):
         running = self.state["running"]
         if running is not None:
             # Asked first: its last act is the result.
-            lives = not told and alive(running["pid"], running["pid_started"])
+            lives = not told and is_alive(running["pid"], running["pid_started"])
             result = self._read_result(running["job_id"])
             if result is not None:
                 self._finish_job(running, result)
@@ -53,7 +53,7 @@ class Endings(Memory):
             result, started = self._read_result(job["job_id"]), self._read_started(job)
             if result is None and not (
                 self.runtime.output_path(job["job_id"]).exists()
-                or alive(started["pid"], started["pid_started"])  # it may have been told to go just now
+                or is_alive(started["pid"], started["pid_started"])  # it may have been told to go just now
             ):
                 continue
             if result is not None and self.signer.is_valid(job):
@@ -75,7 +75,7 @@ class Endings(Memory):
 
     def _settle_lost_job(self, running: RunningJob, told: bool) -> None:
         """The process that watched over the job is dead, and there is no result."""
-        begun = told or not of_this_boot(running["pid_started"])  # after a power cut, no file says no
+        begun = told or not is_of_this_boot(running["pid_started"])  # after a power cut, no file says no
         ours = self.signer.is_valid(running)
         if ours and not begun and not self.runtime.output_path(running["job_id"]).exists():
             # It was never told to go: killed between the two, the loop has not run it.
@@ -84,7 +84,7 @@ class Endings(Memory):
             self.save_state()
             return
         if ours:
-            session = session_of(running["pid"], running["pid_started"])
+            session = find_session(running["pid"], running["pid_started"])
             job_processes.end_job_processes(self.runtime.scratch_folder(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])
         now = self.clock.now()

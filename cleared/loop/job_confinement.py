@@ -26,7 +26,7 @@ from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
 from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, landlock_abi, run_restricted
-from cleared.workspace.git_directory import git_folders
+from cleared.workspace.git_directory import find_git_folders
 
 _SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/sys/fs/cgroup")
 _PROC_FILES: Final = tuple(
@@ -153,5 +153,5 @@ def resolve_paths(forbidden: ForbiddenFiles, paths: Iterable[str]) -> list[Path]
 
 def _history_folders(root: Path) -> list[Path]:
     """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
-    folders = git_folders(root)
+    folders = find_git_folders(root)
     return list(folders) if folders is not None and (root / ".git").is_file() else []

@@ -60,7 +60,7 @@ class JobOutput:
             self._in_key = not _KEY_ENDS.search(line)
             line = REDACTED + "\n"
         else:
-            line = self._redactor.output(line)
+            line = self._redactor.redact_output(line)
         self.tail = (self.tail + line)[-_TAIL_LENGTH:]
         kept = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
         self._left_to_write -= len(kept.encode("utf-8"))

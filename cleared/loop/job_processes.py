@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cleared.workspace.processes import PARENT, SESSION, STATE, environment, stat
+from cleared.workspace.processes import PARENT, SESSION, STATE, read_environment, read_stat
 
 FOLDER_VARIABLE: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job, to its own folder: which job it is, of whichever loop."""
@@ -33,10 +33,10 @@ def list_job_processes(scratch: Path, session: int) -> list[int]:
     marker = os.fsencode(f"{FOLDER_VARIABLE}={scratch}")
     found = []
     for pid in _all_pids():
-        fields = stat(pid)
+        fields = read_stat(pid)
         if fields is None or fields[STATE] in "ZX":
             continue
-        if int(fields[SESSION]) == session or marker in environment(pid):
+        if int(fields[SESSION]) == session or marker in read_environment(pid):
             found.append(pid)
     return [pid for pid in found if pid not in (os.getpid(), session)]
 
@@ -58,7 +58,9 @@ def end_children() -> None:
 def list_orphans() -> list[int]:
     """The live processes that have become children of this one."""
     mine = str(os.getpid())
-    return [pid for pid in _all_pids() if (found := stat(pid)) and found[PARENT] == mine and found[STATE] not in "ZX"]
+    return [
+        pid for pid in _all_pids() if (found := read_stat(pid)) and found[PARENT] == mine and found[STATE] not in "ZX"
+    ]
 
 
 def end_job_processes(scratch: Path, session: int, *, group: int | None = None) -> None:

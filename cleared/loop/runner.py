@@ -17,7 +17,7 @@ from cleared.changes.host_cache import HostCache
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import is_secret
 from cleared.config.model import Config
-from cleared.config.secrets import MIN_LENGTH, Redactor, knowing
+from cleared.config.secrets import MIN_LENGTH, Redactor, redactor_of_secrets
 from cleared.errors import BusyError, ClearedError, Interrupted, WorkspaceError
 from cleared.jobs.job_types import load_job_types, read_rotation
 from cleared.jobs.loop_reader import find_running_loop
@@ -27,8 +27,8 @@ from cleared.loop.loop_settings import LoopSettings
 from cleared.loop.machine import LoopMachine
 from cleared.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.processes import alive, started
-from cleared.workspace.safe_files import append_rotated, reason, sweep_temporaries
+from cleared.workspace.processes import is_alive, process_start
+from cleared.workspace.safe_files import append_rotated, describe_os_error, sweep_temporaries
 
 LOOP_COMMAND: Final = "loop run"
 POLL_SECONDS: Final = 0.5
@@ -61,7 +61,7 @@ def hold_loop_lock(knobs: LoopSettings, what: str, clock: Clock) -> Iterator[Non
     """
     knobs.runtime.make_folders()
     other = find_running_loop(knobs.runtime)
-    wait = 0.0 if other is not None and started(other.pid) else LOCK_PATIENCE
+    wait = 0.0 if other is not None and process_start(other.pid) else LOCK_PATIENCE
     try:
         with writer_lock(knobs.runtime.folder, wait, what, clock=clock, name=LOCK_NAME):
             for folder in (knobs.runtime.folder, knobs.runtime.tree_path.parent):  # nobody else writes there
@@ -91,7 +91,7 @@ def open_machine(host: Host, knobs: LoopSettings, say: Callable[[str], None]) ->
 def build_redactor(host: Host) -> Redactor:
     """For the secrets of the configuration, and of the environment, which no job is given."""
     found = {v for k, v in os.environ.items() if is_secret(k) and len(v.strip()) >= MIN_LENGTH}
-    return knowing({*host.redactor.secrets, *found})
+    return redactor_of_secrets({*host.redactor.secrets, *found})
 
 
 def take_waiting(host: Host, knobs: LoopSettings) -> None:
@@ -222,7 +222,7 @@ class _Runner:
             self._bell.wait_readable(min(left, POLL_SECONDS))
             if self._bell.take_wakeup():
                 return
-            if other is not None and not alive(other["pid"], other["pid_started"]):
+            if other is not None and not is_alive(other["pid"], other["pid_started"]):
                 return
 
 
@@ -237,7 +237,7 @@ class _WakeupPipe:
                 os.mkfifo(self._path, 0o600)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
         except OSError as error:
-            raise WorkspaceError(f"{self._path} cannot be made: {reason(error)}") from None
+            raise WorkspaceError(f"{self._path} cannot be made: {describe_os_error(error)}") from None
         self._rung = False
 
     def __enter__(self) -> _WakeupPipe:

@@ -27,7 +27,7 @@ from cleared.errors import BusyError, ClearedError, PolicyError, WorkspaceError
 from cleared.jobs import file_schemas, loop_reader
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.loop import status_page
-from cleared.workspace.safe_files import reason
+from cleared.workspace.safe_files import describe_os_error
 
 ADDRESS: Final = "127.0.0.1"
 ALLOWED_METHODS: Final = ("GET", "HEAD")
@@ -75,7 +75,7 @@ def _port_error(port: int, error: OSError) -> ClearedError:
         )
     if error.errno == errno.EACCES:
         return PolicyError(f"port {port} is not for this user", remedy="Name one above 1023 with --port.")
-    return WorkspaceError(f"port {port} of {ADDRESS} cannot be had: {reason(error)}")
+    return WorkspaceError(f"port {port} of {ADDRESS} cannot be had: {describe_os_error(error)}")
 
 
 @contextmanager
@@ -143,7 +143,7 @@ class _Server(ThreadingHTTPServer):
         try:
             return self._answer_tree() if path == "/tree.json" else self._answer_page()
         except (ClearedError, OSError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error)
+            why = describe_os_error(error) if isinstance(error, OSError) else str(error)
             retry = (("Retry-After", str(status_page.REFRESH_SECONDS)),)
             if path == "/":
                 return _Answer(

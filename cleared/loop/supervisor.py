@@ -98,7 +98,7 @@ class _JobRun:
             ended = _Outcome("failed", f"the job could not be started: {error.strerror or error}", None)
         with suppress(OSError):
             output.close()
-        summary = " ".join(work.redactor.output(ended.summary).split())[:_MAX_SUMMARY]
+        summary = " ".join(work.redactor.redact_output(ended.summary).split())[:_MAX_SUMMARY]
         result: JobResult = {
             "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": work.item["kind"],
             "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",

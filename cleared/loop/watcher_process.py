@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 from cleared.errors import WorkspaceError
 from cleared.loop import job_processes
 from cleared.loop.supervisor import JobAssignment, Supervisor
-from cleared.workspace.processes import alive, started
+from cleared.workspace.processes import is_alive, process_start
 
 _LENGTH: Final = struct.Struct("<I")
 _FAILED: Final = 70
@@ -43,7 +43,7 @@ class WatcherProcess:
         if not told:
             raise WorkspaceError("the process that watches over jobs ended at once", remedy="See: cleared doctor.")
         self.pid = _LENGTH.unpack(told)[0]
-        self.since = started(self.pid) or ""
+        self.since = process_start(self.pid) or ""
 
     def fileno(self) -> int:
         """Readable when the job has ended, or the process has."""
@@ -51,7 +51,7 @@ class WatcherProcess:
 
     @property
     def is_alive(self) -> bool:
-        return alive(self.pid, self.since)
+        return is_alive(self.pid, self.since)
 
     def assign_job(self, work: JobAssignment) -> None:
         """Have it do a job. Where it is gone, nothing happens; that is seen when one waits for the job."""

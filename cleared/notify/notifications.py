@@ -89,7 +89,7 @@ class Notifier:
         """A run failed. It is on disk when this returns (where the disk takes it); ``tick`` says when to send."""
         if not _on(self.host.config.notifications) or not self.host.config.notifications.on_failure:
             return
-        told = self.host.redactor.data({"run_id": run_id, "agent": agent, "cause": cause, "at": format_iso(at)})
+        told = self.host.redactor.redact_data({"run_id": run_id, "agent": agent, "cause": cause, "at": format_iso(at)})
         told["cause"] = told["cause"][:1_000]
         with self._lock:
             if any(f["run_id"] == told["run_id"] for f in self._state.failures):
@@ -234,7 +234,7 @@ class Notifier:
             self._write()
 
     def _said(self, text: str) -> str:
-        return harmless(self.host.redactor.text(text))
+        return harmless(self.host.redactor.redact_text(text))
 
     # -- the file -------------------------------------------------------------------------------------------------
 
@@ -386,7 +386,10 @@ def _redacted(host: Host, message: Message) -> Message:
     if not hide:
         return message
     return replace(
-        message, subject=hide.text(message.subject), lines=tuple(hide.data(message.lines)), data=hide.data(message.data)
+        message,
+        subject=hide.redact_text(message.subject),
+        lines=tuple(hide.redact_data(message.lines)),
+        data=hide.redact_data(message.data),
     )
 
 

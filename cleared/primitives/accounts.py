@@ -19,7 +19,7 @@ def accounts_list(ctx: Context) -> list[AccountInfo]:
 @primitive(effect=Effect.READ, grant="accounts.read")
 def accounts_get(ctx: Context, account_id: AccountId) -> AccountInfo:
     """One account; refused where there is none."""
-    account = ctx.books.chart.get(account_id)
+    account = ctx.books.chart.find_account(account_id)
     if account is None:
         message, remedy = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
         raise PrimitiveError(message, place=Place(field="account_id"), remedy=remedy)
@@ -29,7 +29,7 @@ def accounts_get(ctx: Context, account_id: AccountId) -> AccountInfo:
 @primitive(effect=Effect.READ, grant="accounts.read")
 def accounts_exists(ctx: Context, account_id: AccountId) -> bool:
     """Whether there is such an account."""
-    return ctx.books.chart.get(account_id) is not None
+    return ctx.books.chart.find_account(account_id) is not None
 
 
 @primitive(effect=Effect.READ, grant="accounts.read")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cleared.config.loading import get
+from cleared.config.loading import get_setting
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.registry.primitive import Effect, primitive
@@ -20,6 +20,6 @@ def config_get(ctx: Context, key: Line, default: Json = _NO_DEFAULT) -> Any:
     A missing key is refused unless ``default`` is passed. Secrets (keys, tokens, passwords) are always refused.
     """
     try:
-        return get(ctx.config, key) if default is _NO_DEFAULT else get(ctx.config, key, default)
+        return get_setting(ctx.config, key) if default is _NO_DEFAULT else get_setting(ctx.config, key, default)
     except ClearedError as e:
         raise PrimitiveError(e.message, place=e.place or Place(field="key"), remedy=e.remedy) from None

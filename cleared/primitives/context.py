@@ -20,7 +20,7 @@ from cleared.ledger.entry import Entry
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.primitives.run_log import LogRow, RunLog
-from cleared.registry.vocabulary import Env
+from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Context:
     run_id: str
     agent: str
     config: Config
-    env: Env
+    env: DecodingContext
     books: Books
     bank: BankBook
     imports: ImportSession
@@ -109,7 +109,7 @@ class Context:
     def has_changes(self) -> bool:
         """Whether the draft would change anything."""
         return bool(
-            self.books.staged or self.books.statuses or self.bank.named() or self.bank.new_imports
+            self.books.staged or self.books.statuses or self.bank.staged_line_ids() or self.bank.new_imports
             or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
         )  # fmt: skip
 

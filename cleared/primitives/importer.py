@@ -83,7 +83,7 @@ def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
 @primitive(effect=Effect.STAGE, grant="importer.write")
 def importer_ignore(ctx: Context, reference: Line, reason: Text) -> None:
     """Set a bank line aside for good, with a reason. Refused for a line that is posted."""
-    found = ctx.bank.resolve(reference)
+    found = ctx.bank.resolve_reference(reference)
     if found is None:
         raise PrimitiveError(
             f"{reference[:60]!r} is not the reference of a bank line",
@@ -92,11 +92,11 @@ def importer_ignore(ctx: Context, reference: Line, reason: Text) -> None:
         )
     if not reason.strip():
         raise PrimitiveError("ignoring a line needs a reason", place=Place(field="reason"), remedy="Say why.")
-    if ctx.bank.posted(reference):
+    if ctx.bank.posted_amount(reference):
         raise PrimitiveError(
             f"the line {reference} is posted", place=Place(field="reference"), remedy="Void its entry instead."
         )
-    ctx.bank.set_aside(reference, "ignored", reason)
+    ctx.bank.set_line_aside(reference, "ignored", reason)
     ctx.log_action("importer_ignore", f"{reference}: {reason}"[:500])
 
 
@@ -110,7 +110,7 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
     out = []
     for i, txn in enumerate(check_deadline(txns)):
         reference = txn.get("reference") if isinstance(txn, dict) else None
-        found = ctx.bank.resolve(reference) if isinstance(reference, str) else None
+        found = ctx.bank.resolve_reference(reference) if isinstance(reference, str) else None
         if found is None or not isinstance(reference, str):
             raise PrimitiveError(
                 f"txns[{i}] has no reference of a bank line",

@@ -15,9 +15,9 @@ from cleared.clock import format_iso
 from cleared.deadline import check_deadline
 from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.corrections import corrections_of
+from cleared.ledger.corrections import find_corrections
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
-from cleared.ledger.posting import post
+from cleared.ledger.posting import post_entry
 from cleared.ledger.staged_journal import Books
 from cleared.primitives import two_person_rule
 from cleared.primitives.context import Context
@@ -159,7 +159,7 @@ def _post_entry(
         )
         if both:
             status = "pending-review"
-        entry, duplicate = post(
+        entry, duplicate = post_entry(
             ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
             reference=reference or "", field=field, counterparty=counterparty or "", confidence=_format_confidence(confidence),
             status=status, evidence=evidence or "", tags=_join_tags(tags), notes=notes or "",
@@ -190,7 +190,7 @@ def _list_faults(
             check()
         except PrimitiveError as fault:
             yield fault
-    yield from ctx.books.faults(day, legs, field)
+    yield from ctx.books.find_faults(day, legs, field)
 
 
 def _require_two_accounts(legs: Sequence[Leg], field: str) -> None:
@@ -252,7 +252,7 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     entry posted is open again: it is held and gets a card. Gives the reversal. Refused: an amount that takes two
     reviewers (``thresholds.two_person``).
     """
-    entry = ctx.books.existing(entry_id)
+    entry = ctx.books.get_entry(entry_id)
     if two_person_rule.needs_two_people(ctx, entry_weight(entry, ctx.books, ctx.bank)):
         raise PrimitiveError(
             f"{entry.entry_id} is of an amount that only two reviewers void", place=Place(field="entry_id"),
@@ -265,13 +265,15 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     """What ``journal_void`` and the command of the same name do."""
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
-    reason = ctx.env.redactor.text(reason)  # a person's, too
-    for correction in reversed(corrections_of(ctx.books, ctx.books.existing(entry_id))):  # it amends nothing any more
-        _, taken_back = ctx.books.void(correction.entry_id, reason)
+    reason = ctx.env.redactor.redact_text(reason)  # a person's, too
+    for correction in reversed(
+        find_corrections(ctx.books, ctx.books.get_entry(entry_id))
+    ):  # it amends nothing any more
+        _, taken_back = ctx.books.void_entry(correction.entry_id, reason)
         ctx.budget.charge_entry(taken_back)
-    original, reversal = ctx.books.void(entry_id, reason)
+    original, reversal = ctx.books.void_entry(entry_id, reason)
     ctx.budget.charge_entry(reversal)
-    freed = ctx.bank.unmatch(original, reversal, reason)
+    freed = ctx.bank.unmatch_entry(original, reversal, reason)
     ctx.log_action(
         "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
     )
@@ -302,7 +304,7 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     What takes two reviewers (``thresholds.two_person``) stays as it is, and gets a card.
     """
     _require_script_status(status)
-    known = ctx.books.existing(entry_id)
+    known = ctx.books.get_entry(entry_id)
     if status == "auto-confirmed" and two_person_rule.needs_two_people(ctx, entry_weight(known, ctx.books, ctx.bank)):
         if known.status == "pending-review":
             two_person_rule.stage_confirmation_card(ctx, known)
@@ -328,11 +330,11 @@ def journal_balance(
 
     Positive: a debit balance (usual for assets and expenses). Voided entries count: their reversal cancels them.
     """
-    if ctx.books.chart.get(account_id) is None:
+    if ctx.books.chart.find_account(account_id) is None:
         why = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
         raise PrimitiveError(why[0], place=Place(field="account_id"), remedy=why[1])
     _check_month(year, month)
-    return ctx.books.balance(account_id, year=year, month=month, as_of=as_of)
+    return ctx.books.account_balance(account_id, year=year, month=month, as_of=as_of)
 
 
 @primitive(effect=Effect.READ, grant=READ_GRANT)
@@ -372,7 +374,7 @@ def find_entries(
     needle = text.casefold() if text else None
     found = [
         entry
-        for entry in books.entries(year, month)
+        for entry in books.iter_entries(year, month)
         if (status is None or entry.status == status)
         and (account is None or any(leg.account_id == account for leg in entry.legs))
         and (needle is None or needle in _searched_text(entry))
@@ -400,7 +402,7 @@ def describe_entry(entry: Entry) -> JournalEntry:
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
     """The same for people and ``--json``: numbers as their digits."""
-    return _entry_dict(entry, money.text)
+    return _entry_dict(entry, money.format_amount)
 
 
 def _unchanged(number: Decimal) -> Decimal:

@@ -13,8 +13,8 @@ from typing import Final
 from cleared.cards.kinds import ENTRY
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
-from cleared.ledger.bank_lines import VERSION
-from cleared.ledger.corrections import effective
+from cleared.ledger.bank_lines import LINE_ID_PREFIX
+from cleared.ledger.corrections import effective_legs
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.context import Context
 from cleared.primitives.journal import stage_line_card
@@ -41,9 +41,9 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
                 "this run has not staged an entry yet", place=Place(field="entry_id"), remedy="Post it first."
             )
         entry_id = ctx.last_entry
-    if entry_id.startswith(VERSION):
+    if entry_id.startswith(LINE_ID_PREFIX):
         return _hold_line(ctx, entry_id, description)
-    entry = ctx.books.existing(entry_id)
+    entry = ctx.books.get_entry(entry_id)
     ctx.log_action("queue_add_review", description[:500], entry.entry_id)
     return ctx.stage_entry_card(
         entry, f"{entry.date} {entry.amount} {description[:120]}", description, _format_number(confidence)
@@ -51,12 +51,12 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
 
 
 def _hold_line(ctx: Context, reference: str, description: str) -> str:
-    found = ctx.bank.resolve(reference)
-    if found is None or ctx.bank.posted(reference):
+    found = ctx.bank.resolve_reference(reference)
+    if found is None or ctx.bank.posted_amount(reference):
         raise PrimitiveError(
             f"the line {reference} is posted already", place=Place(field="entry_id"), remedy="Pass its entry's id."
         )
-    ctx.bank.set_aside(reference, "held", description[:500])
+    ctx.bank.set_line_aside(reference, "held", description[:500])
     ctx.log_action("queue_add_review", f"held {reference}: {description}"[:500])
     return stage_line_card(ctx, found[1], description)
 
@@ -158,7 +158,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     found: list[DecisionInfo] = []
     for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
-        entry = ctx.books.entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id and at else None
+        entry = ctx.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id and at else None
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
             continue
         found.append(
@@ -166,7 +166,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
                 "card_id": card.id, "entry_id": entry.entry_id, "decision": (card.resolution or "").split(":")[0],
                 "by": by, "at": at, "description": entry.description, "counterparty": entry.counterparty,
                 "reference": entry.reference, "status": entry.status, "before": _signed_legs(entry.legs),
-                "after": [] if entry.status == "voided" else _signed_legs(effective(ctx.books, entry)),
+                "after": [] if entry.status == "voided" else _signed_legs(effective_legs(ctx.books, entry)),
             }
         )  # fmt: skip
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from cleared.ledger.bank_lines import VERSION
+from cleared.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.primitives.context import Context
 from cleared.schema import money
@@ -19,7 +19,7 @@ def needs_two_people(ctx: Context, amount: Decimal) -> bool:
 
 def entry_amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
     """What an entry would be about: its own amount, or that of the bank line of which it posts a part."""
-    found = ctx.bank.find(reference) if reference.startswith(VERSION) else None
+    found = ctx.bank.find_line(reference) if reference.startswith(LINE_ID_PREFIX) else None
     return max(money.total([leg.debit for leg in legs]), abs(found[1].amount) if found else ZERO)
 
 

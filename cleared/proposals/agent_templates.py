@@ -26,7 +26,7 @@ class Template:
 def load_templates(host: Host) -> dict[str, Template]:
     """Name → template; those of the workspace's ``templates/`` replace shipped ones of the same name."""
     found: dict[str, Template] = {}
-    for name, data in starters.files().items():
+    for name, data in starters.starter_files().items():
         if name.startswith("agents/"):
             text = data.decode("utf-8")
             found[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _description_in(text, name))

@@ -26,7 +26,7 @@ from cleared.approvals.verification import Approvals
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.config.protected_settings import policy_of
+from cleared.config.protected_settings import protected_settings_of
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.candidate import Change, approved_text, make_candidate
@@ -311,7 +311,7 @@ def _sign_live_files(host: Host, gate: Gate, desk: DecisionContext, proposal: Pr
             _sign_script(signer, approvals, path, held, names, about)
     if report.candidate.config is not None:
         text = report.candidate.changes_of_kind("config")[0].new or b""
-        policy = policy_of(report.candidate.config)
+        policy = protected_settings_of(report.candidate.config)
         signer.sign(kind="config", path=CONFIG, digest=digest_of(text), policy=policy, **about)
     if report.candidate.changes_of_kind("case"):
         sign_tests(signer, approvals, {c.path: c.new for c in report.candidate.changes_of_kind("case")}, about)

@@ -122,5 +122,5 @@ def _refuse_unrelated(repo: Repository, workspace: str) -> None:
 
 
 def _approval_records(source: Source) -> list[ApprovalRecord]:
-    paths = [p for p in source.paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
+    paths = [p for p in source.list_paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
     return [record for record in (try_parse_record(source.read(path)) for path in paths) if record is not None]

@@ -140,7 +140,7 @@ def render_proposal(data: Mapping[str, Any]) -> bytes:
 def load_proposals(source: Source) -> list[Proposal]:
     """All proposals, oldest first. Raises ``WorkspaceError`` for one that cannot be read."""
     found: dict[str, None] = {}
-    for path in source.paths(FOLDER):
+    for path in source.list_paths(FOLDER):
         name = path[len(FOLDER) + 1 :].split("/", 1)[0]
         if _NAME.fullmatch(name):
             found[name] = None

@@ -77,7 +77,7 @@ def _find_rollbacks(host: Host, repo: Repository, source: CommittedSource, path:
     for commit in history.read_log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
         sources.append(CommittedSource(Snapshot(repo, commit.id)))
     for one in sources:
-        for where in one.paths(record_folder(path)):
+        for where in one.list_paths(record_folder(path)):
             record = try_parse_record(one.read(where)) if where.endswith(QUARANTINED) else None
             if record is not None and record.path == path:
                 found[record.id] = record

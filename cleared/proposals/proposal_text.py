@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from cleared.changes.host import Host
 from cleared.config.model import Sandbox
-from cleared.config.protected_settings import changes as policy_changes
-from cleared.config.protected_settings import policy_of
+from cleared.config.protected_settings import compare_settings as policy_changes
+from cleared.config.protected_settings import protected_settings_of
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
@@ -238,7 +238,7 @@ def _duration_text(seconds: float) -> str:
 def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
-    found = policy_changes(policy_of(host.config), policy_of(config))
+    found = policy_changes(protected_settings_of(host.config), protected_settings_of(config))
     return [
         f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
         for key, old, new in found

@@ -45,7 +45,7 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     ``PolicyError`` inside a job.
     """
     refuse_in_job()
-    path, reason = script_path(host, name), host.redactor.text(reason)
+    path, reason = script_path(host, name), host.redactor.redact_text(reason)
     done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust_store.Trust] = []
 
@@ -131,8 +131,10 @@ def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]
             for file in history.read_commit(host.root, commit.id).files or ():
                 month = host.layout.journal_month(file)
                 if month is not None:
-                    ids |= {e.entry_id for e in after.entries(*month)} - {e.entry_id for e in before.entries(*month)}
-        found = [now.entry(entry_id) for entry_id in sorted(ids)]
+                    ids |= {e.entry_id for e in after.iter_entries(*month)} - {
+                        e.entry_id for e in before.iter_entries(*month)
+                    }
+        found = [now.find_entry(entry_id) for entry_id in sorted(ids)]
         return [
             {"entry_id": e.entry_id, "date": e.date.isoformat(), "amount": str(e.amount), "description": e.description,
              "status": e.status}

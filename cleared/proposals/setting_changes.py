@@ -12,9 +12,14 @@ from cleared.approvals.verification import Approvals
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.config.editing import set_value
-from cleared.config.loading import MAX_BYTES, is_secret, load
+from cleared.config.loading import MAX_BYTES, is_secret, load_config
 from cleared.config.model import Config
-from cleared.config.protected_settings import changes, is_policy, policy_of, with_policy
+from cleared.config.protected_settings import (
+    compare_settings,
+    is_protected,
+    protected_settings_of,
+    with_protected_settings,
+)
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import CheckFailed, PolicyError, WorkspaceError
 from cleared.gate.candidate import Change, make_candidate
@@ -48,7 +53,7 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Set
     """
     if key.startswith("gate.rules"):
         raise _needs_proposal(key)
-    if is_policy(key):
+    if is_protected(key):
         refuse_in_job()
     path = host.root / host.layout.config_file
     before = path.read_bytes()
@@ -56,10 +61,12 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Set
     if is_secret(key):
         write_atomic(path, text)
         return SettingsOutcome((), None, is_uncommitted=True)
-    policy = policy_of(host.config)
-    if is_policy(key):
+    policy = protected_settings_of(host.config)
+    if is_protected(key):
         policy = {k: v for k, v in policy.items() if not _is_within(k, key)}
-        policy |= {k: v for k, v in policy_of(load(text.decode("utf-8"))).items() if _is_within(k, key)}
+        policy |= {
+            k: v for k, v in protected_settings_of(load_config(text.decode("utf-8"))).items() if _is_within(k, key)
+        }
 
     def edit_committed(committed: bytes | None) -> bytes | None:
         if committed is None or committed == before:
@@ -79,13 +86,17 @@ def approve_settings(host: Host, executor: MakeExecutor) -> SettingsOutcome:
     refuse_in_job()
     path = host.root / host.layout.config_file
     text, _ = read_stable(path, MAX_BYTES, shown=host.layout.config_file)
-    policy = policy_of(load(text.decode("utf-8-sig")))
-    rules = [key for key, _, _ in changes(policy_of(host.config), policy) if key.startswith("gate.rules")]
+    policy = protected_settings_of(load_config(text.decode("utf-8-sig")))
+    rules = [
+        key
+        for key, _, _ in compare_settings(protected_settings_of(host.config), policy)
+        if key.startswith("gate.rules")
+    ]
     if rules:
         raise _needs_proposal(rules[0])
 
     def edit_committed(committed: bytes | None) -> bytes | None:
-        return None if host.redactor.found(text.decode()) else text
+        return None if host.redactor.find_secrets(text.decode()) else text
 
     return _commit_settings(host, executor, (text, text), edit_committed, policy, "config: approved as edited")
 
@@ -107,8 +118,8 @@ def _commit_settings(
 ) -> SettingsOutcome:  # fmt: skip
     """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
     before, text = texts
-    config = with_policy(load(text.decode("utf-8-sig")), policy)
-    told = tuple(changes(policy_of(host.config), policy))
+    config = with_protected_settings(load_config(text.decode("utf-8-sig")), policy)
+    told = tuple(compare_settings(protected_settings_of(host.config), policy))
     path, full = host.layout.config_file, host.root / host.layout.config_file
     written: list[bool] = []
     signers: list[Signer] = []

@@ -60,7 +60,7 @@ def propose_changes(
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
     author = Author(to_utf8_text(name), author.is_human)
-    message = host.redactor.text(to_utf8_text(message))[:_MAX_MESSAGE]
+    message = host.redactor.redact_text(to_utf8_text(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
     def stage_proposal(desk: DecisionContext) -> Decision | None:
@@ -106,7 +106,7 @@ def _refuse_secrets(host: Host, found: Candidate) -> None:
     """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
     for change in found.changes:
         text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
-        if any(secret not in old for secret in host.redactor.found(text)):
+        if any(secret not in old for secret in host.redactor.find_secrets(text)):
             raise PolicyError(
                 "it holds a secret that is not committed, and a proposal is kept in the repository",
                 place=Place(change.path), remedy="Take the secret out, propose and approve, then put it back.",
@@ -177,7 +177,7 @@ def describe_proposal(
 
 def settle_proposal(desk: DecisionContext, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
     """The files that say what became of a proposal; its card is resolved (staged)."""
-    at, reason = format_iso(desk.context.now), desk.context.env.redactor.text(reason)
+    at, reason = format_iso(desk.context.now), desk.context.env.redactor.redact_text(reason)
     desk.context.cards.resolve_card(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
     return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, desk.by, at, reason).render()}
 

@@ -145,8 +145,8 @@ def _must_repeat_run(host: Host, before: Snapshot, after: Snapshot, rehearsal: D
         raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
     old, _ = open_books(host, CommittedSource(before))
     new, _ = open_books(host, CommittedSource(after))
-    known = {e.entry_id for e in old.entries()}
-    posted = [_comparable_entry(entry_to_json(e)) for e in new.entries() if e.entry_id not in known]
+    known = {e.entry_id for e in old.iter_entries()}
+    posted = [_comparable_entry(entry_to_json(e)) for e in new.iter_entries() if e.entry_id not in known]
     replayed = [_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries))]
     if sorted(posted) != sorted(replayed):
         raise PolicyError(
@@ -169,8 +169,8 @@ def _corrected_legs(host: Host, occasion: DryRunInput, corrections: Mapping[str,
     banks = set(host.ledger_accounts.values())
     legs = {}
     for entry_id, account in corrections.items():
-        entry = books.entry(entry_id)
-        if entry is None or before.entry(entry_id) is not None:
+        entry = books.find_entry(entry_id)
+        if entry is None or before.find_entry(entry_id) is not None:
             raise UsageError(
                 f"run {occasion.run} did not post {entry_id!r}", remedy="cleared run show lists what it did."
             )

@@ -35,7 +35,7 @@ def from_wire(value: Any) -> Any:
                 number = None
             if number is None or not number.is_finite():
                 raise ValueError(f"{str(text)[:40]!r} is not a decimal number")
-            return money.bounded(number)
+            return money.require_bounded(number)
         return {k: from_wire(v) for k, v in value.items()}
     if isinstance(value, list):
         return [from_wire(v) for v in value]

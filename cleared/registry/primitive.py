@@ -15,10 +15,10 @@ from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.deadline import check_deadline
 from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
-from cleared.registry.vocabulary import Env, Kind
+from cleared.registry.vocabulary import DecodingContext, ValueType
 
 _NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)
-_GIVEN: Final = (str, int, bool, float, Decimal, type(None), Any)
+_RESULT_TYPES: Final = (str, int, bool, float, Decimal, type(None), Any)
 MISSING: Final = object()
 
 
@@ -37,7 +37,7 @@ class DeclarationError(TypeError):
     """A primitive was declared wrongly: an author's mistake, found when the program starts."""
 
 
-Decoder = Callable[[Any, Env], Any]
+Decoder = Callable[[Any, DecodingContext], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ class Primitive:
     def domain(self) -> str:
         return self.name.split("_", 1)[0]
 
-    def decode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: Env) -> dict[str, Any]:
+    def decode_arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: DecodingContext
+    ) -> dict[str, Any]:
         """The call's arguments by name, decoded. Raises ``PrimitiveError`` with every fault of the call; its place
         names the first argument that has one."""
         params, known = self.params, self.by_name
@@ -96,16 +98,16 @@ class Primitive:
             faults.append(PrimitiveError(what, remedy=f"Its signature is {self.signature()}."))
         # By hand and not with zip: this runs for every call of every script.
         for i, value in enumerate(args[: len(params)]):
-            self._take(params[i].name, params[i].shape, value, env, values, faults)
+            self._decode_argument(params[i].name, params[i].shape, value, env, values, faults)
         for name, value in kwargs.items():
             shape = known[name].shape if name in known else self.variadic
             if shape is None:
-                faults.append(self._unknown(name))
+                faults.append(self._unknown_argument_error(name))
             elif name in values:
                 what = f"{self.name} got {name} twice"
                 faults.append(PrimitiveError(what, place=Place(field=name), remedy="Pass it once."))
             else:
-                self._take(name, shape, value, env, values, faults)
+                self._decode_argument(name, shape, value, env, values, faults)
         if len(values) < len(params):
             missing = [param.name for param in params if param.default is MISSING and param.name not in values]
             if missing:
@@ -115,19 +117,19 @@ class Primitive:
             raise merge_faults(faults)
         return values
 
-    def _take(
-        self, name: str, shape: Shape, value: Any, env: Env, values: dict[str, Any], faults: list[PrimitiveError]
+    def _decode_argument(
+        self, name: str, shape: Shape, value: Any, env: DecodingContext, values: dict[str, Any], faults: list[PrimitiveError]
     ) -> None:  # fmt: skip
         try:
             values[name] = shape.decode(value, env)
         except ValueError as e:
             values[name] = None
-            told = "; ".join(_texts(name, e))
+            told = "; ".join(_fault_texts(name, e))
             prefix = "" if faults else f"{self.name}: "
             remedy = f"{name} takes {shape.stub}."
             faults.append(PrimitiveError(f"{prefix}{told}", place=Place(field=name), remedy=remedy))
 
-    def _unknown(self, name: str) -> PrimitiveError:
+    def _unknown_argument_error(self, name: str) -> PrimitiveError:
         near = get_close_matches(name[:60], self.by_name, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Its signature is {self.signature()}."
         return PrimitiveError(f"{self.name} has no argument {name[:60]!r}", place=Place(field=name[:60]), remedy=hint)
@@ -136,7 +138,7 @@ class Primitive:
         """``name(a: str, b: int = 3) -> dict``, as a stub writes it."""
         parts = []
         for p in self.params:
-            default = "" if p.required else f" = {_literal(p.default)}"
+            default = "" if p.required else f" = {_format_default(p.default)}"
             parts.append(f"{p.name}: {p.shape.stub}{default}")
         if self.variadic:
             parts.append(f"**args: {self.variadic.stub}")
@@ -151,13 +153,13 @@ class _Faults(ValueError):
         self.texts = texts
 
 
-def _texts(name: str, error: ValueError) -> list[str]:
+def _fault_texts(name: str, error: ValueError) -> list[str]:
     """The reasons with the way to each: ``entries[2]: amount: …``."""
     texts = error.texts if isinstance(error, _Faults) else [str(error)]
     return [f"{name}{text}" if text.startswith("[") else f"{name}: {text}" for text in texts]
 
 
-def _literal(value: Any) -> str:
+def _format_default(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     return "..." if value is not None and not isinstance(value, str | int | float | bool) else repr(value)
@@ -183,27 +185,27 @@ def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], P
                 continue
             if p.name not in hints:
                 raise DeclarationError(f"{owner}: {name}: {p.name} has no type")
-            shape = taken(hints[p.name], f"{owner}: {name}: {p.name}")
+            shape = argument_shape(hints[p.name], f"{owner}: {name}: {p.name}")
             if p.kind is inspect.Parameter.VAR_KEYWORD:
                 variadic = shape
             else:
                 default = MISSING if p.default is inspect.Parameter.empty else p.default
                 params.append(Param(p.name, shape, default))
-        returns = given(hints.get("return", type(None)), f"{owner}: {name}: its result")
+        returns = result_shape(hints.get("return", type(None)), f"{owner}: {name}: its result")
         by_name = {p.name: p for p in params}
         return Primitive(name, effect, grant, tuple(params), variadic, returns, doc, owner, function, by_name)
 
     return declare
 
 
-def taken(hint: Any, where: str) -> Shape:
+def argument_shape(hint: Any, where: str) -> Shape:
     """The shape of a parameter's type."""
     origin, args = get_origin(hint), get_args(hint)
-    if origin is typing.Annotated and isinstance(args[1], Kind):
+    if origin is typing.Annotated and isinstance(args[1], ValueType):
         kind = args[1]
         return Shape(kind.accepts, kind.schema, kind.decode)
     if origin in (types.UnionType, typing.Union) and type(None) in args and len(args) == 2:
-        inner = taken(next(a for a in args if a is not type(None)), where)
+        inner = argument_shape(next(a for a in args if a is not type(None)), where)
         decode = inner.decode
         return Shape(
             f"{inner.stub} | None",
@@ -212,16 +214,16 @@ def taken(hint: Any, where: str) -> Shape:
             inner.records,
         )
     if origin is list:
-        return _list_of(taken(args[0], where))
+        return _list_shape(argument_shape(args[0], where))
     if is_typeddict(hint):
-        return _record(hint, where)
+        return _record_shape(hint, where)
     raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary (see cleared.registry.vocabulary)")
 
 
-def _list_of(inner: Shape) -> Shape:
+def _list_shape(inner: Shape) -> Shape:
     item = inner.decode
 
-    def decode(value: Any, env: Env) -> list[Any]:
+    def decode(value: Any, env: DecodingContext) -> list[Any]:
         if not isinstance(value, list | tuple):
             raise ValueError(f"a {type(value).__name__} is not a list")
         if len(value) > env.max_items:
@@ -232,7 +234,7 @@ def _list_of(inner: Shape) -> Shape:
             try:
                 out.append(item(v, env))
             except ValueError as e:
-                faults += _texts(f"[{i}]", e)
+                faults += _fault_texts(f"[{i}]", e)
                 if len(faults) >= MAX_FAULTS:
                     break
         if faults:
@@ -242,7 +244,7 @@ def _list_of(inner: Shape) -> Shape:
     return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, decode, inner.records)
 
 
-def _record(hint: Any, where: str) -> Shape:
+def _record_shape(hint: Any, where: str) -> Shape:
     fields: dict[str, Decoder] = {}
     schema: dict[str, Any] = {}
     records: list[type] = []
@@ -254,13 +256,13 @@ def _record(hint: Any, where: str) -> Shape:
         else:
             inner = field_hint
             required.append(name)
-        shape = taken(inner, f"{where}.{name}")
+        shape = argument_shape(inner, f"{where}.{name}")
         fields[name] = shape.decode
         schema[name] = shape.schema
         records += shape.records
     required.sort()
 
-    def decode(value: Any, env: Env) -> dict[str, Any]:
+    def decode(value: Any, env: DecodingContext) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise ValueError(f"a {type(value).__name__} is not a dict with {', '.join(fields)}")
         out: dict[str, Any] = {}
@@ -273,7 +275,7 @@ def _record(hint: Any, where: str) -> Shape:
                 else:
                     out[key] = field(v, env)
             except ValueError as e:
-                faults += _texts(key, e)
+                faults += _fault_texts(key, e)
             if len(faults) >= MAX_FAULTS:
                 break
         faults += [f"the key {key!r} is missing" for key in required if key not in value]
@@ -285,36 +287,36 @@ def _record(hint: Any, where: str) -> Shape:
     return Shape(hint.__name__, wire, decode, (*records, hint))
 
 
-def _pass(value: Any, env: Env) -> Any:
+def _pass_through(value: Any, env: DecodingContext) -> Any:
     return value
 
 
-def given(hint: Any, where: str) -> Shape:
+def result_shape(hint: Any, where: str) -> Shape:
     """The shape of a result's type."""
     origin, args = get_origin(hint), get_args(hint)
-    if origin is typing.Annotated and isinstance(args[1], Kind):
+    if origin is typing.Annotated and isinstance(args[1], ValueType):
         kind = args[1]
         stub = {"Json": "Any", "Date": "str"}.get(kind.name, getattr(args[0], "__name__", "Any"))
-        return Shape(stub, kind.schema, _pass)
-    if hint in _GIVEN:
+        return Shape(stub, kind.schema, _pass_through)
+    if hint in _RESULT_TYPES:
         if hint is type(None):
-            return Shape("None", {"type": "null"}, _pass)
+            return Shape("None", {"type": "null"}, _pass_through)
         if hint is Any:
-            return Shape("Any", {}, _pass)
+            return Shape("Any", {}, _pass_through)
         schemas: dict[Any, dict[str, Any]] = {
             str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}, float: {"type": "number"},
             Decimal: {"$ref": "#/$defs/decimal"},
         }  # fmt: skip
-        return Shape(hint.__name__, schemas[hint], _pass)
+        return Shape(hint.__name__, schemas[hint], _pass_through)
     if origin in (types.UnionType, typing.Union):
-        parts = [given(a, where) for a in args]
+        parts = [result_shape(a, where) for a in args]
         records = tuple(r for p in parts for r in p.records)
-        return Shape(" | ".join(p.stub for p in parts), {"anyOf": [p.schema for p in parts]}, _pass, records)
+        return Shape(" | ".join(p.stub for p in parts), {"anyOf": [p.schema for p in parts]}, _pass_through, records)
     if origin is list:
-        inner = given(args[0], where)
-        return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, _pass, inner.records)
+        inner = result_shape(args[0], where)
+        return Shape(f"list[{inner.stub}]", {"type": "array", "items": inner.schema}, _pass_through, inner.records)
     if is_typeddict(hint):
-        fields = {n: given(h, f"{where}.{n}") for n, h in get_type_hints(hint, include_extras=True).items()}
+        fields = {n: result_shape(h, f"{where}.{n}") for n, h in get_type_hints(hint, include_extras=True).items()}
         records = tuple(r for s in fields.values() for r in s.records)
         wire = {
             "type": "object",
@@ -322,7 +324,7 @@ def given(hint: Any, where: str) -> Shape:
             "required": sorted(fields),
             "additionalProperties": False,
         }
-        return Shape(hint.__name__, wire, _pass, (*records, hint))
+        return Shape(hint.__name__, wire, _pass_through, (*records, hint))
     raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary")
 
 

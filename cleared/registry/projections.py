@@ -8,7 +8,7 @@ from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.bounds import LIMIT_TEXTS
 from cleared.ledger.entry import STATUSES
-from cleared.registry.primitive import MISSING, Primitive, Registry, given, taken
+from cleared.registry.primitive import MISSING, Primitive, Registry, argument_shape, result_shape
 
 _DEFS: Final = {
     "decimal": {
@@ -20,7 +20,7 @@ _DEFS: Final = {
 }
 
 
-def describe(p: Primitive) -> dict[str, Any]:
+def describe_primitive(p: Primitive) -> dict[str, Any]:
     """One primitive as data."""
     return {
         "name": p.name,
@@ -49,7 +49,7 @@ def params_schema(p: Primitive) -> dict[str, Any]:
     }
 
 
-def markdown(registry: Registry) -> str:
+def render_markdown(registry: Registry) -> str:
     """The reference page."""
     out = [
         "# Primitives",
@@ -86,7 +86,7 @@ def markdown(registry: Registry) -> str:
             f"### `{p.name}`",
             "",
             "```python",
-            _wrapped(p),
+            _wrap_signature(p),
             "```",
             "",
             f"*{p.effect.value}* · grant `{p.grant}`",
@@ -94,30 +94,32 @@ def markdown(registry: Registry) -> str:
         ]
         out += [p.doc.replace("``", "`"), ""]
     out += ["## Shapes", ""]
-    for record in records(registry):
-        out += [f"### `{record.__name__}`", "", _doc_of(record).replace("``", "`"), "", "```python"]
-        out += [_stub_of(record).rstrip(), "```", ""]
+    for record in list_records(registry):
+        out += [f"### `{record.__name__}`", "", _read_docstring(record).replace("``", "`"), "", "```python"]
+        out += [_render_stub(record).rstrip(), "```", ""]
     return "\n".join(out).rstrip() + "\n"
 
 
-def _doc_of(record: type) -> str:
+def _read_docstring(record: type) -> str:
     """The record's own docstring: ``getdoc`` would fall back to that of ``dict``."""
     return inspect.cleandoc(record.__dict__.get("__doc__") or "")
 
 
-def _wrapped(p: Primitive) -> str:
+def _wrap_signature(p: Primitive) -> str:
     text = p.signature()
     if len(text) <= 110:
         return text
-    parts = [f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_default(q.default)}") for q in p.params]
+    parts = [
+        f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_format_default(q.default)}") for q in p.params
+    ]
     return f"{p.name}(\n" + ",\n".join(parts) + f",\n) -> {p.returns.stub}"
 
 
-def _default(value: Any) -> str:
+def _format_default(value: Any) -> str:
     return repr(value) if value is None or isinstance(value, str | int | bool) else "..."
 
 
-def records(registry: Registry) -> list[type]:
+def list_records(registry: Registry) -> list[type]:
     """Every ``TypedDict`` the registry uses, each once, in the order of first use."""
     found: dict[str, type] = {}
     for p in registry.values():
@@ -128,7 +130,7 @@ def records(registry: Registry) -> list[type]:
     return list(found.values())
 
 
-def stubs(registry: Registry) -> str:
+def render_stubs(registry: Registry) -> str:
     """Declarations for a type checker: what a script may call, with what."""
     statuses = ", ".join(repr(s) for s in STATUSES)
     out = [
@@ -139,25 +141,25 @@ def stubs(registry: Registry) -> str:
         f"Status = Literal[{statuses}]",
         "",
     ]
-    for record in records(registry):
-        out += ["", _stub_of(record).rstrip(), ""]
+    for record in list_records(registry):
+        out += ["", _render_stub(record).rstrip(), ""]
     for p in registry.values():
         out += ["", f"def {p.signature().replace('default: object = ...', 'default: Any = ...')}: ..."]
     return "\n".join(out) + "\n"
 
 
-def _stub_of(record: type) -> str:
+def _render_stub(record: type) -> str:
     lines = [f"class {record.__name__}(TypedDict):"]
-    is_taken = _is_taken(record)
+    is_taken = _is_argument(record)
     for name, hint in get_type_hints(record, include_extras=True).items():
         optional = get_origin(hint) is NotRequired
         inner = get_args(hint)[0] if optional else hint
-        shape = taken(inner, record.__name__) if is_taken else given(inner, record.__name__)
+        shape = argument_shape(inner, record.__name__) if is_taken else result_shape(inner, record.__name__)
         lines.append(f"    {name}: " + (f"NotRequired[{shape.stub}]" if optional else shape.stub))
     return "\n".join(lines) + "\n"
 
 
-def _is_taken(record: type) -> bool:
+def _is_argument(record: type) -> bool:
     """Whether scripts pass the record (its fields are of the decoding vocabulary) rather than get it."""
     hints: Iterable[Any] = get_type_hints(record, include_extras=True).values()
     return any(hasattr(h, "__metadata__") or get_origin(h) is NotRequired for h in hints)

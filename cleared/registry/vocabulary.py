@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 from cleared import deadline
 from cleared.bounds import MAX_ITEMS
 from cleared.config.secrets import Redactor
-from cleared.ledger.entry import STATUSES, split_id
+from cleared.ledger.entry import STATUSES, parse_entry_id
 from cleared.schema import money
 
 MAX_DEPTH: Final = 32
@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
-class Env:
+class DecodingContext:
     """What decoding depends on: the base currency's decimal places, and the bounds of texts and lists."""
 
     places: int = 2
@@ -38,7 +38,7 @@ class Env:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ValueType:
     """One type of the vocabulary."""
 
     name: str
@@ -46,10 +46,10 @@ class Kind:
     """What the type checker lets a script pass."""
     schema: Mapping[str, Any]
     """JSON Schema of the wire form."""
-    decode: Callable[[Any, Env], Any]
+    decode: Callable[[Any, DecodingContext], Any]
 
 
-def _date(value: object, env: Env) -> date:
+def _decode_date(value: object, env: DecodingContext) -> date:
     if type(value) is str:
         known = env.dates.get(value)
         if known is not None:
@@ -68,18 +68,18 @@ def _date(value: object, env: Env) -> date:
     raise ValueError(f"a {type(value).__name__} is not a date; pass YYYY-MM-DD")
 
 
-def _amount(value: object, env: Env) -> Decimal:
+def _decode_amount(value: object, env: DecodingContext) -> Decimal:
     return money.decode(value, env.places)
 
 
-def _positive(value: object, env: Env) -> Decimal:
+def _decode_positive_amount(value: object, env: DecodingContext) -> Decimal:
     amount = money.decode(value, env.places)
     if amount <= 0:
         raise ValueError(f"{amount} is not positive; debit and credit say the direction")
     return amount
 
 
-def _weight(value: object, env: Env) -> Decimal:
+def _decode_weight(value: object, env: DecodingContext) -> Decimal:
     if isinstance(value, float):
         value = repr(value)
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
@@ -87,35 +87,35 @@ def _weight(value: object, env: Env) -> Decimal:
     try:
         number = Decimal(value if not isinstance(value, str) or len(value) <= 100 else "")
     except ArithmeticError:
-        raise ValueError(f"{_shown(value)} is not a number") from None
-    money.bounded(number)
+        raise ValueError(f"{_quote_value(value)} is not a number") from None
+    money.require_bounded(number)
     if number < 0:
         raise ValueError(f"{number} is not a weight: finite and not negative")
     return number
 
 
-def _confidence(value: object, env: Env) -> Decimal:
+def _decode_confidence(value: object, env: DecodingContext) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, Decimal | int | float):
         raise ValueError(f"a {type(value).__name__} is not a number from 0 to 1")
-    number = Decimal(repr(value)) if isinstance(value, float) else money.bounded(Decimal(value))
+    number = Decimal(repr(value)) if isinstance(value, float) else money.require_bounded(Decimal(value))
     if not number.is_finite() or not 0 <= number <= 1:
         raise ValueError(f"{number} does not lie between 0 and 1")
     return number
 
 
-def _account_id(value: object, env: Env) -> int:
+def _decode_account_id(value: object, env: DecodingContext) -> int:
     if type(value) is not int:
-        raise ValueError(f"{_shown(value)} is not an account number (a whole number such as 1010)")
+        raise ValueError(f"{_quote_value(value)} is not an account number (a whole number such as 1010)")
     if not 0 < value < 10**9:
         raise ValueError(f"{value if abs(value) < 10**20 else 'that number'} is not an account number")
     return value
 
 
-def _text(value: object, env: Env) -> str:
+def _decode_text(value: object, env: DecodingContext) -> str:
     if type(value) is not str:
         raise ValueError(f"a {type(value).__name__} is not a text; use str(…)")
     if value.isascii() and len(value) <= env.max_text_bytes and "\0" not in value:
-        return env.redactor.text(value)
+        return env.redactor.redact_text(value)
     if "\0" in value:
         raise ValueError("the text holds a NUL character")
     try:
@@ -126,44 +126,44 @@ def _text(value: object, env: Env) -> str:
         raise ValueError(
             f"the text has {size} bytes; the limit is {env.max_text_bytes}: shorten it, or raise limits.max_text_bytes"
         )
-    return env.redactor.text(value)
+    return env.redactor.redact_text(value)
 
 
-def _line(value: object, env: Env) -> str:
-    text = _text(value, env)
+def _decode_line(value: object, env: DecodingContext) -> str:
+    text = _decode_text(value, env)
     if _CONTROL.search(text):
         raise ValueError("the text must be one line, without control characters")
     return text
 
 
-def _status(value: object, env: Env) -> str:
+def _decode_status(value: object, env: DecodingContext) -> str:
     if value not in STATUSES:
         near = get_close_matches(value[:40], STATUSES, n=1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{_shown(value)} is not a status ({', '.join(STATUSES)}){hint}")
+        raise ValueError(f"{_quote_value(value)} is not a status ({', '.join(STATUSES)}){hint}")
     return str(value)
 
 
-def _entry_id(value: object, env: Env) -> str:
-    text = _line(value, env)
-    if split_id(text) is None:
+def _decode_entry_id(value: object, env: DecodingContext) -> str:
+    text = _decode_line(value, env)
+    if parse_entry_id(text) is None:
         raise ValueError(f"{text[:40]!r} is not an entry id such as 2025-01-001")
     return text
 
 
-def _whole(value: object, env: Env) -> int:
+def _decode_whole_number(value: object, env: DecodingContext) -> int:
     if type(value) is not int or abs(value) > 10**12:
-        raise ValueError(f"{_shown(value)} is not a whole number")
+        raise ValueError(f"{_quote_value(value)} is not a whole number")
     return value
 
 
-def _bool(value: object, env: Env) -> bool:
+def _decode_bool(value: object, env: DecodingContext) -> bool:
     if type(value) is not bool:
         raise ValueError(f"a {type(value).__name__} is not True or False")
     return value
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     """A value as a refusal quotes it: its beginning, and of what is no plain value its type."""
     if isinstance(value, str):
         return repr(value[:40])
@@ -172,19 +172,19 @@ def _shown(value: object) -> str:
     return "that number" if isinstance(value, int) else f"a {type(value).__name__}"
 
 
-def _json(value: object, env: Env) -> Any:
+def _decode_json(value: object, env: DecodingContext) -> Any:
     """Plain data: None, bool, int, finite float, Decimal, text, lists and dicts with text keys."""
-    return _data(value, env, 0, [env.max_items])
+    return _decode_data(value, env, 0, [env.max_items])
 
 
-def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
+def _decode_data(value: object, env: DecodingContext, depth: int, left: list[int]) -> Any:
     """``left``: how many values there may be more."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the data is nested deeper than {MAX_DEPTH}")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _text(value, env)
+        return _decode_text(value, env)
     if isinstance(value, int):
         if abs(value) >= money.TOO_BIG:
             money.refuse_digits()
@@ -194,7 +194,7 @@ def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
             raise ValueError(f"{value} is not a finite number")
         return value
     if isinstance(value, Decimal):
-        return money.bounded(value)
+        return money.require_bounded(value)
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, list | tuple | dict):
@@ -203,53 +203,55 @@ def _data(value: object, env: Env, depth: int, left: list[int]) -> Any:
             raise ValueError(f"the data has more than {env.max_items} values: pass less of it")
         deadline.count_steps(len(value))
     if isinstance(value, list | tuple):
-        return [_data(v, env, depth + 1, left) for v in value]
+        return [_decode_data(v, env, depth + 1, left) for v in value]
     if isinstance(value, dict):
         if any(type(k) is not str for k in value):
             raise ValueError("the keys of a dict must be texts")
-        return {_text(k, env): _data(v, env, depth + 1, left) for k, v in value.items()}
+        return {_decode_text(k, env): _decode_data(v, env, depth + 1, left) for k, v in value.items()}
     raise ValueError(f"a {type(value).__name__} is not plain data")
 
 
 _NUMBER: Final = {"anyOf": [{"type": "number"}, {"type": "string"}, {"$ref": "#/$defs/decimal"}]}
 _MONEY: Final = "Decimal | int | float | str"
 
-KINDS: Final = {
+VALUE_TYPES: Final = {
     k.name: k
     for k in (
-        Kind("Date", "str | date", {"type": "string", "format": "date"}, _date),
-        Kind("Amount", _MONEY, _NUMBER, _amount),
-        Kind("PositiveAmount", _MONEY, _NUMBER, _positive),
-        Kind("Weight", _MONEY, _NUMBER, _weight),
-        Kind("Confidence", "Decimal | int | float", {"type": "number", "minimum": 0, "maximum": 1}, _confidence),
-        Kind("AccountId", "int", {"type": "integer", "minimum": 1}, _account_id),
-        Kind("Text", "str", {"type": "string"}, _text),
-        Kind("Line", "str", {"type": "string", "pattern": r"^[^\u0000-\u001f]*$"}, _line),
-        Kind("Status", "Status", {"enum": list(STATUSES)}, _status),
-        Kind("EntryId", "str", {"type": "string"}, _entry_id),
-        Kind("Whole", "int", {"type": "integer"}, _whole),
-        Kind("Bool", "bool", {"type": "boolean"}, _bool),
-        Kind("Json", "object", {}, _json),
+        ValueType("Date", "str | date", {"type": "string", "format": "date"}, _decode_date),
+        ValueType("Amount", _MONEY, _NUMBER, _decode_amount),
+        ValueType("PositiveAmount", _MONEY, _NUMBER, _decode_positive_amount),
+        ValueType("Weight", _MONEY, _NUMBER, _decode_weight),
+        ValueType(
+            "Confidence", "Decimal | int | float", {"type": "number", "minimum": 0, "maximum": 1}, _decode_confidence
+        ),
+        ValueType("AccountId", "int", {"type": "integer", "minimum": 1}, _decode_account_id),
+        ValueType("Text", "str", {"type": "string"}, _decode_text),
+        ValueType("Line", "str", {"type": "string", "pattern": r"^[^\u0000-\u001f]*$"}, _decode_line),
+        ValueType("Status", "Status", {"enum": list(STATUSES)}, _decode_status),
+        ValueType("EntryId", "str", {"type": "string"}, _decode_entry_id),
+        ValueType("Whole", "int", {"type": "integer"}, _decode_whole_number),
+        ValueType("Bool", "bool", {"type": "boolean"}, _decode_bool),
+        ValueType("Json", "object", {}, _decode_json),
     )
 }
 
-Date = Annotated[date, KINDS["Date"]]
+Date = Annotated[date, VALUE_TYPES["Date"]]
 """A day: ``YYYY-MM-DD`` or a ``date``."""
-Amount = Annotated[Decimal, KINDS["Amount"]]
+Amount = Annotated[Decimal, VALUE_TYPES["Amount"]]
 """Money in the base currency, any sign."""
-PositiveAmount = Annotated[Decimal, KINDS["PositiveAmount"]]
-Weight = Annotated[Decimal, KINDS["Weight"]]
-Confidence = Annotated[Decimal, KINDS["Confidence"]]
+PositiveAmount = Annotated[Decimal, VALUE_TYPES["PositiveAmount"]]
+Weight = Annotated[Decimal, VALUE_TYPES["Weight"]]
+Confidence = Annotated[Decimal, VALUE_TYPES["Confidence"]]
 """0 to 1."""
-AccountId = Annotated[int, KINDS["AccountId"]]
-Text = Annotated[str, KINDS["Text"]]
+AccountId = Annotated[int, VALUE_TYPES["AccountId"]]
+Text = Annotated[str, VALUE_TYPES["Text"]]
 """Any text up to ``limits.max_text_bytes``; newlines allowed."""
-Line = Annotated[str, KINDS["Line"]]
+Line = Annotated[str, VALUE_TYPES["Line"]]
 """Text on one line."""
-Status = Annotated[str, KINDS["Status"]]
-EntryId = Annotated[str, KINDS["EntryId"]]
+Status = Annotated[str, VALUE_TYPES["Status"]]
+EntryId = Annotated[str, VALUE_TYPES["EntryId"]]
 """``YYYY-MM-NNN``, or the id of one of its legs."""
-Whole = Annotated[int, KINDS["Whole"]]
-Bool = Annotated[bool, KINDS["Bool"]]
-Json = Annotated[Any, KINDS["Json"]]
+Whole = Annotated[int, VALUE_TYPES["Whole"]]
+Bool = Annotated[bool, VALUE_TYPES["Bool"]]
+Json = Annotated[Any, VALUE_TYPES["Json"]]
 """Plain data."""

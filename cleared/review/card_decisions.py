@@ -20,9 +20,9 @@ from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES_TRAILER
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError, UsageError
-from cleared.ledger.corrections import corrections_of, leg
+from cleared.ledger.corrections import find_corrections, make_leg
 from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.ledger.posting import post
+from cleared.ledger.posting import post_entry
 from cleared.primitives.journal import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions, find_stopped_question
 from cleared.review.entry_decisions import (
@@ -197,7 +197,7 @@ def _answer_target(desk: DecisionContext, matter: Target, wish: DecisionData, do
         known = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {matter.name}", remedy=f"It takes: {known}.")
     if card.kind == LINE.name:
-        desk.context.bank.set_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
+        desk.context.bank.set_line_aside(str(card.details["line"]), "ignored", f"{choice}, by {desk.by}")
     done.asked_by_run = card.kind == QUESTION.name
     if done.asked_by_run and (held := committed_questions(desk).find_hold_error(card)) is not None:
         raise held
@@ -229,16 +229,16 @@ def _reject_entry(
         _settle_target(desk, matter, f"personal: {reason}", done)
         return
     if outcome == "duplicate":
-        twin = context.books.entry(of or "")
+        twin = context.books.find_entry(of or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         reason = f"duplicate of {twin.entry_id}: {reason}"
     done.posted += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
-            context.bank.set_aside(line.line_id, "ignored", reason)
+            context.bank.set_line_aside(line.line_id, "ignored", reason)
         else:
-            context.bank.set_aside(line.line_id, "held", reason)
+            context.bank.set_line_aside(line.line_id, "held", reason)
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.log_action("reject", reason, entry.entry_id)
     _settle_target(desk, matter, f"rejected: {reason}"[:300], done)
@@ -251,7 +251,7 @@ def _post_held_line(desk: DecisionContext, matter: Target, correction: Correctio
         raise UsageError(
             f"{matter.name} is not about an entry or a bank line", remedy="cleared queue answer ID CHOICE."
         )
-    found = context.bank.find(str(card.details["line"]))
+    found = context.bank.find_line(str(card.details["line"]))
     if found is None:
         raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared journal check.")
     bank, line = found
@@ -260,15 +260,15 @@ def _post_held_line(desk: DecisionContext, matter: Target, correction: Correctio
     account = context.ledger_accounts.get(bank)
     if account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
-    left = money.total([line.amount, -context.bank.posted(line.line_id)])
+    left = money.total([line.amount, -context.bank.posted_amount(line.line_id)])
     lines = checked_lines(context, correction)
     if correction.account is not None:
         lines = ((correction.account, -left),)
     if not lines:
         raise UsageError("which account is it?", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
-    legs = [leg(account, left), *(leg(a, v) for a, v in lines)]
+    legs = [make_leg(account, left), *(make_leg(a, v) for a, v in lines)]
     day = context.books.periods.first_open(correction.day or line.posted_date)
-    entry, _ = post(
+    entry, _ = post_entry(
         context.books, context.bank, context.ledger_accounts, day, line.description, legs, reference=line.line_id,
         status="user-confirmed", counterparty=correction.counterparty or "", confidence="1.00",
         evidence=f"posted by {desk.by}", tags=";".join(correction.tags or ()), notes=correction.note or "",
@@ -289,7 +289,7 @@ def _similar_cards(desk: DecisionContext, corrected: Sequence[Target]) -> list[s
     }  # fmt: skip
     found = []
     for card in context.cards.open_cards():
-        entry = context.books.entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+        entry = context.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
         if entry is not None and entry.entry_id not in {m.name for m in corrected}:
             legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
             if any((key, legs) in wanted for key in (entry.counterparty, entry.description) if key):
@@ -337,7 +337,7 @@ def _decide_targets(
             return None
         found, names, waiting, said = find_targets(desk, ids), [], [], ""
         for matter in found:
-            wish = host.redactor.data(wish_of(desk, matter))
+            wish = host.redactor.redact_data(wish_of(desk, matter))
             prefix, one = _HANDLERS[str(wish["verb"])]
             name = _stage_or_agree(desk, matter, wish, done, one)
             if name is None:
@@ -395,9 +395,9 @@ def _upper_bound(desk: DecisionContext, matter: Target, wish: DecisionData) -> D
     written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if matter.entry is not None:
         corrected = matter.entry.status == "user-corrected"
-        known = [matter.entry, *(corrections_of(context.books, matter.entry) if corrected else ())]
+        known = [matter.entry, *(find_corrections(context.books, matter.entry) if corrected else ())]
         return money.total([*(entry_weight(each, context.books, context.bank) for each in known), *written])
-    line = context.bank.find(str(matter.card.details.get("line", ""))) if matter.card is not None else None
+    line = context.bank.find_line(str(matter.card.details.get("line", ""))) if matter.card is not None else None
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 

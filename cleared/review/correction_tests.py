@@ -28,7 +28,7 @@ def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
     ) -> dict[str, bytes | None]:
         by_run: dict[tuple[str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
-            entry = desk.context.books.existing(entry_id)
+            entry = desk.context.books.get_entry(entry_id)
             commit = posting_commit(host, desk.repo, entry)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person posted it
@@ -83,4 +83,4 @@ def _corrected_test(
 
 
 def _leg_data(leg: Leg) -> list[Any]:
-    return [leg.account_id, money.text(leg.debit), money.text(leg.credit)]
+    return [leg.account_id, money.format_amount(leg.debit), money.format_amount(leg.credit)]

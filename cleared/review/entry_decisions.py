@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.corrections import CORRECTS, corrections_of, effective, leg
+from cleared.ledger.corrections import CORRECTS, effective_legs, find_corrections, make_leg
 from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.ledger.posting import post
+from cleared.ledger.posting import post_entry
 from cleared.primitives.context import Context
 
 
@@ -90,7 +90,7 @@ class CorrectionResult:
 
 def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
-    entry = context.books.existing(entry_id)
+    entry = context.books.get_entry(entry_id)
     if entry.status == "voided":
         raise PolicyError(
             f"{entry.entry_id} is voided", place=Place(field="entry_id"),
@@ -112,7 +112,7 @@ def correct_entry(context: Context, entry_id: str, correction: Correction, by: s
     and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
     entry = decidable_entry(context, entry_id)
-    before = effective(context.books, entry)
+    before = effective_legs(context.books, entry)
     after = _corrected_legs(context, entry, before, correction)
     changed = _sum_by_account(before) != _sum_by_account(after)
     rest = (
@@ -148,7 +148,7 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
         old = changeable[0]
         return (*kept, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*kept, *(leg(account, amount) for account, amount in checked_lines(context, correction)))
+        return (*kept, *(make_leg(account, amount) for account, amount in checked_lines(context, correction)))
     return tuple(before)
 
 
@@ -170,12 +170,12 @@ def _post_reclassification(
     """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither."""
     old, new = _sum_by_account(non_bank_legs(context, before)), _sum_by_account(non_bank_legs(context, after))
     moved = {a: new.get(a, ZERO) - old.get(a, ZERO) for a in (*old, *(a for a in new if a not in old))}
-    legs = [leg(account, amount) for account, amount in moved.items() if amount]
+    legs = [make_leg(account, amount) for account, amount in moved.items() if amount]
     legs.sort(key=lambda each: each.debit == 0)
     books = context.books
     day = books.periods.first_open(entry.date)
     tags = [f"{CORRECTS}{entry.entry_id}"] + ([f"@orig_date={entry.date}"] if day != entry.date else [])
-    added = books.add(
+    added = books.add_entry(
         day, f"Correct {entry.entry_id}: {entry.description}"[:2000], legs, status="user-corrected",
         counterparty=entry.counterparty, confidence="1.00", evidence=f"corrected by {by}",
         tags=";".join(tags), notes=correction.note or "",
@@ -199,7 +199,7 @@ def repost_entry(
     tags.append(f"{CORRECTS}{entry.entry_id}")
     if day != (correction.day or entry.date):
         tags.append(f"@orig_date={correction.day or entry.date}")
-    added, _ = post(
+    added, _ = post_entry(
         books, context.bank, context.ledger_accounts, day, entry.description, legs, reference=entry.reference,
         status=status, counterparty=entry.counterparty if correction.counterparty is None else correction.counterparty,
         confidence="1.00" if status == "user-corrected" else entry.confidence,
@@ -212,9 +212,9 @@ def repost_entry(
 def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[Entry]:
     """Void an entry and the corrections of it; the reversals. Its bank lines are open again, and nobody is asked."""
     found = []
-    for each in (*reversed(corrections_of(context.books, entry)), entry):
-        original, reversal = context.books.void(each.entry_id, reason)
-        for line in context.bank.unmatch(original, reversal, reason):
+    for each in (*reversed(find_corrections(context.books, entry)), entry):
+        original, reversal = context.books.void_entry(each.entry_id, reason)
+        for line in context.bank.unmatch_entry(original, reversal, reason):
             context.bank.new_outcomes.pop(line.line_id, None)
         found.append(reversal)
     return found
@@ -222,9 +222,9 @@ def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[E
 
 def posted_line(context: Context, entry: Entry) -> BankLine | None:
     """The bank line the entry posts, if it does."""
-    if not entry.reference or not context.bank.posted(entry.reference):
+    if not entry.reference or not context.bank.posted_amount(entry.reference):
         return None
-    found = context.bank.find(entry.reference)
+    found = context.bank.find_line(entry.reference)
     return found[1] if found else None
 
 

@@ -37,7 +37,7 @@ def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, An
     with host.open_for_reading() as repo:
         head = Snapshot(repo, repo.read_head())
         books, bank = open_books(host, CommittedSource(head))
-        entry = books.entry(name)
+        entry = books.find_entry(name)
         if entry is None:
             raise UsageError(f"there is no entry {name!r}", remedy="cleared journal list shows the ids.")
         commit = posting_commit(host, repo, entry)
@@ -46,7 +46,7 @@ def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, An
                 f"the commit that posted {entry.entry_id} is not in this clone", remedy="git fetch --unshallow"
             )
         line = None
-        if entry.reference and (found := bank.find(entry.reference)):
+        if entry.reference and (found := bank.find_line(entry.reference)):
             account, fact = found
             source = next((r for r in bank.imports if r.file_sha256 == fact.file_sha256), None)
             line = {
@@ -140,7 +140,7 @@ def _call_by_replay(
                     return {
                         "primitive": call.name, "file": call.place.file, "line": call.place.line,
                         "column": call.place.column, "from": "replay",
-                        "arguments": host.redactor.data(to_json(_call_arguments(call.args, call.kwargs, place))),
+                        "arguments": host.redactor.redact_data(to_json(_call_arguments(call.args, call.kwargs, place))),
                     }  # fmt: skip
     return None
 

@@ -47,8 +47,8 @@ def _find_target(desk: DecisionContext, text: str) -> Target:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return Target(card, context.books.entry(card.entry_id) if card.entry_id else None)
-    entry = context.books.entry(text)
+        return Target(card, context.books.find_entry(card.entry_id) if card.entry_id else None)
+    entry = context.books.find_entry(text)
     if cards and (entry is None or cards[-1].kind != ENTRY.name):
         card = cards[-1]
         raise PolicyError(

@@ -21,7 +21,7 @@ from cleared.gate.past_runs import parent_commit
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
-from cleared.ledger.posting import post
+from cleared.ledger.posting import post_entry
 from cleared.ledger.staged_journal import Books
 from cleared.primitives.journal import stage_line_card
 from cleared.proposals.approval import Signer, sign_tests
@@ -175,8 +175,8 @@ def _restore_entries(
 ) -> None:
     """Bring back what the decision changed, and withdraw what it posted."""
     context = desk.context
-    old = {e.entry_id: e for m in months for e in before.entries(*m)}
-    new = {e.entry_id: e for m in months for e in after.entries(*m)}
+    old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
+    new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
     heirs = _restorations_by_entry(context.books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
@@ -184,13 +184,13 @@ def _restore_entries(
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
     kept = [_standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
     for now in [*kept, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
-        if context.books.existing(now.entry_id).status != "voided":
+        if context.books.get_entry(now.entry_id).status != "voided":
             done.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {desk.by}")]
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
         tags = [_renamed_tag(t, again) for t in tags]
-        restored, duplicate = post(
+        restored, duplicate = post_entry(
             context.books, context.bank, context.ledger_accounts, context.books.periods.first_open(entry.date),
             entry.description, entry.legs, reference=entry.reference, status=entry.status,
             counterparty=entry.counterparty, confidence=entry.confidence, evidence=entry.evidence,
@@ -210,7 +210,7 @@ def _restore_entries(
 def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
     """Entry id → the entries that were posted to restore it, oldest first."""
     found: dict[str, list[Entry]] = {}
-    for entry in books.entries():
+    for entry in books.iter_entries():
         if RESTORES in entry.tags:
             for tag in entry.tags.split(";"):
                 if tag.startswith(RESTORES):
@@ -220,7 +220,7 @@ def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
 
 def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
     """The entry, or what restored it. Raises ``PolicyError`` where it was voided since by something else."""
-    waiting = [books.existing(entry_id)]
+    waiting = [books.get_entry(entry_id)]
     while waiting:
         entry = waiting.pop()
         if entry.status != "voided":
@@ -252,8 +252,8 @@ def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: 
         if card is None:
             continue
         line = str(card.details.get("line", ""))
-        if card.kind == LINE.name and (found := context.bank.find(line)) and not context.bank.posted(line):
-            context.bank.set_aside(line, "held", f"undone by {desk.by}")
+        if card.kind == LINE.name and (found := context.bank.find_line(line)) and not context.bank.posted_amount(line):
+            context.bank.set_line_aside(line, "held", f"undone by {desk.by}")
             done.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == QUESTION.name:
@@ -269,7 +269,7 @@ def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: 
         done.cards.append(again.id)
     for card in context.cards.open_cards():
         follows = card.kind == QUESTION.name and card.details.get("run") in runs  # asked because of that answer
-        posted = card.kind == LINE.name and context.bank.posted(str(card.details.get("line", ""))) != 0
+        posted = card.kind == LINE.name and context.bank.posted_amount(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision or follows or posted) and card.id not in done.cards:
             context.cards.resolve_card(
                 card.id, format_iso(context.now), desk.by, "settled: the decision before it was taken back"

@@ -22,7 +22,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.errors import ClearedError, UsageError
-from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise
+from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise_description
 from cleared.ledger.chart import Account, Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
@@ -30,7 +30,7 @@ from cleared.review.answers import answer_choices
 from cleared.runs.question_tickets import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot
-from cleared.workspace.safe_names import inside
+from cleared.workspace.safe_names import resolve_inside
 
 SIMILAR: Final = 5
 SHOWN_BYTES: Final = 8 * 1024 * 1024
@@ -168,15 +168,15 @@ def read_queue(host: Host) -> QueueSnapshot:
         books, bank = open_books(host, source)
         cards = {c.id: c for c in queue_files.load_cards(source, host.layout.queue_dir).values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
-        entries = {e.entry_id: e for e in books.entries()}
+        entries = {e.entry_id: e for e in books.iter_entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
-        lines = {line.line_id: (account, line) for account in bank.accounts() for line in bank.account_lines(account)
+        lines = {line.line_id: (account, line) for account in bank.list_accounts() for line in bank.iter_account_lines(account)
                  if line.line_id in wanted}  # fmt: skip
         return QueueSnapshot(
             head, host.config.business.name, cards, _overdue_days(host, cards.values()),
             Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,
             dict(host.ledger_accounts), lines,
-            {ref: bank.posted(ref) for ref in wanted},
+            {ref: bank.posted_amount(ref) for ref in wanted},
             {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
         )  # fmt: skip
 
@@ -195,10 +195,10 @@ def queue_row(picture: QueueSnapshot, card: Card) -> QueueRow:
     if entry is not None:
         amount = line[1].amount if line else entry.amount
         return QueueRow(
-            card.id, card.kind, entry.date.isoformat(), money.text(amount), entry.description, entry.entry_id
+            card.id, card.kind, entry.date.isoformat(), money.format_amount(amount), entry.description, entry.entry_id
         )
     if line is not None:
-        return QueueRow(card.id, card.kind, line[1].posted_date.isoformat(), money.text(line[1].amount),
+        return QueueRow(card.id, card.kind, line[1].posted_date.isoformat(), money.format_amount(line[1].amount),
                    line[1].description, None)  # fmt: skip
     return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
 
@@ -283,15 +283,16 @@ def _bookkeeping_sections(picture: QueueSnapshot, card: Card) -> Iterable[CardSe
         source = picture.imports.get(line.file_sha256)
         where = f"{source.name}, row {line.row}" if source else f"row {line.row}"
         yield CardSection("The bank said", (
-            line.description, f"{line.posted_date}   {money.text(line.amount)} {line.currency}   {account}   ({where})",
+            line.description, f"{line.posted_date}   {money.format_amount(line.amount)} {line.currency}   {account}   ({where})",
         ))  # fmt: skip
     if entry is not None:
         lines = [
-            f"{account_label(picture, x.account_id)}   {money.text(x.amount)}" for x in changeable_legs(picture, entry)
+            f"{account_label(picture, x.account_id)}   {money.format_amount(x.amount)}"
+            for x in changeable_legs(picture, entry)
         ]
         if not lines:
             lines = [
-                f"{account_label(picture, x.account_id)}   {money.text(x.amount)}"
+                f"{account_label(picture, x.account_id)}   {money.format_amount(x.amount)}"
                 for x in effective_legs(picture, entry)
             ]
         if entry.counterparty:
@@ -313,7 +314,7 @@ def _bookkeeping_sections(picture: QueueSnapshot, card: Card) -> Iterable[CardSe
     past = similar_entries(picture, card)
     if past:
         yield CardSection("Similar before", rows=tuple(
-            (e.date.isoformat(), money.text(e.amount), _account_summary(picture, e), e.status, e.description) for e in past
+            (e.date.isoformat(), money.format_amount(e.amount), _account_summary(picture, e), e.status, e.description) for e in past
         ))  # fmt: skip
     else:
         yield CardSection("Similar before", ("Nothing like it yet.",))
@@ -359,7 +360,7 @@ def _detail_sections(details: Mapping[str, Any]) -> Iterable[CardSection]:
 
 
 def account_label(picture: QueueSnapshot, account: int) -> str:
-    found = picture.chart.get(account)
+    found = picture.chart.find_account(account)
     return f"{account} {found.account_name}" if found else str(account)
 
 
@@ -411,8 +412,8 @@ def changeable_legs(picture: QueueSnapshot, entry: Entry) -> list[Leg]:
 def vendor_key(counterparty: str, description: str) -> str:
     """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
     if counterparty.strip():
-        return normalise(counterparty)
-    text = normalise(description)
+        return normalise_description(counterparty)
+    text = normalise_description(description)
     return " ".join(_WORD.findall(text)[:3]) or text
 
 
@@ -475,7 +476,7 @@ def card_group(picture: QueueSnapshot, identity: str) -> CardGroup | None:
     accounts = ", ".join(account_label(picture, a) for a in key[2]) if key[0] == "entry" else str(key[2][0])
     entry = entry_of(picture, card)
     vendor = (entry.counterparty if entry is not None else "") or str(key[1])
-    total = money.text(money.total([Decimal(r.amount) for r in rows]))
+    total = money.format_amount(money.total([Decimal(r.amount) for r in rows]))
     return CardGroup(vendor, accounts, str(key[0]), rows, total)
 
 
@@ -511,7 +512,7 @@ def match_accounts(picture: QueueSnapshot, identity: str, typed: str = "", limit
             own |= {picture.banks[line[0]]}
     _entries_by_vendor(picture)
     needle = " ".join(typed.casefold().split())
-    types = {kept.account_type for n in now if (kept := picture.chart.get(n)) is not None}
+    types = {kept.account_type for n in now if (kept := picture.chart.find_account(n)) is not None}
     ranked = []
     for account in picture.chart.accounts.values():
         match = _match_rank(account, needle)
@@ -567,7 +568,7 @@ def parse_split(picture: QueueSnapshot, identity: str, typed: str) -> SplitInput
             value = Decimal(amount) if amount else left
         except (ValueError, InvalidOperation):
             return SplitInput(tuple(lines), left, f"{word} is not ACCOUNT=AMOUNT")
-        if picture.chart.get(account) is None:
+        if picture.chart.find_account(account) is None:
             return SplitInput(tuple(lines), left, f"there is no account {account}")
         if not amount and at < len(words) - 1:
             return SplitInput(tuple(lines), left, f"how much for {account}?")
@@ -577,7 +578,7 @@ def parse_split(picture: QueueSnapshot, identity: str, typed: str) -> SplitInput
             )
         lines.append((account, value))
     left = money.total([whole, *(-v for _, v in lines)])
-    return SplitInput(tuple(lines), left, f"{money.text(left)} is not placed yet" if left else "")
+    return SplitInput(tuple(lines), left, f"{money.format_amount(left)} is not placed yet" if left else "")
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -629,7 +630,7 @@ def _read_import_file(host: Host, path: str) -> bytes | None:
     if data is not None:
         return data
     try:
-        full = inside(host.root / host.layout.import_dir, path[len(host.layout.import_dir) + 1 :])
+        full = resolve_inside(host.root / host.layout.import_dir, path[len(host.layout.import_dir) + 1 :])
         return full.read_bytes() if full.is_file() and full.stat().st_size <= SHOWN_BYTES else None
     except (ClearedError, OSError, ValueError):
         return None

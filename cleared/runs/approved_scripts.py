@@ -128,7 +128,9 @@ class Scripts:
     def find_earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
         """The newest version in the history that came with the program, other than ``but``; None where none did."""
         rev = self.snapshot.commit or "HEAD"
-        for commit in history.read_log(self.host.root, None, [path], rev=rev) if starters.is_known(path) else ():
+        for commit in (
+            history.read_log(self.host.root, None, [path], rev=rev) if starters.was_path_shipped(path) else ()
+        ):
             data = self.snapshot.at_commit(commit.id).read_file(path)
             if data is not None and data != but and starters.was_shipped(path, data):
                 return data
@@ -193,7 +195,7 @@ class _Starters(Mapping[str, bytes]):
     def installed(self) -> dict[str, bytes]:
         """The installed package's."""
         if self._today is None:
-            self._today = starters.files()
+            self._today = starters.starter_files()
         return self._today
 
     def __iter__(self) -> Iterator[str]:

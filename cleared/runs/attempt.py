@@ -154,7 +154,7 @@ class Attempt:
                 self.sandbox = None
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
-        return self.host.redactor.data(value)
+        return self.host.redactor.redact_data(value)
 
     def limit_time(self) -> contextlib.AbstractContextManager[None]:
         """The time of the run, asked for inside of what the host does for it in this block."""
@@ -215,7 +215,7 @@ class Attempt:
     def explain_error(self, error: ClearedError) -> RunError:
         """The error as the user reads it: the script's line, the primitive that was refused, the remedy."""
         explained = self._locate_error(error)
-        clean = self.host.redactor.text
+        clean = self.host.redactor.redact_text
         explained.message = clean(explained.message)
         if _is_timeout(error):
             explained.remedy = self._timeout_remedy()
@@ -252,7 +252,7 @@ class Attempt:
 
     def log_printed_lines(self) -> None:
         """What the script printed becomes rows of its log."""
-        text = self.host.redactor.text("".join(self.printed))
+        text = self.host.redactor.redact_text("".join(self.printed))
         for line in text.splitlines()[:MAX_SHOWN_LINES]:
             self.context.log_action("print", line[:2_000])
             self.say(f"{self.script.name}: {line}")

@@ -196,7 +196,7 @@ class _AgentRun:
         if not self.dry_run:
             resolve_cards(self.host, self.repo, self.snapshot, context)
         result.entries = [
-            context.books.entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
+            context.books.find_entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
         ]
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)

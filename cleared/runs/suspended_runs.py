@@ -65,8 +65,8 @@ def record_question(
         fresh.log_action("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     clean = host.redactor  # what is signed is what is kept
     card = Card(_new_card_id(fresh.cards.committed_cards, attempt, question), QUESTION.name,
-                clean.text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
-                attempt.run_id, None, attempt.script.name, clean.data(through_json(details)))  # fmt: skip
+                clean.redact_text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
+                attempt.run_id, None, attempt.script.name, clean.redact_data(through_json(details)))  # fmt: skip
     try:
         card = replace(card, details={**card.details, "ticket": _make_ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
@@ -134,7 +134,7 @@ def _dry_run_choices(
         context = trial.context
         found[choice] = {
             "entries": [
-                entry_to_json(context.books.entry(e.entry_id) or e)
+                entry_to_json(context.books.find_entry(e.entry_id) or e)
                 for entries in context.books.staged.values() for e in entries
             ],
             "statuses": dict(context.books.statuses), "cards": [c.title for c in context.cards.added.values()],

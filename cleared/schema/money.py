@@ -31,7 +31,7 @@ _NIL = Decimal(0)
 _FLOAT_SLACK = Decimal("1e-6")
 
 
-def exponent(currency: str) -> int:
+def currency_exponent(currency: str) -> int:
     """Decimal places of an ISO 4217 currency code. Raises ``ValueError`` for what is not a code."""
     if not _CURRENCY.fullmatch(currency):
         raise ValueError(f"{currency!r} is not an ISO 4217 currency code such as USD")
@@ -73,7 +73,7 @@ def decode(value: object, places: int) -> Decimal:
     return exact
 
 
-def bounded(number: Decimal) -> Decimal:
+def require_bounded(number: Decimal) -> Decimal:
     """The number. Raises ``ValueError`` where it is not finite, or takes more than 40 digits on a side of its point:
     1E+120000000 is a few bytes here, and a hundred megabytes once somebody writes it out."""
     if not number.is_finite():
@@ -100,7 +100,7 @@ def refuse_digits() -> NoReturn:
     raise ValueError(f"the number has more than {MAX_DIGITS} digits: round it")
 
 
-def text(amount: Decimal) -> str:
+def format_amount(amount: Decimal) -> str:
     """Plain digits, never an exponent: the one way an amount is written to a file or a screen."""
     return format(amount, "f")
 

@@ -19,7 +19,7 @@ from cleared.triggers.agent_triggers import Listener, Roster
 from cleared.triggers.dropped_files import dropped
 from cleared.triggers.pending_deliveries import Delivery, Inbox
 from cleared.triggers.service_log import Logbook
-from cleared.workspace.lock import holder, waiters
+from cleared.workspace.lock import count_waiters, read_holder
 
 CRASHES: Final = 5
 """So often the process may die of a delivery before that counts as a failed run."""
@@ -202,5 +202,5 @@ class Handler:
         """Let a command go first that somebody waits for: the lock itself knows no order."""
         began = host.clock.monotonic()
         state = host.layout.state_dir
-        while waiters(state) and holder(state) is None and host.clock.monotonic() - began < _COURTESY:
+        while count_waiters(state) and read_holder(state) is None and host.clock.monotonic() - began < _COURTESY:
             time.sleep(0.01)

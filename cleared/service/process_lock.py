@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, WorkspaceError
-from cleared.workspace.lock import Holder, ensure_state_dir, holder, writer_lock
-from cleared.workspace.processes import alive, started
+from cleared.workspace.lock import LockHolder, ensure_state_dir, read_holder, writer_lock
+from cleared.workspace.processes import is_alive, process_start
 from cleared.workspace.programs import own_command
 from cleared.workspace.safe_files import write_atomic
 
@@ -42,16 +42,16 @@ def serving(state_dir: Path, clock: Clock) -> Iterator[None]:
         raise _up_already(state_dir, other) from None
 
 
-def _up_already(state_dir: Path, other: Holder) -> BusyError:
+def _up_already(state_dir: Path, other: LockHolder) -> BusyError:
     return BusyError(
         f"the service of {state_dir.parent} is up already: process {other.pid}, since {other.since}",
         remedy="See: cleared status. Stop it with: cleared down.",
     )
 
 
-def running(state_dir: Path) -> Holder | None:
+def running(state_dir: Path) -> LockHolder | None:
     """The service of this workspace, if one is up."""
-    return holder(state_dir, LOCK)
+    return read_holder(state_dir, LOCK)
 
 
 class Board:
@@ -91,13 +91,13 @@ def board(state_dir: Path) -> Mapping[str, Any]:
     return data if isinstance(data, dict) and data.get("pid") == other.pid else {}
 
 
-def stop(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> Holder | None:
+def stop(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> LockHolder | None:
     """Have the service end after the run that is on (``now``: break that off), and wait until it has; who it was.
 
     None where none was up. Raises ``BusyError`` where it still runs after ``wait`` seconds.
     """
 
-    def late(found: Holder) -> BusyError:
+    def late(found: LockHolder) -> BusyError:
         return BusyError(
             f"the service (process {found.pid}) has not ended within {wait:g} seconds: its run goes on",
             remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
@@ -107,14 +107,14 @@ def stop(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None)
 
 
 def end(
-    find: Callable[[], Holder | None], late: Callable[[Holder], BusyError], *, now: bool, wait: float,
+    find: Callable[[], LockHolder | None], late: Callable[[LockHolder], BusyError], *, now: bool, wait: float,
     clock: Clock | None = None,
-) -> Holder | None:  # fmt: skip
+) -> LockHolder | None:  # fmt: skip
     """Tell the process that ``find`` finds to end, with ``now`` twice, and wait until it is gone; who it was."""
     clock = clock or SystemClock()
     found, since = find(), None
     while found is not None:
-        since = started(found.pid)
+        since = process_start(found.pid)
         if (again := find()) == found:  # it held its lock before and after: that time of beginning is its own
             break
         found = again
@@ -124,7 +124,7 @@ def end(
     _tell(found.pid)
     told_again = not now
     # It lets go of its lock before its last acts: whoever starts another one, or looks for it, must not meet it still.
-    while (holds := find() == found) or (since is not None and alive(found.pid, since)):
+    while (holds := find() == found) or (since is not None and is_alive(found.pid, since)):
         if holds and not told_again and clock.monotonic() > until - wait + 0.1:
             told_again = True
             _tell(found.pid)
@@ -139,7 +139,7 @@ def _tell(pid: int) -> None:
         os.kill(pid, signal.SIGTERM)
 
 
-def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
+def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> LockHolder:
     """Start the service of this workspace in the background, and wait until it is ready.
 
     Raises ``BusyError`` where one is up, ``WorkspaceError`` where it does not come up, with what it said.
@@ -148,7 +148,7 @@ def detach(root: Path, state_dir: Path, clock: Clock | None = None) -> Holder:
         raise _up_already(state_dir, other)
     ensure_state_dir(state_dir)
 
-    def ready(process: subprocess.Popen[bytes]) -> Holder | None:
+    def ready(process: subprocess.Popen[bytes]) -> LockHolder | None:
         found = running(state_dir)
         return found if found is not None and found.pid == process.pid and board(state_dir).get("ready") else None
 

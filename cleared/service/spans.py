@@ -74,7 +74,7 @@ class Spans:
             about["cleared.commit"] = result.commits[0]
         run = self._tracer.start_span(f"run {result.agent}", start_time=at(attempt.started), attributes=about)
         if result.error is not None:
-            run.set_status(trace.StatusCode.ERROR, host.redactor.text(str(result.error))[:1_000])
+            run.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(str(result.error))[:1_000])
         inside = trace.set_span_in_context(run)
         for call in attempt.calls[:MOST]:
             span = self._tracer.start_span(
@@ -83,7 +83,7 @@ class Spans:
                             "cleared.depth": call.depth},
             )  # fmt: skip
             if call.error is not None:
-                span.set_status(trace.StatusCode.ERROR, host.redactor.text(call.error)[:1_000])
+                span.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(call.error)[:1_000])
             span.end(at(call.started + call.duration))
         run.end(_nanoseconds(now))
 

@@ -20,7 +20,7 @@ from cleared.service.process_lock import board, running
 from cleared.triggers.agent_triggers import Listener, Roster
 from cleared.triggers.pending_deliveries import Delivery, peek
 from cleared.vcs import Snapshot, describe_lock_holder
-from cleared.workspace.lock import holder
+from cleared.workspace.lock import read_holder
 
 _RUNS: Final = 1_000
 
@@ -28,7 +28,7 @@ _RUNS: Final = 1_000
 def status(host: Host) -> dict[str, Any]:
     """All that ``cleared status`` shows. ``trouble``: what a person should look at; empty is healthy."""
     state_dir, now = host.layout.state_dir, host.clock.now()
-    service, said, lock = running(state_dir), board(state_dir), holder(state_dir)
+    service, said, lock = running(state_dir), board(state_dir), read_holder(state_dir)
     counts, deliveries = peek(state_dir)
     agents = _agents(host, now)
     of: dict[str, list[Delivery]] = {}

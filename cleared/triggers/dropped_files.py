@@ -97,7 +97,9 @@ class Drops:
             name = watched.listener.name
             within = f"{host.layout.import_dir}/"
             outside = any(not file.path.startswith(within) for file in look.ready)
-            taken = files_handled_by(Snapshot(repo, head).read_file(host.layout.taken_files), name) if outside else {}
+            taken = (
+                files_handled_by(Snapshot(repo, head).read_file(host.layout.imported_files), name) if outside else {}
+            )
             _Taking(self, host, inbox, watched.listener, version(name), taken, now).take(list(look.ready))
         inbox.release(now)  # what is held may wait for somebody to be trusted, which nobody tells of
         self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *again]))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cleared.workspace.drop_names import escaped
-from cleared.workspace.safe_files import reason
+from cleared.workspace.drop_names import escape_name
+from cleared.workspace.safe_files import describe_os_error
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
@@ -227,12 +227,12 @@ class Watcher:
         except FileNotFoundError:
             return
         except OSError as error:
-            self._trouble[key] = f"{escaped(path)} cannot be watched: {_reason(error)}. {_INSTEAD}"
+            self._trouble[key] = f"{escape_name(path)} cannot be watched: {_reason(error)}. {_INSTEAD}"
             return
         self._trouble.pop(key, None)
         if nested and recursive and (refusal := self._refusal()):
             self._armed[key].partial = True
-            self._trouble[key] = f"not all of {escaped(path)} may be watched: {refusal}. {_INSTEAD}"
+            self._trouble[key] = f"not all of {escape_name(path)} may be watched: {refusal}. {_INSTEAD}"
 
     def _refusal(self) -> str:
         """Why the system would refuse one more directory: the observer does not say when it does so beneath one."""
@@ -280,5 +280,5 @@ def _nearest(path: str, recursive: bool) -> _Key:
 def _reason(error: OSError) -> str:
     limit = _LIMITS.get(error.errno or 0)
     if limit is None:
-        return reason(error)
+        return describe_os_error(error)
     return f"a limit of the system is reached (fs.inotify.{limit}; raise it with sysctl)"

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event, parse_event
-from cleared.workspace.database import connect, connect_to_read
+from cleared.workspace.database import connect_to_read, connect_to_write
 
 State = Literal["waiting", "held"]
 _VERSION: Final = 1
@@ -61,7 +61,7 @@ class Inbox:
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / "inbox.db"
-        self._db = connect(self.path, _SCHEMA, _VERSION, isolation_level=None)
+        self._db = connect_to_write(self.path, _SCHEMA, _VERSION, isolation_level=None)
 
     def close(self) -> None:
         self._db.close()

@@ -30,7 +30,7 @@ class Logbook:
 
     def __call__(self, what: str, text: str = "", *, level: str = "info", **fields: Any) -> None:
         """Write that ``what`` (a stable name such as ``run.succeeded``) happened; ``text`` is for people."""
-        clean = self.redactor.text
+        clean = self.redactor.redact_text
         row = {"at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"), "level": level,
                "what": what}  # fmt: skip
         row |= {k: clean(v)[:_MAX_TEXT] if isinstance(v, str) else v for k, v in fields.items() if v is not None}

@@ -19,7 +19,7 @@ from cleared.runs.failed_runs import retry_details
 from cleared.triggers.ended_jobs import asked_by
 from cleared.triggers.event_stream import JOB_FINISHED, Told
 from cleared.vcs import LocalMove, Snapshot, history
-from cleared.workspace.drop_names import FAILED
+from cleared.workspace.drop_names import FAILED_FOLDER
 from cleared.workspace.safe_files import read_stable
 
 
@@ -90,7 +90,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 return None
             if hashlib.sha256(data).hexdigest() != digest:
                 return None
-            target.append(_free(host, desk, f"{drop}{FAILED}/{path.removeprefix(drop)}"))
+            target.append(_free(host, desk, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
             if desk.snapshot.find_blob_id(path) is not None:
                 files = {path: None, target[0]: data}

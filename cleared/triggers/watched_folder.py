@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from cleared.clock import Clock
-from cleared.workspace.drop_names import MAX_FILES, SET_ASIDE, counts, escaped
+from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, escape_name, is_ready_name
 from cleared.workspace.location import Layout
-from cleared.workspace.safe_files import reason
+from cleared.workspace.safe_files import describe_os_error
 
 EMPTY_SECONDS: Final = 30.0
 """How long an empty file must have been still, at least: programs make the file first and write it later."""
@@ -30,7 +30,7 @@ _MAX_LINES: Final = 20
 _SPARE: Final = 0.001
 """Seconds added to a wait, so that whoever sleeps that long does not come a rounding error early."""
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_NEVER: Final = tuple(f"{Layout.import_dir}/{name}" for name in SET_ASIDE)
+_NEVER: Final = tuple(f"{Layout.import_dir}/{name}" for name in FINISHED_FOLDERS)
 
 _Rest = tuple[re.Pattern[str] | None, ...]
 """What of a glob is still to be matched, name by name; None is ``**``: any folders, or none."""
@@ -91,7 +91,7 @@ class Folder:
         for value in watch:
             base, rest = _parsed(value)
             if any(part.startswith(".") for part in base.split("/")) or f"{base}/".startswith(_slashed(_NEVER)):
-                self._never.append(f"watch: {escaped(value)}: this folder is never looked at")
+                self._never.append(f"watch: {escape_name(value)}: this folder is never looked at")
             else:
                 self._wanted.setdefault(base, set()).add(rest)
         self._waiting: dict[str, _Waiting] = {}
@@ -136,7 +136,7 @@ class Folder:
                 except FileNotFoundError:
                     continue
                 except OSError as error:
-                    problems.append(f"{escaped(path)} cannot be read: {reason(error)}")
+                    problems.append(f"{escape_name(path)} cannot be read: {describe_os_error(error)}")
                     continue
                 if digest is None:
                     due.append(self._clock.monotonic() + self._settle)
@@ -179,7 +179,7 @@ class Folder:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                problems.append(f"{escaped(path)} cannot be looked at: {reason(error)}")
+                problems.append(f"{escape_name(path)} cannot be looked at: {describe_os_error(error)}")
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield path, _state(status)
@@ -189,16 +189,16 @@ class Folder:
         for base, rests in self._wanted.items():
             kind = self._kind(base)
             if kind is not None and stat.S_ISLNK(kind):
-                problems.append(f"{escaped(base)} is reached through a symbolic link; it is not looked at")
+                problems.append(f"{escape_name(base)} is reached through a symbolic link; it is not looked at")
             elif kind is not None and stat.S_ISREG(kind):
-                if (None,) in rests and counts(base.rpartition("/")[2]):
+                if (None,) in rests and is_ready_name(base.rpartition("/")[2]):
                     names.add(base)
             elif kind is not None:
                 self._walk(base, frozenset(rests), names, problems)
         if len(names) <= MAX_FILES:
             return sorted(names)
         problems.append(
-            f"there are more than {MAX_FILES:,} files in {', '.join(escaped(base or '.') for base in self._wanted)}; "
+            f"there are more than {MAX_FILES:,} files in {', '.join(escape_name(base or '.') for base in self._wanted)}; "
             "only the first by name are looked at. Move some of them elsewhere"
         )
         return sorted(names)[:MAX_FILES]
@@ -214,7 +214,7 @@ class Folder:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                problems.append(f"{escaped(folder or '.')}/ cannot be looked at: {reason(error)}")
+                problems.append(f"{escape_name(folder or '.')}/ cannot be looked at: {describe_os_error(error)}")
                 continue
             below: list[tuple[str, frozenset[_Rest]]] = []
             for name, is_folder in found:
@@ -222,10 +222,10 @@ class Folder:
                 if name.startswith(".") or path in _NEVER:
                     continue
                 rest = _below(rests, name) if is_folder else None
-                if not rest and (is_folder or not counts(name) or not _takes(rests, name)):
+                if not rest and (is_folder or not is_ready_name(name) or not _takes(rests, name)):
                     continue
                 if not _is_text(name):
-                    problems.append(f"{escaped(path)} is not looked at: its name is not UTF-8. Rename it")
+                    problems.append(f"{escape_name(path)} is not looked at: its name is not UTF-8. Rename it")
                 elif rest:
                     below.append((path, rest))
                 else:

@@ -10,7 +10,7 @@ ENTITY_TYPES = ("llc_single_member", "s_corp", "sole_proprietor", "generic")
 _FOLDER = Path(__file__).parent / "charts"
 
 
-def chart(entity_type: str) -> bytes:
+def read_starter_chart(entity_type: str) -> bytes:
     """``accounts/chart-of-accounts.csv`` for a kind of business. Raises ``UsageError`` for an unknown one."""
     if entity_type not in ENTITY_TYPES:
         raise UsageError(f"{entity_type!r} is not a kind of business", remedy=f"Use {', '.join(ENTITY_TYPES)}.")

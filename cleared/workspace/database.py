@@ -11,14 +11,14 @@ from typing import Any, Final
 from cleared.errors import BusyError, ClearedError, Place, WorkspaceError
 from cleared.workspace.lock import ensure_state_dir
 
-SUFFIXES: Final = ("", "-wal", "-shm")
+DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 _PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
 _MOST_PATH: Final = 500
 """Bytes; SQLite takes 512, with what it appends."""
 
 
-def connect(path: Path, schema: str, version: int, **options: Any) -> sqlite3.Connection:
+def connect_to_write(path: Path, schema: str, version: int, **options: Any) -> sqlite3.Connection:
     """The database at ``path``, made if need be; ``options`` are those of ``sqlite3.connect``.
 
     One that is damaged, or of another ``version``, is set aside as ``….damaged``. Raises ``BusyError`` where it is
@@ -26,12 +26,12 @@ def connect(path: Path, schema: str, version: int, **options: Any) -> sqlite3.Co
     """
     ensure_state_dir(path.parent)
     try:
-        return _connect(path, schema, version, options)
+        return _open_database(path, schema, version, options)
     except sqlite3.OperationalError as error:
-        raise _refused(path, error) from None
+        raise _database_error(path, error) from None
     except sqlite3.DatabaseError:
-        set_aside(path, Path(f"{path}.damaged"))
-        return _connect(path, schema, version, options)
+        set_database_aside(path, Path(f"{path}.damaged"))
+        return _open_database(path, schema, version, options)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -45,7 +45,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{fixed}", uri=True, timeout=_PATIENCE)
         db.execute("PRAGMA user_version")
     except sqlite3.OperationalError as error:
-        raise _refused(path, error) from None
+        raise _database_error(path, error) from None
     return db
 
 
@@ -62,7 +62,7 @@ def can_write(path: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def _refused(path: Path, error: sqlite3.OperationalError) -> ClearedError:
+def _database_error(path: Path, error: sqlite3.OperationalError) -> ClearedError:
     """In words what SQLite does not say."""
     place = Place(f"{path.parent.name}/{path.name}")
     if "locked" in str(error) or "busy" in str(error):
@@ -78,14 +78,14 @@ def _refused(path: Path, error: sqlite3.OperationalError) -> ClearedError:
     )  # fmt: skip
 
 
-def set_aside(path: Path, target: Path) -> None:
+def set_database_aside(path: Path, target: Path) -> None:
     """Move a database with what belongs to it."""
-    for suffix in SUFFIXES:
+    for suffix in DATABASE_SUFFIXES:
         with suppress(OSError):
             Path(f"{path}{suffix}").replace(f"{target}{suffix}")
 
 
-def _connect(path: Path, schema: str, version: int, options: dict[str, Any]) -> sqlite3.Connection:
+def _open_database(path: Path, schema: str, version: int, options: dict[str, Any]) -> sqlite3.Connection:
     db: sqlite3.Connection = sqlite3.connect(path, timeout=_PATIENCE, **options)
     try:
         known = db.execute("PRAGMA user_version").fetchone()[0]

@@ -6,18 +6,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleared.config.loading import load_file
+from cleared.config.loading import load_config_file
 from cleared.config.model import Config
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_names import safe_name
+from cleared.workspace.safe_names import require_safe_name
 
-CONFIG = "config.yaml"
+CONFIG_NAME = "config.yaml"
 _YEAR = re.compile(r"[0-9]{4}")
 _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 _MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
 
 
-def find(start: Path | None = None) -> Path:
+def find_workspace(start: Path | None = None) -> Path:
     """The root of the workspace that holds ``start`` (default: the current directory).
 
     Looks upwards for ``config.yaml``, as git does for ``.git``. Raises ``WorkspaceError``.
@@ -28,20 +28,20 @@ def find(start: Path | None = None) -> Path:
         raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
     for folder in (here, *here.parents):
         try:
-            if (folder / CONFIG).is_file():
+            if (folder / CONFIG_NAME).is_file():
                 return folder
         except OSError:
             break  # not allowed to look: nothing above is ours
     raise WorkspaceError(
-        f"{here} is not in a workspace: no {CONFIG} here or above",
+        f"{here} is not in a workspace: no {CONFIG_NAME} here or above",
         remedy="Make one with: cleared init DIR",
     )
 
 
 def open_layout(start: Path | None = None) -> Layout:
     """Find the workspace and read its configuration. Raises ``WorkspaceError``."""
-    root = find(start)
-    return Layout(root, load_file(root / CONFIG))
+    root = find_workspace(start)
+    return Layout(root, load_config_file(root / CONFIG_NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Layout:
     root: Path
     config: Config
 
-    config_file = CONFIG
+    config_file = CONFIG_NAME
     chart = "accounts/chart-of-accounts.csv"
     accounts_dir = "accounts"
     agents_dir = "agents"
@@ -68,7 +68,7 @@ class Layout:
     logs_dir = "logs"
     log = "logs/agent-log.csv"
     events = "logs/events.jsonl"
-    taken_files = "logs/files.csv"
+    imported_files = "logs/files.csv"
     state = ".cleared"
 
     @property
@@ -82,17 +82,17 @@ class Layout:
         """``.cleared/``, absolute: what can be rebuilt or is only operational."""
         return self.root / self.state
 
-    def path(self, relative: str) -> Path:
+    def absolute_path(self, relative: str) -> Path:
         """Where a relative path of this layout lies on disk. Not for texts from outside: ``names.inside``."""
         return self.root / relative
 
     def journal_path(self, year: int, month: int) -> str:
         name = f"{year:04d}/{month:02d}/journal.csv"
-        return name if self._flat else f"{self.books_dir}/{name}"
+        return name if self._is_flat else f"{self.books_dir}/{name}"
 
     def journal_month(self, path: str) -> tuple[int, int] | None:
         """Year and month if ``path`` is a journal of this workspace; the inverse of ``journal_path``."""
-        if not self._flat:
+        if not self._is_flat:
             prefix = f"{self.books_dir}/"
             if not path.startswith(prefix):
                 return None
@@ -100,9 +100,9 @@ class Layout:
         found = _JOURNAL.fullmatch(path)
         return (int(found[1]), int(found[2])) if found else None
 
-    def journals(self) -> list[tuple[int, int]]:
+    def list_journals(self) -> list[tuple[int, int]]:
         """Year and month of every journal in the working tree, oldest first."""
-        top = self.root if self._flat else self.root / self.books_dir
+        top = self.root if self._is_flat else self.root / self.books_dir
         found = (self.journal_month(p.relative_to(self.root).as_posix()) for p in top.glob("*/*/journal.csv"))
         return sorted(month for month in found if month)
 
@@ -110,12 +110,12 @@ class Layout:
         """The bank facts of one account in one month, ``YYYY-MM``."""
         if not _MONTH.fullmatch(month):
             raise ValueError(f"{month!r} is not YYYY-MM")
-        return f"{self.books_dir}/bank/{safe_name(account, 'bank account')}/{month}.csv"
+        return f"{self.books_dir}/bank/{require_safe_name(account, 'bank account')}/{month}.csv"
 
     @property
     def journal_root(self) -> str:
         """The folder that holds the years; empty for the top of the workspace."""
-        return "" if self._flat else self.books_dir
+        return "" if self._is_flat else self.books_dir
 
     @property
     def bank_root(self) -> str:
@@ -143,11 +143,11 @@ class Layout:
 
     def agent_path(self, name: str) -> str:
         """The script of an agent. Raises ``UsageError`` for a name that is not one."""
-        return f"{self.agents_dir}/{safe_name(name, 'agent')}.py"
+        return f"{self.agents_dir}/{require_safe_name(name, 'agent')}.py"
 
     def script_path(self, name: str) -> str:
         """A shared script. Raises ``UsageError`` for a name that is not one."""
-        return f"{self.scripts_dir}/{safe_name(name, 'script')}.py"
+        return f"{self.scripts_dir}/{require_safe_name(name, 'script')}.py"
 
     def managed_prefixes(self) -> tuple[str, ...]:
         """Prefixes of what only runs and decisions may change: books, queue, logs, accounts, approvals."""
@@ -155,7 +155,7 @@ class Layout:
             f"{self.books_dir}/", f"{self.queue_dir}/", f"{self.logs_dir}/", f"{self.accounts_dir}/",
             f"{self.approvals_dir}/",
         )  # fmt: skip
-        if not self._flat:
+        if not self._is_flat:
             return fixed
         years = sorted(p.name for p in self.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())
         return (*fixed, *(f"{year}/" for year in years))
@@ -169,5 +169,5 @@ class Layout:
         return self.is_managed(path) and path.endswith((".csv", ".jsonl"))
 
     @property
-    def _flat(self) -> bool:
+    def _is_flat(self) -> bool:
         return self.config.paths.books.strip("/") == "."

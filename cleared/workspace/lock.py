@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.workspace.safe_files import reason, sweep_temporaries
+from cleared.workspace.safe_files import describe_os_error, sweep_temporaries
 
 _POLL_SECONDS = 0.05
 _SPARE = 4096
@@ -29,7 +29,7 @@ _guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     pid: int
     what: str
     """What it does, such as ``agent run ingest``."""
@@ -94,7 +94,7 @@ def ensure_state_dir(state_dir: Path) -> None:
         if not ignore.is_symlink() and (not ignore.exists() or ignore.stat().st_size == 0):
             ignore.write_bytes(b"*\n")
     except OSError as error:
-        raise WorkspaceError(f"the directory cannot be made: {reason(error)}", place=place) from error
+        raise WorkspaceError(f"the directory cannot be made: {describe_os_error(error)}", place=place) from error
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def writer_lock(
     what: str,
     *,
     clock: Clock | None = None,
-    on_wait: Callable[[Holder | None], None] | None = None,
+    on_wait: Callable[[LockHolder | None], None] | None = None,
     name: str = "lock",
 ) -> Iterator[None]:
     """Hold the workspace's writer lock for the length of a ``with`` block.
@@ -122,9 +122,9 @@ def writer_lock(
     with _guard:
         if _held.get(key) == me:
             raise RuntimeError("the writer lock is held by this thread already")
-    descriptor = _acquire(path, wait_seconds, clock, on_wait)
+    descriptor = _acquire_lock(path, wait_seconds, clock, on_wait)
     try:
-        _describe(descriptor, Holder(os.getpid(), what, format_iso(clock.now())))
+        _write_holder(descriptor, LockHolder(os.getpid(), what, format_iso(clock.now())))
         with _guard:
             _held[key] = me
         if name == "lock":
@@ -135,16 +135,16 @@ def writer_lock(
             if _held.get(key) == me:
                 del _held[key]
         try:
-            _truncate(descriptor)
+            _clear_file(descriptor)
             _unlock(descriptor)
         finally:
             os.close(descriptor)
 
 
-def holder(state_dir: Path, name: str = "lock") -> Holder | None:
+def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:
     """Who holds the writer lock now, or None. A guess by the time it is read: for messages only."""
     path = state_dir / name
-    found = _read(path)
+    found = _parse_holder(path)
     if found is None:
         return None  # free: whoever lets go wipes the text, so the lock need not be touched
     try:
@@ -160,7 +160,7 @@ def holder(state_dir: Path, name: str = "lock") -> Holder | None:
         os.close(descriptor)
 
 
-def waiters(state_dir: Path) -> int:
+def count_waiters(state_dir: Path) -> int:
     """How many other processes wait for the writer lock now. Files of those that are gone are removed."""
     found = 0
     for path in state_dir.glob("waiting-*"):
@@ -176,18 +176,20 @@ def waiters(state_dir: Path) -> int:
     return found
 
 
-def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[Holder | None], None] | None) -> int:
+def _acquire_lock(
+    path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[LockHolder | None], None] | None
+) -> int:
     start = clock.monotonic()
     pause = 0.001
     told = False
     queue = path.with_name(f"waiting-{os.getpid()}")
     while True:
-        descriptor = _open(path)
+        descriptor = _open_lock_file(path)
         try:
             while not _try_lock(descriptor):
                 waited = clock.monotonic() - start
                 if waited >= wait_seconds:
-                    other = _read(path)
+                    other = _parse_holder(path)
                     raise BusyError(
                         f"another command is writing to this workspace: {other or 'unknown'}",
                         remedy="Try again when it is done; lock.wait_seconds in config.yaml says how long "
@@ -198,7 +200,7 @@ def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[H
                     with suppress(OSError):
                         queue.touch(mode=0o600)
                     if on_wait:
-                        on_wait(_read(path))
+                        on_wait(_parse_holder(path))
                 time.sleep(min(pause, max(0.0, wait_seconds - waited)))
                 pause = min(pause * 2, _POLL_SECONDS)
             if _same_file(descriptor, path):
@@ -212,7 +214,7 @@ def _acquire(path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[H
         os.close(descriptor)  # .cleared/ was deleted meanwhile: what was locked is not what others see
 
 
-def _open(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         return os.open(path, flags, 0o600)
@@ -221,7 +223,7 @@ def _open(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except OSError as error:
         raise WorkspaceError(
-            f"the writer lock cannot be opened: {reason(error)}",
+            f"the writer lock cannot be opened: {describe_os_error(error)}",
             place=Place(file=f"{path.parent.name}/{path.name}"),
         ) from error
 
@@ -233,8 +235,8 @@ def _same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _describe(descriptor: int, mine: Holder) -> None:
-    _truncate(descriptor)
+def _write_holder(descriptor: int, mine: LockHolder) -> None:
+    _clear_file(descriptor)
     try:
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, json.dumps(asdict(mine)).encode()[:_SPARE])
@@ -242,17 +244,17 @@ def _describe(descriptor: int, mine: Holder) -> None:
         pass  # a full disk: the lock holds all the same, only its message is poorer
 
 
-def _truncate(descriptor: int) -> None:
+def _clear_file(descriptor: int) -> None:
     try:
         os.ftruncate(descriptor, 0)
     except OSError:
         pass
 
 
-def _read(path: Path) -> Holder | None:
+def _parse_holder(path: Path) -> LockHolder | None:
     try:
         with path.open("rb") as file:
             found = json.loads(file.read(_SPARE))
-        return Holder(int(found["pid"]), str(found["what"]), str(found["since"]))
+        return LockHolder(int(found["pid"]), str(found["what"]), str(found["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

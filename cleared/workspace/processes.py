@@ -19,7 +19,7 @@ START: Final = 19
 """Places in ``stat``: fields 3, 4, 6 and 22 of ``/proc/<pid>/stat``."""
 
 
-def stat(pid: int) -> list[str] | None:
+def read_stat(pid: int) -> list[str] | None:
     """What follows the name in ``/proc/<pid>/stat``."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
@@ -28,7 +28,7 @@ def stat(pid: int) -> list[str] | None:
     return text.rsplit(")", 1)[1].split()
 
 
-def environment(pid: int) -> list[bytes]:
+def read_environment(pid: int) -> list[bytes]:
     """``NAME=value`` each, as when the process was started."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -36,13 +36,13 @@ def environment(pid: int) -> list[bytes]:
         return []
 
 
-def started(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When the process began, as a text that no other of its number has; None where there is none, or it is dead."""
     if sys.platform != "linux":
         return _started_by_ps(pid)
     else:
-        fields = stat(pid)
-        return None if fields is None or fields[STATE] in "ZX" else f"{_boot()}:{fields[START]}"
+        fields = read_stat(pid)
+        return None if fields is None or fields[STATE] in "ZX" else f"{_boot_id()}:{fields[START]}"
 
 
 def _started_by_ps(pid: int) -> str | None:
@@ -53,23 +53,23 @@ def _started_by_ps(pid: int) -> str | None:
     return None if not text or text.rsplit(" ", 1)[-1].startswith("Z") else text.rsplit(" ", 1)[0]
 
 
-def alive(pid: int, since: str) -> bool:
+def is_alive(pid: int, since: str) -> bool:
     """Whether the process that had this number then is still there."""
-    return started(pid) == since
+    return process_start(pid) == since
 
 
-def session_of(pid: int, since: str) -> int:
+def find_session(pid: int, since: str) -> int:
     """The session that this process led, now that it is gone; -1 where the number may be somebody else's by now."""
-    return pid if since and of_this_boot(since) and started(pid) is None else -1
+    return pid if since and is_of_this_boot(since) and process_start(pid) is None else -1
 
 
-def of_this_boot(since: str) -> bool:
+def is_of_this_boot(since: str) -> bool:
     """Whether the machine has been on ever since that process began; what was not synced is then still there."""
-    return sys.platform != "linux" or since.startswith(f"{_boot()}:")
+    return sys.platform != "linux" or since.startswith(f"{_boot_id()}:")
 
 
 @cache
-def _boot() -> str:
+def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
     except OSError:

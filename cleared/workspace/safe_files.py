@@ -51,7 +51,9 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o6
         if fsync:
             sync_folder(path.parent)
     except OSError as error:
-        raise WorkspaceError(f"the file could not be written: {reason(error)}", place=Place(file=str(path))) from error
+        raise WorkspaceError(
+            f"the file could not be written: {describe_os_error(error)}", place=Place(file=str(path))
+        ) from error
 
 
 def write_new(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o666) -> bool:
@@ -122,15 +124,15 @@ def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tupl
     try:
         before = path.lstat()
         if not stat.S_ISREG(before.st_mode):
-            raise WorkspaceError(f"not a file but {_kind(before.st_mode)}; not opened", place=place)
+            raise WorkspaceError(f"not a file but {_describe_file_kind(before.st_mode)}; not opened", place=place)
         descriptor = os.open(path, _READ)
     except OSError as error:
-        raise WorkspaceError(f"the file cannot be read: {reason(error)}", place=place) from error
+        raise WorkspaceError(f"the file cannot be read: {describe_os_error(error)}", place=place) from error
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         try:
             first = os.fstat(descriptor)
             if not stat.S_ISREG(first.st_mode):  # swapped between the two calls
-                raise WorkspaceError(f"not a file but {_kind(first.st_mode)}; not opened", place=place)
+                raise WorkspaceError(f"not a file but {_describe_file_kind(first.st_mode)}; not opened", place=place)
             if first.st_size > max_bytes:
                 raise WorkspaceError(
                     f"the file has {first.st_size:,} bytes; at most {max_bytes:,} are read", place=place
@@ -142,14 +144,14 @@ def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tupl
                 left -= len(part)
             last = os.fstat(descriptor)
         except OSError as error:
-            raise WorkspaceError(f"the file cannot be read: {reason(error)}", place=place) from error
+            raise WorkspaceError(f"the file cannot be read: {describe_os_error(error)}", place=place) from error
     data = b"".join(parts)
     if len(data) != first.st_size or (last.st_size, last.st_mtime_ns) != (first.st_size, first.st_mtime_ns):
         raise WorkspaceError("the file is still being written", place=place, remedy="Try again when it is complete.")
     return data, last
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """What the system said, in words a user can act on."""
     if error.errno == errno.ENOSPC:
         return "the disk is full"
@@ -164,5 +166,5 @@ def reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _kind(mode: int) -> str:
+def _describe_file_kind(mode: int) -> str:
     return next((name for test, name in _KINDS if test(mode)), "a device")

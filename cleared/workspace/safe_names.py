@@ -16,7 +16,7 @@ _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-def safe_name(name: str, what: str) -> str:
+def require_safe_name(name: str, what: str) -> str:
     """``name`` itself, if it can be one path component on any system; ``what`` is said in the refusal.
 
     Raises ``UsageError``.
@@ -24,7 +24,7 @@ def safe_name(name: str, what: str) -> str:
     problem = _name_problem(name)
     if problem:
         raise UsageError(
-            f"{name[:60]!r} is not a name for {_article(what)}: it {problem}",
+            f"{name[:60]!r} is not a name for {_with_article(what)}: it {problem}",
             remedy="Use letters, digits, - and _, such as my-name_2.",
         )
     return name
@@ -50,7 +50,7 @@ def _name_problem(name: str) -> str | None:
     return None
 
 
-def _article(what: str) -> str:
+def _with_article(what: str) -> str:
     return f"{'an' if what[:1].lower() in 'aeiou' else 'a'} {what}"
 
 
@@ -69,7 +69,7 @@ def relative_problem(path: str) -> str | None:
     return None
 
 
-def inside(root: Path, relative: str) -> Path:
+def resolve_inside(root: Path, relative: str) -> Path:
     """The real path of ``relative`` below ``root``, symbolic links followed. It need not exist.
 
     Raises ``UsageError`` where the text is not a relative path, ``PolicyError`` where a link leads out.

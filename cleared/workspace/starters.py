@@ -11,7 +11,7 @@ from cleared.errors import WorkspaceError
 _PACKAGE = Path(__file__).parent.parent
 
 
-def folder() -> Path:
+def starter_folder() -> Path:
     """Where the starters are: in the wheel, or at the top of the checkout. Raises ``WorkspaceError``."""
     for place in (_PACKAGE / "starters", _PACKAGE.parent):
         if (place / "config.yaml").is_file() and (place / "agents" / "ingest.py").is_file():
@@ -21,9 +21,9 @@ def folder() -> Path:
     )
 
 
-def files() -> dict[str, bytes]:
+def starter_files() -> dict[str, bytes]:
     """Relative path → content of the starter agents and shared scripts."""
-    top = folder()
+    top = starter_folder()
     return {
         f"{kind}/{path.name}": path.read_bytes()
         for kind in ("agents", "scripts")
@@ -34,27 +34,27 @@ def files() -> dict[str, bytes]:
 
 def shell_scripts() -> dict[str, bytes]:
     """Relative path → content of the commands for a person's shell that lie beside the shared scripts."""
-    top = folder()
+    top = starter_folder()
     return {f"scripts/{path.name}": path.read_bytes() for path in sorted((top / "scripts").glob("*.sh"))}
 
 
-def config_text() -> str:
+def starter_config() -> str:
     """The commented ``config.yaml`` that new workspaces begin with."""
-    return (folder() / "config.yaml").read_text(encoding="utf-8")
+    return (starter_folder() / "config.yaml").read_text(encoding="utf-8")
 
 
 def was_shipped(path: str, data: bytes) -> bool:
     """Whether these bytes are a version of the starter at ``path`` that this program or an earlier one brought."""
-    return (hashlib.sha256(data).hexdigest(), path) in digests()
+    return (hashlib.sha256(data).hexdigest(), path) in shipped_digests()
 
 
-def is_known(path: str) -> bool:
+def was_path_shipped(path: str) -> bool:
     """Whether a starter was ever shipped at ``path``."""
-    return any(path == known for _, known in digests())
+    return any(path == known for _, known in shipped_digests())
 
 
 @cache
-def digests() -> frozenset[tuple[str, str]]:
+def shipped_digests() -> frozenset[tuple[str, str]]:
     """sha256 and path of every version of a starter that was ever shipped, today's too."""
     lines = (Path(__file__).parent / "starter_digests.txt").read_text(encoding="utf-8").splitlines()
     pairs = (line.split() for line in lines if not line.startswith("#"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cleared.config.editing import set_value
 from cleared.workspace import starters
-from cleared.workspace.charts import chart
+from cleared.workspace.charts import read_starter_chart
 
 LOG_HEADER = b"timestamp,agent,action,details,entry_id,commit_hash\n"
 
@@ -48,11 +48,11 @@ def initial_files(name: str, entity_type: str, currency: str) -> dict[str, bytes
     Raises ``UsageError`` for an unknown kind of business, ``ConfigError`` for a name or currency that the
     configuration does not accept.
     """
-    accounts = chart(entity_type)
-    config = starters.config_text()
+    accounts = read_starter_chart(entity_type)
+    config = starters.starter_config()
     for key, value in (("name", name), ("entity_type", entity_type), ("currency", currency)):
         config = set_value(config, f"business.{key}", value)
-    files = starters.files() | starters.shell_scripts()
+    files = starters.starter_files() | starters.shell_scripts()
     files |= {f"{folder}/.gitkeep": b"" for folder in _KEPT}
     files |= {
         "accounts/chart-of-accounts.csv": accounts,

@@ -24,7 +24,7 @@ from cleared.errors import ClearedError, PrimitiveError
 from cleared.primitives.run_log import RunLog
 from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Registry, primitive
-from cleared.registry.vocabulary import Env
+from cleared.registry.vocabulary import DecodingContext
 from cleared.rpc.workspace_server import Service
 from cleared.runs import attempt
 from cleared.schema import money
@@ -126,13 +126,13 @@ def test_b10_a_list_has_its_limit(ws: Workspace, monkeypatch: pytest.MonkeyPatch
     fails(ws, "money_allocate(1, [1] * 200_001)", "the list has 200001 items", most, "weights")
     fails(ws, 'config_get("a.b", [[0] * 150_000, [0] * 60_000])', "the data has more than 200000 values")
     monkeypatch.setattr(bounds, "MAX_ITEMS", 10)
-    monkeypatch.setattr(Host, "env", property(lambda host: Env(max_items=10)))
+    monkeypatch.setattr(Host, "env", property(lambda host: DecodingContext(max_items=10)))
     fails(ws, f"journal_add_many([{POST}] * 11)", "the list has 11 items", "10 are allowed")
     fails(ws, "accounts_list()", "the answer of accounts_list has", "Ask for less at a time")
 
 
 def test_without_the_limit_a_list_is_taken(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Host, "env", property(lambda host: Env(max_items=10**9)))
+    monkeypatch.setattr(Host, "env", property(lambda host: DecodingContext(max_items=10**9)))
     assert ws.script("len(money_allocate(1, [1] * 200_001))")["result"] == 200_001
 
 
@@ -180,7 +180,7 @@ del test_say
 
 
 def said(how: str) -> tuple[ClearedError, str]:
-    door = Dispatcher(Registry([SAY]), how, Env(), monotonic=time.monotonic, record=(calls := []).append)
+    door = Dispatcher(Registry([SAY]), how, DecodingContext(), monotonic=time.monotonic, record=(calls := []).append)
     with pytest.raises(Exception):  # noqa: B017
         door.call_primitive("test_say", (), {})
     assert door.failure is not None
@@ -208,10 +208,12 @@ def test_b10_what_a_script_makes_a_primitive_say_is_short_everywhere(ws: Workspa
 
 
 def test_b10_an_answer_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call_primitive("test_say", (), {})
+    assert Dispatcher(Registry([SAY]), "", DecodingContext(), monotonic=time.monotonic).call_primitive(
+        "test_say", (), {}
+    )
     monkeypatch.setattr("cleared.dispatch.MAX_ANSWER_BYTES", 1 << 19)
     with pytest.raises(PrimitiveError, match="the answer of test_say has more than"):
-        Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic).call_primitive("test_say", (), {})
+        Dispatcher(Registry([SAY]), "", DecodingContext(), monotonic=time.monotonic).call_primitive("test_say", (), {})
 
 
 # -- what is shown and kept -------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def test_without_the_limits_a_trace_grows(ws: Workspace, monkeypatch: pytest.Mon
 def test_b10_what_is_held_of_results_is_bounded() -> None:
     """Until the run ends; a script can ask for the same list as often as it has time."""
     calls: list[Any] = []
-    door = Dispatcher(Registry([SAY]), "", Env(), monotonic=time.monotonic, record=calls.append)
+    door = Dispatcher(Registry([SAY]), "", DecodingContext(), monotonic=time.monotonic, record=calls.append)
     for _ in range(20):
         door.call_primitive("test_say", (), {})
     assert sum(len(call.result) for call in calls) <= 20 * 2_001

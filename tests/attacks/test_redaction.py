@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness import JANUARY, Workspace
 
-from cleared.config.secrets import REDACTED, Redactor, knowing
+from cleared.config.secrets import REDACTED, Redactor, redactor_of_secrets
 
 KEY = 'planted "0123456789'
 """Has a quote, which JSON writes otherwise."""
@@ -129,7 +129,7 @@ def test_i1_a_script_with_a_key_is_not_proposed(ws: Workspace) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_i1_the_shapes(name: str) -> None:
     """Also within JSON, which stays JSON; and words that only begin so stay words."""
-    clean = Redactor().text
+    clean = Redactor().redact_text
     assert clean(f"a {SHAPES[name]}, b") == f"a {REDACTED}, b"
     told = {"k": SHAPES[name], "url": "https://me:secret@example.com/x", "pem": "-----BEGIN PRIVATE KEY-----\nabc\n"}
     assert json.loads(clean(json.dumps(told)))["k"] == REDACTED and "secret" not in clean(json.dumps(told))
@@ -142,9 +142,12 @@ def test_i1_the_shapes(name: str) -> None:
 
 def test_i1_one_redaction_for_books_and_jobs() -> None:
     """Of a job's output also what is assigned to a secret's name; a bank may say TOKEN: 123456."""
-    known = knowing(["hunter22"])
-    assert known.text("TOKEN: 123456") == "TOKEN: 123456" and known.output("TOKEN: 123456") == f"TOKEN: {REDACTED}"
-    assert known.text("hunter22") == known.output("hunter22") == REDACTED
+    known = redactor_of_secrets(["hunter22"])
+    assert (
+        known.redact_text("TOKEN: 123456") == "TOKEN: 123456"
+        and known.redact_output("TOKEN: 123456") == f"TOKEN: {REDACTED}"
+    )
+    assert known.redact_text("hunter22") == known.redact_output("hunter22") == REDACTED
 
 
 # -- one card for many files  (fault 10) -------------------------------------------------------------------------------

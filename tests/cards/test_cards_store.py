@@ -18,7 +18,7 @@ class Source:
     def read(self, path: str) -> bytes | None:
         return self.files.get(path)
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         return sorted(p for p in self.files if p.startswith(prefix + "/"))
 
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cleared.config.editing import set_value
-from cleared.config.loading import ConfigError, get, load
+from cleared.config.loading import ConfigError, get_setting, load_config
 from cleared.errors import ClearedError, UsageError
 from cleared.workspace import starters
 
@@ -76,7 +76,7 @@ def changed_lines(before: str, after: str) -> list[str]:
 def test_only_the_lines_of_the_key_change(key: str, value: str, expected: list[str]) -> None:
     after = set_value(TEXT, key, value)
     assert changed_lines(TEXT, after) == expected
-    assert str(get(load(after), key)) in (value, f"{value}.0", value.title(), "['a', 'b c']")
+    assert str(get_setting(load_config(after), key)) in (value, f"{value}.0", value.title(), "['a', 'b c']")
 
 
 def test_line_ends_of_the_file_are_kept() -> None:
@@ -113,7 +113,7 @@ def test_what_cannot_be_set_is_refused(key: str, value: str, expected: str) -> N
         set_value(TEXT, key, value)
 
 
-@pytest.mark.parametrize("base", [TEXT, starters.config_text(), "", "{}", "business: {name: x}\n"])
+@pytest.mark.parametrize("base", [TEXT, starters.starter_config(), "", "{}", "business: {name: x}\n"])
 @given(value=st.text(min_size=1, max_size=40))
 def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, value: str) -> None:
     key = "business.name"
@@ -122,11 +122,11 @@ def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, 
     except ClearedError:
         assume(False)
         return
-    assert load(after).business.name == value
-    first = load(base).business.name
+    assert load_config(after).business.name == value
+    first = load_config(base).business.name
     back = set_value(after, key, first)
-    assert load(back).data == load(base).data
-    if base in (TEXT, starters.config_text()):
+    assert load_config(back).data == load_config(base).data
+    if base in (TEXT, starters.starter_config()):
         assert back == base
 
 
@@ -150,11 +150,11 @@ def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, 
     )
 )
 def test_any_sequence_of_changes_keeps_every_comment(changes: list[tuple[str, str]]) -> None:
-    text = starters.config_text()
+    text = starters.starter_config()
     comments = [line for line in text.splitlines() if "#" in line]
     for key, value in changes:
         text = set_value(text, key, value)
     assert [line for line in text.splitlines() if "#" in line] == comments
-    config = load(text)
+    config = load_config(text)
     for key, value in changes:
-        assert str(get(config, key)).lower() == value.lower() or float(get(config, key)) == float(value)
+        assert str(get_setting(config, key)).lower() == value.lower() or float(get_setting(config, key)) == float(value)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cleared.config.loading import ConfigError, get, load, load_file
+from cleared.config.loading import ConfigError, get_setting, load_config, load_config_file
 from cleared.config.model import Config
-from cleared.config.reference import keys
+from cleared.config.reference import list_settings
 from cleared.errors import ExitCode, PolicyError, PrimitiveError, WorkspaceError
 from cleared.workspace import starters
 
@@ -35,7 +35,7 @@ limits:
 
 def problems(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        load(text)
+        load_config(text)
     assert caught.value.exit_code == ExitCode.UNUSABLE
     assert str(caught.value) == "\n".join(map(str, caught.value.problems))
     assert caught.value.place == caught.value.problems[0].place
@@ -44,14 +44,14 @@ def problems(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "business:\nimport:\n  # all comments\n", "~"])
 def test_nothing_said_means_the_defaults(text: str) -> None:
-    config = load(text)
+    config = load_config(text)
     assert config.business == Config().business
     assert config.thresholds.auto_confirm == 0.95
-    assert get(config, "thresholds.auto_confirm") == 0.95
+    assert get_setting(config, "thresholds.auto_confirm") == 0.95
 
 
 def test_values_arrive_with_their_types() -> None:
-    config = load(GOOD.replace("0.1000000000000000055511151231257827", "1250.10"))
+    config = load_config(GOOD.replace("0.1000000000000000055511151231257827", "1250.10"))
     (account,) = config.bank_accounts
     assert account.opening is not None
     assert account.opening.date == date(2024, 12, 31)
@@ -154,14 +154,14 @@ def test_what_is_refused(text: str, expected: str) -> None:
 def test_the_reader_in_pure_python_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     import yaml
 
-    text = starters.config_text()
-    with_c = load(text)
+    text = starters.starter_config()
+    with_c = load_config(text)
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-    assert load(text) == with_c
+    assert load_config(text) == with_c
 
 
 def test_the_starter_is_valid_and_says_the_defaults() -> None:
-    config = load(starters.config_text())
+    config = load_config(starters.starter_config())
     assert config.thresholds == Config().thresholds
     assert config.limits == Config().limits
     assert config.bank_accounts[0].format == "chase_checking"
@@ -174,12 +174,12 @@ def test_the_starter_is_valid_and_says_the_defaults() -> None:
 def test_a_file_that_cannot_be_text(tmp_path: Path, data: bytes, expected: str) -> None:
     (tmp_path / "config.yaml").write_bytes(data)
     with pytest.raises(WorkspaceError, match=expected):
-        load_file(tmp_path / "config.yaml")
+        load_config_file(tmp_path / "config.yaml")
 
 
 def test_a_byte_order_mark_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes(b"\xef\xbb\xbfbusiness:\n  name: x\n")
-    assert load_file(tmp_path / "config.yaml").business.name == "x"
+    assert load_config_file(tmp_path / "config.yaml").business.name == "x"
 
 
 SECRET = """\
@@ -190,24 +190,24 @@ bank_accounts:
 
 
 def test_scripts_get_plain_values() -> None:
-    config = load(SECRET)
-    assert get(config, "limits.max_amount") == Decimal("1000000000000")
-    assert get(config, "limits.min_date") == "1970-01-01"
-    assert get(config, "bank_accounts.checking.opening") == {"date": "2024-12-31", "balance": Decimal("12.50")}
-    assert get(config, "bank_accounts.0.id") == "checking"
-    assert get(config, "import.pending", "none") == "none"
-    assert get(config, "thresholds")["review"] == 0.7
-    get(config, "thresholds")["review"] = 0  # a copy: the script cannot reach the host's
-    assert get(config, "thresholds.review") == 0.7
+    config = load_config(SECRET)
+    assert get_setting(config, "limits.max_amount") == Decimal("1000000000000")
+    assert get_setting(config, "limits.min_date") == "1970-01-01"
+    assert get_setting(config, "bank_accounts.checking.opening") == {"date": "2024-12-31", "balance": Decimal("12.50")}
+    assert get_setting(config, "bank_accounts.0.id") == "checking"
+    assert get_setting(config, "import.pending", "none") == "none"
+    assert get_setting(config, "thresholds")["review"] == 0.7
+    get_setting(config, "thresholds")["review"] = 0  # a copy: the script cannot reach the host's
+    assert get_setting(config, "thresholds.review") == 0.7
 
 
 @pytest.mark.parametrize("key", ["llm.api_key", "llm.API_KEY", "a.secret.b", "x.smtp_password", "Token"])
 def test_secrets_are_refused_whatever_the_default(key: str) -> None:
     with pytest.raises(PolicyError, match="secret"):
-        get(load(SECRET), key)
+        get_setting(load_config(SECRET), key)
     with pytest.raises(PolicyError):
-        get(load(SECRET), key, None)
-    assert "hunter2" not in str(get(load(SECRET), "llm"))
+        get_setting(load_config(SECRET), key, None)
+    assert "hunter2" not in str(get_setting(load_config(SECRET), "llm"))
 
 
 @pytest.mark.parametrize(
@@ -223,15 +223,15 @@ def test_secrets_are_refused_whatever_the_default(key: str) -> None:
     ],
 )
 def test_a_missing_key_is_refused_unless_there_is_a_default(key: str, expected: str) -> None:
-    config = load(SECRET)
+    config = load_config(SECRET)
     with pytest.raises(PrimitiveError, match=expected):
-        get(config, key)
-    assert get(config, key, "d") == "d"
-    assert get(config, key, None) is None
+        get_setting(config, key)
+    assert get_setting(config, key, "d") == "d"
+    assert get_setting(config, key, None) is None
 
 
 def test_the_table_of_keys_comes_from_the_model() -> None:
-    table = {info.key: info for info in keys()}
+    table = {info.key: info for info in list_settings()}
     assert table["business.timezone"].default == "UTC"
     assert table["business.timezone"].doc.startswith("IANA zone")
     assert table["bank_accounts[].id"].default == "required"

@@ -11,10 +11,10 @@ from typing import Any
 import pydantic_monty
 import pytest
 
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.demo.sample_firm import agent_text, bank_files, demo_config, demo_files
 from cleared.workspace import starters
-from cleared.workspace.charts import chart
+from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.template import initial_files
 
 Row = dict[str, str]
@@ -52,7 +52,7 @@ def test_the_running_balance_runs_and_never_below_nothing() -> None:
             assert Decimal(before["Balance"]) + Decimal(after["Amount"]) == Decimal(after["Balance"])
             assert Decimal(after["Balance"]) > 0
     first = rows(CHECKING[0])[0]
-    opening = load(demo_config(starters.config_text())).bank_accounts[0].opening
+    opening = load_config(demo_config(starters.starter_config())).bank_accounts[0].opening
     assert opening is not None
     assert Decimal(first["Balance"]) - Decimal(first["Amount"]) == opening.balance
 
@@ -71,16 +71,16 @@ def test_one_coffee_was_bought_twice() -> None:
 
 
 def test_the_config_is_the_starter_with_other_accounts() -> None:
-    text = demo_config(starters.config_text())
-    config = load(text)
+    text = demo_config(starters.starter_config())
+    config = load_config(text)
     assert [(a.id, a.ledger_account, a.format) for a in config.bank_accounts] == [
         ("checking", 1010, "chase_checking"),
         ("card", 2010, "chase_card"),
     ]
-    assert config.thresholds == load(starters.config_text()).thresholds
+    assert config.thresholds == load_config(starters.starter_config()).thresholds
     assert "# How sure an agent must be" in text
     assert demo_config(text) == text
-    assert load(demo_config("")).bank_accounts == config.bank_accounts
+    assert load_config(demo_config("")).bank_accounts == config.bank_accounts
     template = initial_files("x", "llc_single_member", "USD")
     assert set(demo_files()) <= set(template)
 
@@ -179,13 +179,13 @@ def test_most_is_confirmed_and_some_waits(booked: tuple[Host, dict[str, int]]) -
 def test_the_books_agree_with_the_bank(booked: tuple[Host, dict[str, int]]) -> None:
     host, _ = booked
     found = balances(host)
-    opening = load(demo_config("")).bank_accounts[0].opening
+    opening = load_config(demo_config("")).bank_accounts[0].opening
     assert opening is not None
     assert opening.balance + found[1010] == Decimal(rows(CHECKING[-1])[-1]["Balance"])
     assert found[2010] == sum(Decimal(r["Amount"]) for name in CARD for r in rows(name))
     assert found[1090] == 0  # every transfer has arrived
     assert sum(1 for e in host.entries if 1090 in (e["debit_account"], e["credit_account"])) == 12
-    known = {int(line.split(",")[0]) for line in chart("llc_single_member").decode().splitlines()[1:]}
+    known = {int(line.split(",")[0]) for line in read_starter_chart("llc_single_member").decode().splitlines()[1:]}
     assert set(found) <= known
 
 

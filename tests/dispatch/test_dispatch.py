@@ -11,7 +11,7 @@ import pytest
 from cleared.dispatch import Call, Dispatcher, UnknownPrimitive
 from cleared.errors import ClearedError, PolicyError, PrimitiveError
 from cleared.registry.primitive import Effect, Primitive, Registry, primitive
-from cleared.registry.vocabulary import Env, PositiveAmount, Text
+from cleared.registry.vocabulary import DecodingContext, PositiveAmount, Text
 
 
 @primitive(effect=Effect.READ, grant="test.read")
@@ -54,7 +54,9 @@ def door(calls: list[Call]) -> Door:
     def make(**options: Any) -> Dispatcher:
         times = iter(range(1000))
         registry = Registry([ECHO, REFUSE, BREAK, INTERRUPT])
-        return Dispatcher(registry, [], Env(), monotonic=lambda: float(next(times)), record=calls.append, **options)
+        return Dispatcher(
+            registry, [], DecodingContext(), monotonic=lambda: float(next(times)), record=calls.append, **options
+        )
 
     return make
 

@@ -112,10 +112,10 @@ def test_primitives_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if "reference" not in p])
 def test_configuration_keys_exist(page: str) -> None:
-    from cleared.config.reference import keys
+    from cleared.config.reference import list_settings
     from cleared.triggers.event_stream import BUILT_IN_EVENTS
 
-    known = {info.key for info in keys()} | set(BUILT_IN_EVENTS)
+    known = {info.key for info in list_settings()} | set(BUILT_IN_EVENTS)
     sections = {key.partition(".")[0].removesuffix("[]") for key in known}
     known |= {key.rsplit(".", n)[0] for key in known for n in (1, 2, 3)}
     for span in _SPAN.findall(prose(page)):

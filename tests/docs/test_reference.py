@@ -27,11 +27,11 @@ def test_every_page_is_generated() -> None:
 
 
 def test_keys_that_need_approval_are_marked() -> None:
-    from cleared.config.protected_settings import is_policy
+    from cleared.config.protected_settings import is_protected
 
     rows = re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", generate.config(), re.MULTILINE)
-    assert {key for key, _ in rows if is_policy(key)} == {key for key, text in rows if text.startswith("**policy**")}
-    assert {"thresholds.auto_confirm", "gate.rules", "import.plugins"} <= {key for key, _ in rows if is_policy(key)}
+    assert {key for key, _ in rows if is_protected(key)} == {key for key, text in rows if text.startswith("**policy**")}
+    assert {"thresholds.auto_confirm", "gate.rules", "import.plugins"} <= {key for key, _ in rows if is_protected(key)}
 
 
 def test_every_rule_for_scripts_is_shown() -> None:

@@ -55,7 +55,7 @@ def check(starting_point: Path) -> Iterator[Check]:
             found += lint_semantics(source, FILE, primitives, chart, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})
             if allowed not in checkers:
-                stubs = projections.stubs(Registry(primitives[n] for n in primitives if n in allowed))
+                stubs = projections.render_stubs(Registry(primitives[n] for n in primitives if n in allowed))
                 checkers[allowed] = stack.enter_context(TypeChecker(stubs))
             found += checkers[allowed].check_script(source, FILE)
             return list(dict.fromkeys(found))  # the header's check and the lint say the same of an unreadable text
@@ -191,19 +191,19 @@ def test_the_checker_works_with_whatever_is_granted() -> None:
     """Its self-test must not need a primitive that the header does not grant."""
     primitives = primitive_registry()
     for names in ((), ("accounts_get",), ("git_commit", "ctx_dry_run")):
-        with TypeChecker(projections.stubs(Registry(primitives[n] for n in names))) as checker:
+        with TypeChecker(projections.render_stubs(Registry(primitives[n] for n in names))) as checker:
             assert [f.rule for f in checker.check_script("ctx_log('x')\n", FILE)] == ["type:unresolved-reference"]
 
 
 def test_broken_stubs_are_not_ignored() -> None:
-    broken = projections.stubs(primitive_registry()).replace("def ctx_log(", "def 9ctx_log(")
+    broken = projections.render_stubs(primitive_registry()).replace("def ctx_log(", "def 9ctx_log(")
     with pytest.raises(WorkspaceError, match="stubs"), TypeChecker(broken):
         pass
 
 
 def test_the_stubs_name_nothing_that_is_not_there() -> None:
     """What a stub fails to import or to resolve would be any type at all, without a word."""
-    stubs = projections.stubs(primitive_registry())
+    stubs = projections.render_stubs(primitive_registry())
     with TypeChecker(stubs) as checker:
         found = {f.rule for f in checker.check_script(stubs, FILE)}
     assert not {r for r in found if "unresolved" in r or "syntax" in r}

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, checking, config, read, refusal
 
-from cleared.importers import detect
+from cleared.importers import detect_format
 from cleared.schema.bank_row import BankRow
 
 
@@ -133,8 +133,8 @@ def test_amount_notations(cell: str, amount: str) -> None:
 
 
 def test_detect_names_the_format() -> None:
-    assert detect("a.csv", CHECKING.encode(), config()) == "chase_checking"
-    assert detect("sub/b.csv", CARD.encode(), config()) == "chase_card"
+    assert detect_format("a.csv", CHECKING.encode(), config()) == "chase_checking"
+    assert detect_format("sub/b.csv", CARD.encode(), config()) == "chase_card"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, GERMAN, GERMAN_TEXT, config, profile
 
-from cleared.importers import Importer, ImportFileError, Sample, detect, read_file
+from cleared.importers import Importer, ImportFileError, Sample, detect_format, read_file
 from cleared.importers.chase import ChaseCard, ChaseChecking
 from cleared.importers.csv_profile import ProfileImporter
 from cleared.importers.plugin_tests import check_importer
@@ -115,7 +115,7 @@ GOOD = [CHECKING.encode(), CARD.encode(), GERMAN_DATA, b"Date,Text,Amount\n2025-
 
 
 def _refused_or_read(data: bytes, format: str | None) -> None:
-    for read in (lambda: detect("a", data, CONFIG), lambda: read_file("a", data, CONFIG, 2, format)):
+    for read in (lambda: detect_format("a", data, CONFIG), lambda: read_file("a", data, CONFIG, 2, format)):
         try:
             read()
         except ImportFileError as error:

@@ -15,7 +15,7 @@ from import_samples import CARD, CARD_HEADER, CHECKING, GERMAN, GERMAN_TEXT, con
 
 from cleared.config.model import BankAccount, Config, Match
 from cleared.errors import WorkspaceError
-from cleared.importers import ImportFileError, Sample, detect, read_file, resolve_account
+from cleared.importers import ImportFileError, Sample, detect_format, read_file, resolve_account
 from cleared.importers.chase import ChaseChecking
 from cleared.importers.plugins import BUILT_IN
 from cleared.schema.bank_row import ParsedFile
@@ -28,28 +28,28 @@ MINE = profile(
 
 def test_two_matching_formats_are_an_error_that_names_both() -> None:
     with pytest.raises(ImportFileError) as caught:
-        detect("a.csv", CHECKING.encode(), config(MINE))
+        detect_format("a.csv", CHECKING.encode(), config(MINE))
     assert "the formats chase_checking and p both match it" in caught.value.message
     assert "format='chase_checking'" in str(caught.value) and "`format: chase_checking`" in str(caught.value)
 
 
 def test_the_format_given_or_declared_decides() -> None:
     account = BankAccount(id="a", format="p")
-    assert detect("a.csv", CHECKING.encode(), config(MINE, accounts=(account,))) == "p"
+    assert detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=(account,))) == "p"
     assert read_file("a.csv", CHECKING.encode(), config(MINE), 2, "p").format == "p"
     assert read_file("a.csv", CHECKING.encode(), config(MINE), 2, "chase_checking").format == "chase_checking"
     there = dataclasses.replace(account, match=Match(folder="there"))
-    assert detect("there/a.csv", CHECKING.encode(), config(MINE, accounts=(there,))) == "p"
+    assert detect_format("there/a.csv", CHECKING.encode(), config(MINE, accounts=(there,))) == "p"
     with pytest.raises(ImportFileError, match="both match"):
-        detect("a.csv", CHECKING.encode(), config(MINE, accounts=(there,)))
+        detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=(there,)))
     both = (account, BankAccount(id="b", format="chase_checking"))
     with pytest.raises(ImportFileError, match="both match"):
-        detect("a.csv", CHECKING.encode(), config(MINE, accounts=both))
+        detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=both))
 
 
 def test_B10_no_matching_format_shows_the_header_and_how_to_add_a_profile() -> None:
     with pytest.raises(ImportFileError) as caught:
-        detect("a.csv", b"\nDatum,Text,\x1b[31mBetrag\n1,2,3\n", config())
+        detect_format("a.csv", b"\nDatum,Text,\x1b[31mBetrag\n1,2,3\n", config())
     error = caught.value
     assert error.place is not None and error.place.line == 2
     assert "Datum, Text, " in error.message and "\x1b" not in error.message
@@ -76,8 +76,8 @@ def test_utf8_and_cp1252_header_names_are_told_apart() -> None:
     text = "Währungstag,Text,Betrag €\n2025-01-02,x,1\n"
     one = profile(columns=columns)
     other = dataclasses.replace(one, name="other", encoding="cp1252")
-    assert detect("a.csv", text.encode(), config(one, other)) == "p"
-    assert detect("a.csv", text.encode("cp1252"), config(one, other)) == "other"
+    assert detect_format("a.csv", text.encode(), config(one, other)) == "p"
+    assert detect_format("a.csv", text.encode("cp1252"), config(one, other)) == "other"
 
 
 def test_a_sample_is_lossless_without_a_mark() -> None:
@@ -253,10 +253,10 @@ def plugged(name: str = "fixed") -> Config:
 
 def test_a_plug_in_is_loaded_only_where_it_is_named(installed: list[Point]) -> None:
     Fixed.result = ChaseChecking().parse(CHECKING, 2)
-    assert detect("a", b"fixed", plugged()) == "fixed"
+    assert detect_format("a", b"fixed", plugged()) == "fixed"
     assert read_file("a", b"fixed", plugged(), 2).rows == Fixed.result.rows
     with pytest.raises(ImportFileError, match="no known format"):
-        detect("a", b"fixed", config())
+        detect_format("a", b"fixed", config())
 
 
 def test_the_built_in_importers_are_published_as_plug_ins_are() -> None:
@@ -265,7 +265,7 @@ def test_the_built_in_importers_are_published_as_plug_ins_are() -> None:
     assert set(published) == set(BUILT_IN)
     for name, value in published.items():
         assert importlib.metadata.EntryPoint(name, value, "cleared.importers").load() is BUILT_IN[name]
-    assert detect("a", CARD.encode(), plugged("chase_card")) == "chase_card"
+    assert detect_format("a", CARD.encode(), plugged("chase_card")) == "chase_card"
 
 
 @pytest.mark.parametrize(
@@ -283,16 +283,16 @@ def test_a_plug_in_that_cannot_be_used_is_a_mistake_of_the_configuration(
 ) -> None:
     installed[:] = points
     with pytest.raises(WorkspaceError) as caught:
-        detect("a", b"fixed", plugged(name))
+        detect_format("a", b"fixed", plugged(name))
     assert message in caught.value.message
     assert caught.value.remedy
 
 
 def test_a_name_with_two_owners_is_refused(installed: list[Point]) -> None:
     with pytest.raises(WorkspaceError, match="'chase_card' has two owners: cleared itself and a profile"):
-        detect("a", b"x", config(dataclasses.replace(profile(), name="chase_card")))
+        detect_format("a", b"x", config(dataclasses.replace(profile(), name="chase_card")))
     with pytest.raises(WorkspaceError, match="'fixed' has two owners: a profile and a plug-in"):
-        detect("a", b"x", config(dataclasses.replace(profile(), name="fixed"), plugins=("fixed",)))
+        detect_format("a", b"x", config(dataclasses.replace(profile(), name="fixed"), plugins=("fixed",)))
 
 
 @pytest.mark.parametrize("result", [RuntimeError("boom"), None, ParsedFile("fixed", (None,))])  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def test_a_plug_in_that_breaks_costs_its_file_only(installed: list[Point], resul
     with pytest.raises(ImportFileError, match="the importer fixed failed on it"):
         read_file("a", b"fixed", plugged(), 2)
     with pytest.raises(ImportFileError, match="the importer fixed failed on it: RuntimeError: boom"):
-        detect("a", b"boom", plugged())
+        detect_format("a", b"boom", plugged())
 
 
 def test_what_a_plug_in_returns_is_held_to_the_limits(installed: list[Point]) -> None:

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.ledger.entry import HEADER_LINE, Leg
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books, Bounds
@@ -21,7 +21,7 @@ CHART = (
     b"4010,Sales,revenue,,,,,,,\n"
     b"5030,Other,expense,,,,,,,\n"
 )
-LAYOUT = Layout(Path("/nowhere"), load("business: {name: Acme}\n"))
+LAYOUT = Layout(Path("/nowhere"), load_config("business: {name: Acme}\n"))
 JOURNAL = "books/2025/01/journal.csv"
 ZERO = Decimal(0)
 
@@ -33,7 +33,7 @@ class DictSource:
     def read(self, path: str) -> bytes | None:
         return self.files.get(path)
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         return sorted(p for p in self.files if not prefix or p.startswith(prefix + "/"))
 
 

@@ -9,11 +9,20 @@ import pytest
 from ledger_samples import CHART, JAN5, JOURNAL, bank, books, journal, leg_row, legs, pair
 
 from cleared.errors import PrimitiveError, WorkspaceError
-from cleared.ledger.bank_lines import LINES, MATCHES, OUTCOMES, append_rows, fingerprint, identify, line_of, normalise
+from cleared.ledger.bank_lines import (
+    LINE_COLUMNS,
+    MATCH_COLUMNS,
+    OUTCOME_COLUMNS,
+    append_rows,
+    identify_rows,
+    make_bank_line,
+    make_line_id,
+    normalise_description,
+)
 from cleared.ledger.chart import parse_chart
 from cleared.ledger.checks import check_books, check_draft
-from cleared.ledger.csv_text import record
-from cleared.ledger.posting import post
+from cleared.ledger.csv_text import format_record
+from cleared.ledger.posting import post_entry
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.schema.bank_row import BankRow
 
@@ -27,31 +36,31 @@ def row(
 
 
 def recorded(*rows: BankRow) -> tuple[dict[str, bytes], list[str]]:
-    lines = [line_of(r, n, i, "sha", "USD") for r, n, i in identify("checking", rows)]
-    text = "".join(line.text() for line in lines)
-    return {"books/bank/checking/2025-01.csv": append_rows(None, LINES, text)}, [line.line_id for line in lines]
+    lines = [make_bank_line(r, n, i, "sha", "USD") for r, n, i in identify_rows("checking", rows)]
+    text = "".join(line.to_csv() for line in lines)
+    return {"books/bank/checking/2025-01.csv": append_rows(None, LINE_COLUMNS, text)}, [line.line_id for line in lines]
 
 
 def test_identity_is_what_the_bank_said_not_how() -> None:
-    assert normalise("  caf\u0065\u0301  ﬁn\u00a0") == normalise("CAFÉ FIN")
-    first = fingerprint("checking", row("Shop  1"), 1)
-    assert first == fingerprint("checking", row("SHOP 1"), 1)
+    assert normalise_description("  caf\u0065\u0301  ﬁn\u00a0") == normalise_description("CAFÉ FIN")
+    first = make_line_id("checking", row("Shop  1"), 1)
+    assert first == make_line_id("checking", row("SHOP 1"), 1)
     for other in (
         row("SHOP 2"),
         row("Shop 1", "-4.01"),
         row("Shop 1", day=date(2025, 1, 6)),
         row("Shop 1", bank_id="7"),
     ):
-        assert fingerprint("checking", other, 1) != first
-    assert fingerprint("card", row("Shop 1"), 1) != first
-    assert fingerprint("checking", row("Shop 1"), 2) != first
-    by_id = fingerprint("checking", row("a", bank_id="7"), 1)
-    assert by_id == fingerprint("checking", row("b", day=date(2025, 2, 1), bank_id="7"), 1)
-    assert by_id != fingerprint("checking", row("a", "-5.00", bank_id="7"), 1)
+        assert make_line_id("checking", other, 1) != first
+    assert make_line_id("card", row("Shop 1"), 1) != first
+    assert make_line_id("checking", row("Shop 1"), 2) != first
+    by_id = make_line_id("checking", row("a", bank_id="7"), 1)
+    assert by_id == make_line_id("checking", row("b", day=date(2025, 2, 1), bank_id="7"), 1)
+    assert by_id != make_line_id("checking", row("a", "-5.00", bank_id="7"), 1)
 
 
 def test_equal_rows_are_counted() -> None:
-    found = identify("checking", [row(), row(), row("OTHER"), row()])
+    found = identify_rows("checking", [row(), row(), row("OTHER"), row()])
     assert [n for _, n, _ in found] == [1, 2, 1, 3]
     assert len({i for _, _, i in found}) == 4
 
@@ -59,11 +68,11 @@ def test_equal_rows_are_counted() -> None:
 def test_posting_a_line_twice_gives_the_first_entry() -> None:
     files, (line,) = recorded(row())
     b, facts = books(), bank(files)
-    entry, duplicate = post(b, facts, LEDGER, JAN5, "x", legs(), reference=line)
+    entry, duplicate = post_entry(b, facts, LEDGER, JAN5, "x", legs(), reference=line)
     assert not duplicate
-    again, duplicate = post(b, facts, LEDGER, JAN5, "x", legs(), reference=line)
+    again, duplicate = post_entry(b, facts, LEDGER, JAN5, "x", legs(), reference=line)
     assert duplicate and again.entry_id == entry.entry_id
-    assert len(list(b.entries())) == 1
+    assert len(list(b.iter_entries())) == 1
     assert check_draft(b, facts) == []
 
 
@@ -79,43 +88,45 @@ def test_an_entry_that_does_not_fit_its_line(posting: object, text: str) -> None
     files, (line,) = recorded(row())
     b, facts = books(), bank(files)
     with pytest.raises(PrimitiveError, match=text):
-        post(b, facts, LEDGER, JAN5, "x", posting, reference=line)  # type: ignore[arg-type]
+        post_entry(b, facts, LEDGER, JAN5, "x", posting, reference=line)  # type: ignore[arg-type]
     assert not b.staged and not facts.new_matches
 
 
 def test_references_that_are_no_lines() -> None:
     b, facts = books(), bank()
-    assert post(b, facts, LEDGER, JAN5, "x", legs(), reference="invoice 7")[1] is False
+    assert post_entry(b, facts, LEDGER, JAN5, "x", legs(), reference="invoice 7")[1] is False
     with pytest.raises(PrimitiveError, match="names no bank line"):
-        post(b, facts, LEDGER, JAN5, "x", legs(), reference="f1:nothing")
+        post_entry(b, facts, LEDGER, JAN5, "x", legs(), reference="f1:nothing")
     files, (line,) = recorded(row(state="pending"))
     with pytest.raises(PrimitiveError, match="pending"):
-        post(b, bank(files), LEDGER, JAN5, "x", legs(), reference=line)
+        post_entry(b, bank(files), LEDGER, JAN5, "x", legs(), reference=line)
 
 
 def test_a_line_in_parts_must_sum_to_it() -> None:
     """Check 7 at the seal: half of a line is not enough."""
     files, (line,) = recorded(row())
     b, facts = books(), bank(files)
-    post(b, facts, LEDGER, JAN5, "x", legs("1.00"), reference=line)
+    post_entry(b, facts, LEDGER, JAN5, "x", legs("1.00"), reference=line)
     assert [v.check for v in check_draft(b, facts)] == ["lines_accounted"]
-    post(b, facts, LEDGER, JAN5, "x", legs("3.00"), reference=line)
+    post_entry(b, facts, LEDGER, JAN5, "x", legs("3.00"), reference=line)
     assert check_draft(b, facts) == []
-    assert facts.posted(line) == Decimal("-4.00")
+    assert facts.posted_amount(line) == Decimal("-4.00")
 
 
 def test_ignoring_half_of_a_line_is_no_outcome() -> None:
     files, (line,) = recorded(row())
     b, facts = books(), bank(files)
-    post(b, facts, LEDGER, JAN5, "x", legs("1.00"), reference=line)
-    facts.set_aside(line, "ignored", "why")
+    post_entry(b, facts, LEDGER, JAN5, "x", legs("1.00"), reference=line)
+    facts.set_line_aside(line, "ignored", "why")
     assert [v.check for v in check_draft(b, facts)] == ["lines_accounted"]
 
 
 def facts_of(line: str, leg: str, amount: str, outcome: str = "") -> dict[str, bytes]:
-    out = {"books/bank/matches.csv": append_rows(None, MATCHES, record((line, leg, amount)))}
+    out = {"books/bank/matches.csv": append_rows(None, MATCH_COLUMNS, format_record((line, leg, amount)))}
     if outcome:
-        out["books/bank/outcomes.csv"] = append_rows(None, OUTCOMES, record((line, outcome, "why", "run")))
+        out["books/bank/outcomes.csv"] = append_rows(
+            None, OUTCOME_COLUMNS, format_record((line, outcome, "why", "run"))
+        )
     return out
 
 
@@ -143,14 +154,16 @@ def test_other_files_beside_the_facts_are_nobodys_business() -> None:
     for name in ("notes.txt", "2025-01.csv~", ".2025-01.csv.swp", "2025-13.csv", "old/2025-01.csv"):
         files[f"books/bank/checking/{name}"] = b"\xff not ours\n"
     facts: BankBook = bank(files)
-    assert facts.find(line) is not None
-    assert facts.find("f1:other") is None
+    assert facts.find_line(line) is not None
+    assert facts.find_line("f1:other") is None
 
 
-@pytest.mark.parametrize("text", ["", "x\n", "a,b\n", record(LINES) + "short\n", record(LINES) + "," * 13 + "\n"])
+@pytest.mark.parametrize(
+    "text", ["", "x\n", "a,b\n", format_record(LINE_COLUMNS) + "short\n", format_record(LINE_COLUMNS) + "," * 13 + "\n"]
+)
 def test_damaged_facts_name_the_line(text: str) -> None:
     with pytest.raises(WorkspaceError) as caught:
-        bank({"books/bank/checking/2025-01.csv": text.encode()}).find("f1:x")
+        bank({"books/bank/checking/2025-01.csv": text.encode()}).find_line("f1:x")
     assert caught.value.place and caught.value.place.line and caught.value.remedy
 
 
@@ -184,5 +197,5 @@ def test_no_chart_is_told() -> None:
 
 def test_leg_rows_of_samples_are_what_is_written() -> None:
     b = books()
-    b.add(JAN5, "x", legs(), confidence="0.50", status="auto-confirmed")
-    assert b.changes()[JOURNAL] == journal(leg_row("2025-01-001a"), leg_row("2025-01-001b", "1010", "", "4.00"))
+    b.add_entry(JAN5, "x", legs(), confidence="0.50", status="auto-confirmed")
+    assert b.render_files()[JOURNAL] == journal(leg_row("2025-01-001a"), leg_row("2025-01-001b", "1010", "", "4.00"))

@@ -9,7 +9,7 @@ import pytest
 from ledger_samples import JAN5, JOURNAL, ZERO, bank, books, journal, leg_row, legs, pair
 
 from cleared.errors import PrimitiveError
-from cleared.ledger.checks import check_against, check_books, check_draft, trial_balance_digest
+from cleared.ledger.checks import check_against_commit, check_books, check_draft, trial_balance_digest
 from cleared.ledger.entry import STATUSES, TRANSITIONS, Leg
 from cleared.ledger.periods import PeriodMark, append_mark, parse_periods
 from cleared.ledger.staged_journal import Bounds
@@ -37,65 +37,65 @@ def test_a_posting_that_is_refused_leaves_nothing(posting: list[Leg], text: str)
     """B1: unknown and heading accounts, one leg, unbalanced, not positive, too large."""
     b = books()
     with pytest.raises(PrimitiveError, match=text) as caught:
-        b.add(JAN5, "x", posting)
+        b.add_entry(JAN5, "x", posting)
     assert caught.value.place and caught.value.remedy
-    assert not b.staged and b.changes() == {}
-    assert b.add(JAN5, "x", legs()).entry_id == "2025-01-001"  # no number was taken
+    assert not b.staged and b.render_files() == {}
+    assert b.add_entry(JAN5, "x", legs()).entry_id == "2025-01-001"  # no number was taken
 
 
 @pytest.mark.parametrize("day", [date(1969, 12, 31), date(2200, 1, 1), date(1, 1, 1), date(9999, 12, 31)])
 def test_days_out_of_bounds(day: date) -> None:
     with pytest.raises(PrimitiveError, match="outside"):
-        books().add(day, "x", legs())
+        books().add_entry(day, "x", legs())
 
 
 def test_an_account_is_open_until_it_is_closed() -> None:
-    assert books().add(date(2025, 1, 31), "x", legs(credit=1030))
+    assert books().add_entry(date(2025, 1, 31), "x", legs(credit=1030))
     with pytest.raises(PrimitiveError, match="closed since 2025-02-01"):
-        books().add(date(2025, 2, 1), "x", legs(credit=1030))
+        books().add_entry(date(2025, 2, 1), "x", legs(credit=1030))
 
 
 def test_ids_follow_on_from_the_file_month_by_month() -> None:
     b = books({JOURNAL: journal(*pair())})
-    assert b.add(JAN5, "x", legs()).entry_id == "2025-01-002"
-    assert b.add(date(2025, 2, 1), "x", legs()).entry_id == "2025-02-001"
-    assert b.add(JAN5, "x", legs()).entry_id == "2025-01-003"
-    assert [e.entry_id for e in b.entries()] == ["2025-01-001", "2025-01-002", "2025-01-003", "2025-02-001"]
-    found = b.entry("2025-01-003b")
+    assert b.add_entry(JAN5, "x", legs()).entry_id == "2025-01-002"
+    assert b.add_entry(date(2025, 2, 1), "x", legs()).entry_id == "2025-02-001"
+    assert b.add_entry(JAN5, "x", legs()).entry_id == "2025-01-003"
+    assert [e.entry_id for e in b.iter_entries()] == ["2025-01-001", "2025-01-002", "2025-01-003", "2025-02-001"]
+    found = b.find_entry("2025-01-003b")
     assert found is not None and found.entry_id == "2025-01-003"
     for no in ("2025-01-004", "2025-01-003c", "2025-13-001", "x", ""):
-        assert b.entry(no) is None
-    assert b.changes()[JOURNAL].startswith(journal(*pair()))
+        assert b.find_entry(no) is None
+    assert b.render_files()[JOURNAL].startswith(journal(*pair()))
 
 
 def test_sums_by_month_year_and_day() -> None:
     b = books({JOURNAL: journal(*pair())})
-    b.add(date(2025, 1, 20), "x", legs("1.50"))
-    b.add(date(2025, 3, 1), "x", legs("2.00"))
-    assert b.balance(5030) == Decimal("7.50")
-    assert b.balance(1010, year=2025, month=1) == Decimal("-5.50")
-    assert b.balance(5030, as_of=date(2025, 1, 19)) == Decimal("4.00")
-    assert b.balance(5030, as_of=date(2025, 2, 28)) == Decimal("5.50")
-    assert b.balance(5030, year=2024) == 0
+    b.add_entry(date(2025, 1, 20), "x", legs("1.50"))
+    b.add_entry(date(2025, 3, 1), "x", legs("2.00"))
+    assert b.account_balance(5030) == Decimal("7.50")
+    assert b.account_balance(1010, year=2025, month=1) == Decimal("-5.50")
+    assert b.account_balance(5030, as_of=date(2025, 1, 19)) == Decimal("4.00")
+    assert b.account_balance(5030, as_of=date(2025, 2, 28)) == Decimal("5.50")
+    assert b.account_balance(5030, year=2024) == 0
     assert b.trial_balance(date(2025, 1, 31)) == {1010: Decimal("-5.50"), 5030: Decimal("5.50")}
 
 
 def test_a_void_is_a_reversal_that_names_what_it_reverses() -> None:
     b = books({JOURNAL: journal(*pair())})
-    original, reversal = b.void("2025-01-001a", "wrong")
+    original, reversal = b.void_entry("2025-01-001a", "wrong")
     assert (original.status, reversal.status) == ("voided", "voided")
     assert reversal.tags == "@rev=2025-01-001" and reversal.date == original.date
-    assert b.balance(5030) == 0
+    assert b.account_balance(5030) == 0
     for again in (original.entry_id, reversal.entry_id):
         with pytest.raises(PrimitiveError, match="voided already"):
-            b.void(again, "again")
+            b.void_entry(again, "again")
 
 
 def test_what_was_in_a_closed_period_is_reversed_after_it() -> None:
     b = books({JOURNAL: journal(*pair())} | closed(date(2025, 1, 31)))
     with pytest.raises(PrimitiveError, match="Date it 2025-02-01 or later"):
-        b.add(JAN5, "x", legs())
-    _, reversal = b.void("2025-01-001", "wrong")
+        b.add_entry(JAN5, "x", legs())
+    _, reversal = b.void_entry("2025-01-001", "wrong")
     assert reversal.date == date(2025, 2, 1)
     assert reversal.tags == "@rev=2025-01-001;@orig_date=2025-01-05"
     assert check_draft(b, bank()) == []
@@ -107,10 +107,10 @@ def test_a_status_goes_forwards_only(before: str, after: str) -> None:
     data = journal(leg_row("2025-01-001a", status=before), leg_row("2025-01-001b", "1010", "", "4.00", status=before))
     b = books({JOURNAL: data})
     if after == before:
-        assert b.set_status("2025-01-001", after).status == after and b.changes() == {}
+        assert b.set_status("2025-01-001", after).status == after and b.render_files() == {}
     elif after in TRANSITIONS[before]:
         assert b.set_status("2025-01-001", after).status == after
-        assert b.changes()[JOURNAL] == data.replace(before.encode(), after.encode())
+        assert b.render_files()[JOURNAL] == data.replace(before.encode(), after.encode())
         assert check_draft(b, bank()) == []
     else:
         with pytest.raises(PrimitiveError, match="cannot become"):
@@ -120,10 +120,10 @@ def test_a_status_goes_forwards_only(before: str, after: str) -> None:
 def test_bounds_are_the_configurations() -> None:
     small = Bounds(places=0, max_amount=Decimal(10), min_date=date(2025, 1, 1), max_date=date(2025, 1, 31))
     b = books(bounds=small)
-    b.add(JAN5, "x", legs("10"))
-    assert b.changes()[JOURNAL].decode().splitlines()[1].split(",")[4] == "10"
+    b.add_entry(JAN5, "x", legs("10"))
+    assert b.render_files()[JOURNAL].decode().splitlines()[1].split(",")[4] == "10"
     with pytest.raises(PrimitiveError):
-        b.add(date(2025, 2, 1), "x", legs("1"))
+        b.add_entry(date(2025, 2, 1), "x", legs("1"))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_a_hand_changed_is_seen_against_the_commit() -> None:
         ([*pair(), *pair("2025-01-002"), *pair("2025-01-003")], "written by hand"),
     ):
         after = books({JOURNAL: journal(*rows)})
-        found = check_against(after, before.source, [(2025, 1)])
+        found = check_against_commit(after, before.source, [(2025, 1)])
         assert [v for v in found if text in v.message], (rows, found)
 
 

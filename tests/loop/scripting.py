@@ -7,7 +7,7 @@ from typing import Any
 from harness import Workspace
 
 from cleared.clock import SystemClock
-from cleared.config.loading import load_file
+from cleared.config.loading import load_config_file
 from cleared.jobs import file_schemas, loop_state
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 
@@ -16,7 +16,7 @@ GIT = "grants: [loop.read, loop_enqueue:git_status_summary, git.commit]\n"
 
 def own(ws: Workspace) -> RuntimeDirectory:
     """The workspace's own loop's files; the folders are there afterwards."""
-    runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
+    runtime = own_runtime(ws.root, load_config_file(ws.root / "config.yaml"))
     runtime.make_folders()
     return runtime
 

@@ -13,7 +13,7 @@ from scripting import GIT, begun, end, own
 
 from cleared.app import open_workspace
 from cleared.clock import SystemClock
-from cleared.config.loading import load_file
+from cleared.config.loading import load_config_file
 from cleared.errors import PolicyError
 from cleared.jobs.inbox import enqueue_job
 from cleared.primitives.loop import loop_enqueue
@@ -259,7 +259,9 @@ def test_where_there_has_never_been_a_loop_that_is_said(ws: Workspace) -> None:
 def test_jobs_are_read_while_they_wait_and_when_they_have_ended(ws: Workspace) -> None:
     runtime = begun(ws)
     end(ws, "job_20250210T050000Z_git_status_summary", by="rotation", summary="2 files differ")
-    waits = enqueue_job(runtime, load_file(ws.root / "config.yaml"), "books_check", None, "person", SystemClock())
+    waits = enqueue_job(
+        runtime, load_config_file(ws.root / "config.yaml"), "books_check", None, "person", SystemClock()
+    )
     jobs = ws.script("loop_jobs(limit=10)")["result"]
     assert [(job["job_id"], job["status"]) for job in jobs] == [
         (waits, "queued"), ("job_20250210T050000Z_git_status_summary", "succeeded"),

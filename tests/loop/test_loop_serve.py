@@ -21,7 +21,7 @@ import pytest
 from harness import Workspace
 
 from cleared.clock import SystemClock
-from cleared.config.loading import load_file
+from cleared.config.loading import load_config_file
 from cleared.jobs import file_schemas, loop_state, status_tree
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 
@@ -80,7 +80,7 @@ def page(ws: Workspace) -> Iterator[Page]:
 
 
 def own(ws: Workspace) -> RuntimeDirectory:
-    runtime = own_runtime(ws.root, load_file(ws.root / "config.yaml"))
+    runtime = own_runtime(ws.root, load_config_file(ws.root / "config.yaml"))
     runtime.make_folders()
     return runtime
 

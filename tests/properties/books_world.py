@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from cleared.cards.card import Card
 from cleared.cards.queue_files import CardDraft, load_cards
-from cleared.config.loading import load as load_config
+from cleared.config.loading import load_config as load_config
 from cleared.dispatch import Dispatcher
 from cleared.importing.drop_folder import ImportSession
 from cleared.ledger.checks import check_books, check_draft, trial_balance_digest
@@ -25,8 +25,8 @@ from cleared.ledger.violations import BooksViolated
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context
 from cleared.primitives.loop_jobs import WorkspaceLoop
-from cleared.registry.vocabulary import Env
-from cleared.workspace.charts import chart
+from cleared.registry.vocabulary import DecodingContext
+from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.location import Layout
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
@@ -73,7 +73,7 @@ class DictSource:
     def read(self, path: str) -> bytes | None:
         return self.files.get(path)
 
-    def paths(self, prefix: str) -> list[str]:
+    def list_paths(self, prefix: str) -> list[str]:
         return sorted(p for p in self.files if not prefix or p.startswith(prefix + "/"))
 
 
@@ -85,7 +85,7 @@ class World:
         self.root = Path(self._folder.name)
         (self.root / "import/processed").mkdir(parents=True)
         self.layout = Layout(self.root, config())
-        self.files: dict[str, bytes] = {"accounts/chart-of-accounts.csv": chart("llc_single_member")}
+        self.files: dict[str, bytes] = {"accounts/chart-of-accounts.csv": read_starter_chart("llc_single_member")}
         self.runs = 0
 
     def __enter__(self) -> Self:
@@ -115,8 +115,8 @@ class World:
         books = self.books()
         assert check_books(books, self.bank()) == []
         assert sum(books.trial_balance().values()) == 0
-        for year, month in books.months():
-            numbers = list(books.base(year, month).entries)
+        for year, month in books.list_months():
+            numbers = list(books.committed_month(year, month).entries)
             assert numbers == list(range(1, len(numbers) + 1))
 
     def balances(self) -> dict[int, Decimal]:
@@ -131,7 +131,7 @@ class World:
         books, bank = Books(source, self.layout, Bounds()), BankBook(source, self.layout)
         imports = ImportSession(self.layout, config(), bank, 2, lambda path: path in self.files)
         context = Context(
-            run_id=f"run-{self.runs}", agent="test", config=config(), env=Env(), books=books, bank=bank,
+            run_id=f"run-{self.runs}", agent="test", config=config(), env=DecodingContext(), books=books, bank=bank,
             imports=imports, cards=CardDraft(source, "queue"), now=NOW, today=NOW.date(), dry_run=False, event={},
             on_log=lambda _: None, list_commits=lambda _: [], run_script=lambda *_: None, check_draft=lambda: None,
             ledger_accounts={"checking": 1010, "other": 1020}, loop=WorkspaceLoop(self.root, config()),
@@ -148,7 +148,7 @@ class World:
         for path, file in imports.list_moves().items():
             self.files[str(file.processed_as)] = file.data
             (self.root / path).unlink()
-        self.files |= books.changes() | bank.changes(context.run_id) | context.cards.changed_files()
+        self.files |= books.render_files() | bank.render_files(context.run_id) | context.cards.changed_files()
         return context
 
     def drop(self, name: str, data: bytes) -> None:

@@ -46,7 +46,7 @@ class Ledger(RuleBasedStateMachine):
         return self.first_open(day) == day
 
     def learn(self, entry_id: str) -> None:
-        entry = self.world.books().entry(entry_id)
+        entry = self.world.books().find_entry(entry_id)
         assert entry is not None
         moved: dict[int, Decimal] = {}
         for leg in entry.legs:
@@ -71,7 +71,7 @@ class Ledger(RuleBasedStateMachine):
         assert ref["entry_id"] not in self.entries
         self.learn(ref["entry_id"])
         assert self.entries[ref["entry_id"]][:2] == (day, {pair[0]: amount, pair[1]: -amount})
-        stored = self.world.books().entry(ref["entry_id"])
+        stored = self.world.books().find_entry(ref["entry_id"])
         assert stored is not None and stored.description == text
 
     @rule(day=days, text=names, parts=st.lists(cents, min_size=1, max_size=30))
@@ -175,14 +175,14 @@ class Ledger(RuleBasedStateMachine):
             return
         self.world.check()
         books = self.world.books()
-        assert {e.entry_id: e.status for e in books.entries()} == {i: e[2] for i, e in self.entries.items()}
+        assert {e.entry_id: e.status for e in books.iter_entries()} == {i: e[2] for i, e in self.entries.items()}
         sums: dict[int, Decimal] = {}
         for _, moved, _ in self.entries.values():
             for account, amount in moved.items():
                 sums[account] = sums.get(account, Decimal(0)) + amount
         assert books.trial_balance() == sums
         for account, amount in sums.items():
-            assert books.balance(account) == amount
+            assert books.account_balance(account) == amount
         assert books.periods.closed_through == self.closed
 
 

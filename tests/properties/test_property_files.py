@@ -61,7 +61,7 @@ def test_whole_days_in_any_order_overlapping_and_repeated(statement: list[Row], 
         world.ingest()
         world.check()
         assert world.balances() == truth(statement)
-        said = Counter((e.date, e.description, e.legs) for e in world.books().entries())
+        said = Counter((e.date, e.description, e.legs) for e in world.books().iter_entries())
         assert said.total() == len(statement)
         # A file that brought nothing new, or not all, is told of.
         named = {c.details["file"] for c in world.cards() if c.kind == "duplicate_file"}
@@ -83,7 +83,7 @@ def test_split_anywhere(statement: list[Row], data: st.DataObject) -> None:
         world.ingest()
         world.check()
         cards = [c for c in world.cards() if c.kind == "duplicate_file"]
-        missing = len(statement) - len(list(world.books().entries()))
+        missing = len(statement) - len(list(world.books().iter_entries()))
         assert missing == sum(c.details["omitted"] for c in cards)
         assert (world.balances() == truth(statement)) or cards
 
@@ -96,7 +96,7 @@ def test_the_bank_legs_are_closing_minus_opening(statement: list[Row]) -> None:
         world.ingest()
         (record,) = world.bank().imports
         assert Decimal(record.closing_balance) - Decimal(record.opening_balance) == Decimal(record.sum)
-        assert world.books().balance(1010) == Decimal(record.sum)
+        assert world.books().account_balance(1010) == Decimal(record.sum)
         assert not [c for c in world.cards() if c.kind == "balance_gap"]
 
 

@@ -13,10 +13,10 @@ import pytest
 from cleared.primitives import primitive_registry
 from cleared.registry.json_values import from_wire, to_json, to_wire
 from cleared.registry.primitive import DeclarationError, Effect, Registry, primitive
-from cleared.registry.projections import describe, markdown, stubs
-from cleared.registry.vocabulary import KINDS, Env, Text
+from cleared.registry.projections import describe_primitive, render_markdown, render_stubs
+from cleared.registry.vocabulary import VALUE_TYPES, DecodingContext, Text
 
-ENV = Env()
+ENV = DecodingContext()
 
 
 def declare(function: Any) -> Any:
@@ -62,12 +62,12 @@ def test_a_taken_name_names_both_owners() -> None:
 def test_every_primitive_is_described_in_every_form() -> None:
     found = primitive_registry()
     assert len(found) >= 25
-    tree = ast.parse(stubs(found))
+    tree = ast.parse(render_stubs(found))
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    text = markdown(found)
+    text = render_markdown(found)
     for name, p in found.items():
         assert name in defined and name in text
-        data = json.loads(json.dumps(describe(p)))
+        data = json.loads(json.dumps(describe_primitive(p)))
         assert data["name"] == name
         ast.parse(f"def {p.signature().replace(' -> ', ' -> ')}: ...")
         assert p.grant.split(".")[0] and p.doc
@@ -88,7 +88,7 @@ def test_every_primitive_is_described_in_every_form() -> None:
     ],
 )
 def test_what_is_taken(kind: str, value: Any, result: Any) -> None:
-    assert KINDS[kind].decode(value, ENV) == result
+    assert VALUE_TYPES[kind].decode(value, ENV) == result
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_taken(kind: str, value: Any, result: Any) -> None:
 )  # fmt: skip
 def test_what_is_refused(kind: str, value: Any) -> None:
     with pytest.raises(ValueError):
-        KINDS[kind].decode(value, ENV)
+        VALUE_TYPES[kind].decode(value, ENV)
 
 
 def test_data_nested_too_deep_is_refused() -> None:
@@ -117,7 +117,7 @@ def test_data_nested_too_deep_is_refused() -> None:
     for _ in range(100):
         value = [value]
     with pytest.raises(ValueError, match="nested"):
-        KINDS["Json"].decode(value, ENV)
+        VALUE_TYPES["Json"].decode(value, ENV)
 
 
 def test_decimals_on_the_wire() -> None:

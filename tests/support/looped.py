@@ -198,7 +198,7 @@ class Life:
         except OSError:
             return False
         try:
-            if processes.started(running["pid"]) != running["pid_started"]:
+            if processes.process_start(running["pid"]) != running["pid_started"]:
                 return False
             signal.pidfd_send_signal(at, signal.SIGKILL)
         except ProcessLookupError:

@@ -624,7 +624,7 @@ def test_the_password_needs_no_approval_and_stays_beside_a_policy_that_waits(ws:
     host = open_workspace(ws.root)
     assert host.policy is not None and [key for key, *_ in host.policy.unapproved] == ["thresholds.auto_confirm"]
     assert host.config.notifications.smtp_password == PASSWORD and host.config.thresholds.auto_confirm == 0.95
-    assert host.redactor.text(f"a {PASSWORD} b") == "a [redacted] b"
+    assert host.redactor.redact_text(f"a {PASSWORD} b") == "a [redacted] b"
 
 
 def test_i1_of_a_password_in_a_text_that_is_cut_short_nothing_is_left(ws: Workspace, command: Command) -> None:

@@ -35,16 +35,20 @@ needs_history = pytest.mark.skipif(not (TOP / ".git").exists(), reason="not a ch
 
 def test_todays_starters_are_listed() -> None:
     """The list is the only thing that approves a starter, so that forgetting a line is seen at once."""
-    for path, data in starters.files().items():
+    for path, data in starters.starter_files().items():
         digest = hashlib.sha256(data).hexdigest()
         assert starters.was_shipped(path, data), f"add to {LIST}: {digest}  {path}"
 
 
 @needs_history
 def test_the_list_holds_all_of_history_and_nothing_else() -> None:
-    shipped = {(hashlib.sha256(data).hexdigest(), path) for path, data in [*history(), *starters.files().items()]}
-    assert shipped <= starters.digests(), "a version that was shipped is missing: workspaces that have it would stop"
-    assert starters.digests() <= shipped, "a digest in the list is of no version that was ever shipped"
+    shipped = {
+        (hashlib.sha256(data).hexdigest(), path) for path, data in [*history(), *starters.starter_files().items()]
+    }
+    assert shipped <= starters.shipped_digests(), (
+        "a version that was shipped is missing: workspaces that have it would stop"
+    )
+    assert starters.shipped_digests() <= shipped, "a digest in the list is of no version that was ever shipped"
 
 
 @needs_history

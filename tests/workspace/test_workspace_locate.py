@@ -6,32 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.errors import ExitCode, UsageError, WorkspaceError
-from cleared.workspace.location import Layout, find, open_layout
+from cleared.workspace.location import Layout, find_workspace, open_layout
 
 
 def test_it_looks_upwards_as_git_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.yaml").write_text("business:\n  name: Outer\n")
     deep = tmp_path / "books" / "2025"
     deep.mkdir(parents=True)
-    assert find(deep) == tmp_path.resolve()
+    assert find_workspace(deep) == tmp_path.resolve()
     monkeypatch.chdir(deep)
     assert open_layout().config.business.name == "Outer"
     (tmp_path / "books" / "config.yaml").mkdir()  # only a file makes a workspace
-    assert find(deep) == tmp_path.resolve()
+    assert find_workspace(deep) == tmp_path.resolve()
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_outside_of_a_workspace(tmp_path: Path, missing: bool) -> None:
     with pytest.raises(WorkspaceError) as caught:
-        find(tmp_path / "none" if missing else tmp_path)
+        find_workspace(tmp_path / "none" if missing else tmp_path)
     assert caught.value.exit_code == ExitCode.UNUSABLE
     assert missing or "cleared init DIR" in str(caught.value)
 
 
 def layout(books: str, root: Path = Path("/w")) -> Layout:
-    return Layout(root, load(f"paths: {{books: {books}}}\n"))
+    return Layout(root, load_config(f"paths: {{books: {books}}}\n"))
 
 
 def test_the_documented_layout() -> None:
@@ -56,7 +56,7 @@ def test_the_published_layout(tmp_path: Path) -> None:
     assert found.periods == "books/periods.csv"
     assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "agents/approvals/", "2024/")
     assert found.is_managed("2025/01/journal.csv")
-    assert found.journals() == [(2024, 12)]
+    assert found.list_journals() == [(2024, 12)]
 
 
 @given(st.integers(1, 9999), st.integers(1, 12), st.sampled_from([".", "books", "a/b", "books/"]))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cleared.errors import BusyError, ExitCode, WorkspaceError
-from cleared.workspace.lock import Holder, holder, writer_lock
+from cleared.workspace.lock import LockHolder, read_holder, writer_lock
 
 HOLD = """
 import sys, time
@@ -49,7 +49,7 @@ def test_the_state_folder_is_private_and_unknown_to_git(state: Path) -> None:
 
 def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> None:
     process = other_process(state, 60)
-    told: list[Holder | None] = []
+    told: list[LockHolder | None] = []
     start = time.monotonic()
     with pytest.raises(BusyError) as caught, writer_lock(state, 0.3, "y", on_wait=told.append):
         pass
@@ -57,15 +57,15 @@ def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> No
     assert caught.value.exit_code == ExitCode.BUSY
     assert f"agent run ingest (process {process.pid}, since 20" in str(caught.value)
     assert [found.pid for found in told if found] == [process.pid]
-    assert holder(state) == told[0]
+    assert read_holder(state) == told[0]
     process.kill()
     process.wait()
-    assert holder(state) is None  # its text is still there, its lock is not
+    assert read_holder(state) is None  # its text is still there, its lock is not
     with writer_lock(state, 0, "z"):
-        found = holder(state)
+        found = read_holder(state)
         assert found is not None
         assert (found.pid, found.what) == (os.getpid(), "z")
-    assert holder(state) is None
+    assert read_holder(state) is None
 
 
 def test_who_waits_gets_it_when_it_is_free(state: Path) -> None:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.errors import ClearedError, PolicyError, UsageError
-from cleared.workspace.safe_names import inside, safe_name
+from cleared.workspace.safe_names import require_safe_name, resolve_inside
 
 
 @pytest.mark.parametrize("name", ["ingest", "monthly_summary", "Überweisung 2025-01.csv", "a.b.c", "x" * 120, "con2"])
 def test_plain_names_are_themselves(name: str) -> None:
-    assert safe_name(name, "agent") == name
+    assert require_safe_name(name, "agent") == name
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_plain_names_are_themselves(name: str) -> None:
 )
 def test_names_that_lead_elsewhere_are_refused_with_a_remedy(name: str) -> None:
     with pytest.raises(UsageError) as caught:
-        safe_name(name, "agent")
+        require_safe_name(name, "agent")
     assert "not a name for an agent" in str(caught.value)
     assert caught.value.remedy
 
@@ -46,17 +46,17 @@ def test_names_that_lead_elsewhere_are_refused_with_a_remedy(name: str) -> None:
 def test_a_safe_name_is_one_component_below_its_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     root = tmp_path_factory.getbasetemp()
     try:
-        safe_name(name, "file")
+        require_safe_name(name, "file")
     except UsageError:
         return
-    assert inside(root, name).parent == root.resolve()
+    assert resolve_inside(root, name).parent == root.resolve()
 
 
 @given(st.lists(st.sampled_from(["a", "..", ".", "", "link", "b.csv", "~", "C:"])).map("/".join))
 def test_a_path_inside_stays_inside(tmp_path_factory: pytest.TempPathFactory, relative: str) -> None:
     root = tmp_path_factory.getbasetemp().resolve()
     try:
-        found = inside(root, relative)
+        found = resolve_inside(root, relative)
     except ClearedError:
         return
     assert found == root or root in found.parents
@@ -72,8 +72,8 @@ def test_links_are_followed_and_may_not_lead_out(tmp_path: Path) -> None:
     (root / "import" / "ok").symlink_to("../config.yaml")
     for bad in ("import/a.csv", "import/up/out.csv", "import/loop"):
         with pytest.raises(PolicyError):
-            inside(root, bad)
-    assert inside(root, "import/ok") == (root / "config.yaml").resolve()
+            resolve_inside(root, bad)
+    assert resolve_inside(root, "import/ok") == (root / "config.yaml").resolve()
     for bad in ("", "/etc/passwd", "../out.csv", "import/../../x", "a\\..\\b", "~/x", "C:/x", "a\0"):
         with pytest.raises(UsageError):
-            inside(root, bad)
+            resolve_inside(root, bad)

@@ -11,7 +11,7 @@ from cleared.workspace import starters
 
 def run(path: str, inputs: dict[str, Any] | None = None, **primitives: Any) -> Any:
     with pydantic_monty.Monty() as pool, pool.checkout() as session:
-        return session.feed_run(starters.files()[path].decode(), inputs=inputs, external_lookup=primitives)
+        return session.feed_run(starters.starter_files()[path].decode(), inputs=inputs, external_lookup=primitives)
 
 
 def vendor_name(name: str, description: str) -> Any:

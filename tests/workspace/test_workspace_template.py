@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cleared.config.loading import load
+from cleared.config.loading import load_config
 from cleared.errors import UsageError
 from cleared.workspace import starters
-from cleared.workspace.charts import ENTITY_TYPES, chart
+from cleared.workspace.charts import ENTITY_TYPES, read_starter_chart
 from cleared.workspace.location import open_layout
 from cleared.workspace.template import initial_files
 
@@ -25,7 +25,9 @@ TYPES = {"1": "asset", "2": "liability", "3": "equity", "4": "revenue", "5": "ex
 
 
 def rows(entity_type: str) -> dict[int, dict[str, str]]:
-    return {int(row["account_id"]): row for row in csv.DictReader(chart(entity_type).decode().splitlines())}
+    return {
+        int(row["account_id"]): row for row in csv.DictReader(read_starter_chart(entity_type).decode().splitlines())
+    }
 
 
 @pytest.mark.parametrize("entity_type", ENTITY_TYPES)
@@ -44,15 +46,15 @@ def test_charts_keep_the_meaning_of_documented_ids(entity_type: str) -> None:
         assert row["tax_line"].startswith(prefix) if taxed else row["tax_line"] == ""
         parent = row["parent_id"]
         assert not parent or int(parent) in accounts
-    assert b"\r" not in chart(entity_type)
+    assert b"\r" not in read_starter_chart(entity_type)
 
 
 def test_the_checkout_is_itself_a_workspace() -> None:
     layout = open_layout(TOP)
-    assert (TOP / layout.chart).read_bytes() == chart(layout.config.business.entity_type)
+    assert (TOP / layout.chart).read_bytes() == read_starter_chart(layout.config.business.entity_type)
     assert layout.config.business.entity_type == "llc_single_member"
     assert (TOP / layout.import_dir).is_dir()
-    assert sorted(starters.files()) == [
+    assert sorted(starters.starter_files()) == [
         "agents/ingest.py",
         "agents/monthly_summary.py",
         "agents/review_reminder.py",
@@ -66,11 +68,11 @@ def test_the_documented_tree() -> None:
     assert folders >= {"agents", "scripts", "import", "import/processed", "accounts", "books", "logs", "queue"}
     assert folders >= {"rules", "templates", "tests/cases"}
     assert files["logs/agent-log.csv"] == b"timestamp,agent,action,details,entry_id,commit_hash\n"
-    assert files["accounts/chart-of-accounts.csv"] == chart("generic")
+    assert files["accounts/chart-of-accounts.csv"] == read_starter_chart("generic")
     text = files["config.yaml"].decode()
-    business = load(text).business
+    business = load_config(text).business
     assert (business.name, business.entity_type, business.currency) == ("Müller & Söhne: #1", "generic", "EUR")
-    assert text.count("#") == starters.config_text().count("#") + 1  # every comment, and the name's own
+    assert text.count("#") == starters.starter_config().count("#") + 1  # every comment, and the name's own
 
 
 def test_wrong_choices_are_refused() -> None:
