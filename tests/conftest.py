@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tracemalloc  # noqa: F401 - pytest imports it late, perhaps in a thread that may read no files any more
 from collections.abc import Iterator
@@ -12,6 +13,11 @@ import hypothesis
 import pytest
 from harness import Workspace, copy_books, environment, here
 from running import Up
+
+
+# Thousands of small workspaces: in memory they cost no disk. pytest and tempfile look at these.
+if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 
 def pytest_configure() -> None:

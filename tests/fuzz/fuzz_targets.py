@@ -112,7 +112,7 @@ class Fuzzer:
     def __post_init__(self) -> None:
         sandbox = dataclasses.replace(self.host.config.sandbox, timeout=2.0, memory_mb=64)
         self.host = dataclasses.replace(
-            self.host, config=dataclasses.replace(self.host.config, sandbox=sandbox), say=lambda _: None
+            self.host, config=dataclasses.replace(self.host.config, sandbox=sandbox), show_message=lambda _: None
         )
         self.primitives = primitive_registry()
         chart = self.host.root / "accounts/chart-of-accounts.csv"

@@ -1,4 +1,4 @@
-"""Half a minute of ``python -m tests.fuzz``, another seed each time; a failure prints seed and input."""
+"""Ten seconds of ``python -m tests.fuzz``, another seed each time; a failure prints seed and input."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness import Workspace
 
 from cleared import app
 
-SECONDS = 25.0
+SECONDS = 10.0
 
 
-def test_nothing_is_found_in_half_a_minute(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_found_in_ten_seconds(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No crash, no hang, no write outside of the workspace's ``.cleared/``."""
     for name in ("cwd", "tmp"):
         (tmp_path / name).mkdir()
@@ -22,5 +22,5 @@ def test_nothing_is_found_in_half_a_minute(ws: Workspace, tmp_path: Path, monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     watched = (ws.root, tmp_path / "cwd", tmp_path / "tmp")
     fuzzer = Fuzzer(app.open_workspace(ws.root), watched, tmp_path / "last")
-    assert fuzzer.run(SECONDS) > 300
+    assert fuzzer.run(SECONDS) > 100
     assert all(target.examples for target in fuzzer.targets)

@@ -16,7 +16,7 @@ from harness import Workspace, trust_books
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-EXAMPLES = 6
+EXAMPLES = 4
 STEPS = 25
 
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-EXAMPLES = 5
+EXAMPLES = 3
 STEPS = 14
 BANK = 1010
 ACCOUNTS = (5010, 5020, 5040, 5060, 4010)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from reviewers import People
 
-EXAMPLES = 3
+EXAMPLES = 2
 STEPS = 14
 LIMIT = Decimal(50)
 WHO = st.sampled_from(("ana", "ben", "cleo", "stranger"))
