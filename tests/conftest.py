@@ -14,7 +14,6 @@ import pytest
 from harness import Workspace, copy_books, environment, here
 from running import Up
 
-
 # Thousands of small workspaces: in memory they cost no disk. pytest and tempfile look at these.
 if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
