@@ -65,7 +65,8 @@ class DryRun:
         statuses = Counter(str(e["status"]) for e in self.entries)
         return {
             "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
-            "files": len(self.files), "calls": dict(self.calls), "error": self.error.to_json_object() if self.error else None,
+            "files": len(self.files), "calls": dict(self.calls),
+            "error": self.error.to_json_object() if self.error else None,
         }  # fmt: skip
 
 

@@ -26,12 +26,14 @@ _ID = re.compile(r"(?:type:)?[a-z]+(?:-[a-z]+)*")
 
 
 def emitted() -> Iterator[tuple[str, str]]:
-    """File and id of every finding that is made with its rule's id in the text."""
+    """File and id of every finding that is made with its rule's id in the text, and of every rule declared beside its
+    code."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-                parts = node.args[:2] if name == "_finding" else node.args[:1] if name in ("Finding", "_find") else []
+                makes_one = name in ("Finding", "declare") or name.endswith("_finding")
+                parts = node.args[: 2 if name == "_script_finding" else 1] if makes_one else []
             elif isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
                 parts = node.value.elts[:1]
             else:
