@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleared.cards.kinds import AGREEMENT
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
@@ -73,27 +72,21 @@ def show_card(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show a card: what is asked, and everything known about it."""
-    from cleared.queries import read_card as find_card
+    """Show a card: what is asked, and everything known about it. A card is a question that waits for a person."""
+    from cleared.queries import read_card
+    from cleared.review.card_details import card_fields, detail_tables
 
-    found = find_card(open_host(workspace), card)
+    data = read_card(open_host(workspace), card)
     if json:
-        print_json(found)
+        print_json(data)
         return
-    print_fields((k, v) for k, v in found.items() if k not in ("details", "agreed", "overdue") and v is not None)
-    for first in found["agreed"][-1:] if found["status"] == "open" else ():
-        print_fields([(f"{first['by']} decided", f"{first['says']} ({first['at']})")])
-        print_fields(
-            [("another agrees", f"cleared queue agree {found['id']}")] if found["kind"] != AGREEMENT.name else []
-        )
-    for key, value in found["details"].items():
-        if key == "ticket" or key.startswith("_"):  # read by the program alone
-            continue
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            print_line(f"{key}:")
-            print_table(list(value[0]), ([row.get(c) for c in value[0]] for row in value), empty="")
-        else:
-            print_fields([(key, ", ".join(map(str, value)) if isinstance(value, list) else value)])
+    print_fields(card_fields(data))
+    for section in detail_tables(data["details"]):
+        print_line(f"{section.title}:")
+        if section.rows:
+            print_table(list(section.columns), section.rows, empty="")
+        for line in section.lines:
+            print_line(f"  {line}")
 
 
 CardIds = Annotated[

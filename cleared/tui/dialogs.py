@@ -16,9 +16,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from cleared.errors import UsageError
-from cleared.review import view
+from cleared.review.account_choice import AccountMatch, match_accounts, parse_split
 from cleared.review.entry_decisions import Correction, add_typed_details
-from cleared.review.view import AccountMatch, QueueSnapshot
+from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.terminal import escape_text
 from cleared.tui import rendering
 
@@ -133,9 +133,9 @@ class AskAccount(Dialog[Correction | None]):
         ("escape", "cancel", "Back"), ("down", "move(1)", "Next"), ("up", "move(-1)", "Previous"),
     ]  # fmt: skip
 
-    def __init__(self, title: str, picture: QueueSnapshot, identity: str, *, one: bool) -> None:
+    def __init__(self, title: str, queue: QueueSnapshot, identity: str, *, one: bool) -> None:
         super().__init__(title)
-        self.picture, self.identity, self.one = picture, identity, one
+        self.queue, self.identity, self.one = queue, identity, one
         self.listed: list[AccountMatch] = []
         self.current = 0
 
@@ -169,7 +169,7 @@ class AskAccount(Dialog[Correction | None]):
 
     def _refill_list(self) -> None:
         self.current = 0
-        self.listed = [] if "=" in self.typed else view.match_accounts(self.picture, self.identity, self.typed)
+        self.listed = [] if "=" in self.typed else match_accounts(self.queue, self.identity, self.typed)
         self._redraw_list()
 
     def _redraw_list(self) -> None:
@@ -178,8 +178,8 @@ class AskAccount(Dialog[Correction | None]):
             size = pane.content_size
             pane.update(rendering.render_accounts(self.listed, self.current, size.height or 8, size.width or 60))
             return
-        split = view.parse_split(self.picture, self.identity, self.typed)
-        lines = [f"  {view.account_label(self.picture, a)}   {v}" for a, v in split.lines]
+        split = parse_split(self.queue, self.identity, self.typed)
+        lines = [f"  {self.queue.account_label(a)}   {v}" for a, v in split.lines]
         problem = split.problem if self.one else "Several accounts are for one card at a time."
         lines.append(f"! {problem}" if problem else "✓ All of it is placed: Enter takes it.")
         pane.update(Text("\n".join(map(escape_text, lines))))
@@ -187,7 +187,7 @@ class AskAccount(Dialog[Correction | None]):
     def on_input_submitted(self) -> None:
         typed, more = self.typed, self.query_one("#note", Input).value
         if "=" in typed:
-            split = view.parse_split(self.picture, self.identity, typed)
+            split = parse_split(self.queue, self.identity, typed)
             if self.one and not split.problem:
                 self._dismiss_with(Correction(lines=split.lines), more)
         elif self.listed:

@@ -10,11 +10,13 @@ from cleared import app
 from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
-from cleared.review import card_decisions, view
+from cleared.review import card_decisions
 from cleared.review.card_decisions import DecisionResult
+from cleared.review.card_view import CardChoice, proposal_folder
 from cleared.review.entry_decisions import Correction
+from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.review.source_files import FileView, entry_script
 from cleared.review.undo import undo_decision
-from cleared.review.view import CardChoice
 from cleared.runs.outcome import RunResult
 
 OpenHost = Callable[[], Host]
@@ -109,7 +111,7 @@ class ActionExecutor:
 
     def _run_again(self, host: Host, wish: ActionRequest) -> ActionResult:
         """Run the agent of a failed run, or of a held question, again; where it works now, the card is settled."""
-        card = view.read_queue(host).cards.get(wish.cards[0])
+        card = read_queue(host).cards.get(wish.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
         found = app.run_again(host, card.agent, card.id)
@@ -123,10 +125,10 @@ class ActionExecutor:
     def _decide_proposal(self, host: Host, wish: ActionRequest) -> ActionResult:
         from cleared.proposals.approval import reject_proposal
 
-        card = view.read_queue(host).cards.get(wish.cards[0])
+        card = read_queue(host).cards.get(wish.cards[0])
         if card is None:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")
-        name = view.proposal_folder(card)
+        name = proposal_folder(card)
         if wish.choice.verb == "approve":
             outcome = app.approve(host, name)
             said = f"{outcome.proposal.id} is live now"
@@ -151,17 +153,17 @@ def _run_summary(run: RunResult, what: str) -> str:
     return f"{run.agent} failed: {run.error or run.status}"
 
 
-def card_code(host: Host, picture: view.QueueSnapshot, identity: str) -> Sequence[view.FileView]:
+def card_code(host: Host, queue: QueueSnapshot, identity: str) -> Sequence[FileView]:
     """The code behind a card: a proposal's changes, else the script at the line that made the entry.
 
     Raises ``ClearedError``.
     """
     from cleared.proposals.proposal_history import diff_code
 
-    card = picture.cards.get(identity)
+    card = queue.cards.get(identity)
     if card is not None and card.kind == PROPOSAL.name:
-        found = diff_code(host, view.proposal_folder(card))
-        return [view.FileView(path, tuple(text.splitlines())) for path, text in found.items()]
+        found = diff_code(host, proposal_folder(card))
+        return [FileView(path, tuple(text.splitlines())) for path, text in found.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [view.entry_script(host, app.why(host, card.entry_id))]
+    return [entry_script(host, app.why(host, card.entry_id))]

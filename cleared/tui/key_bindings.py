@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.cards.kinds import LINE, QUESTION
-from cleared.review.view import CardChoice, CardView
+from cleared.review.card_view import CardChoice, CardView
 
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 from cleared.cards.kinds import ENTRY
 from cleared.errors import ClearedError, UsageError
-from cleared.review import view
+from cleared.review.account_choice import match_accounts, parse_split
+from cleared.review.card_groups import CardGroup, card_group, possible_duplicates
+from cleared.review.card_view import CardChoice, CardView, cards_summary, show_card
 from cleared.review.entry_decisions import Correction, add_typed_details
-from cleared.review.view import CardChoice, CardGroup, CardView, QueueRow, QueueSnapshot
+from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
+from cleared.review.source_files import bank_file
 from cleared.terminal import escape_text
 from cleared.tui import key_bindings
 from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
@@ -31,20 +34,20 @@ class PlainReview:
         self.acts, self._ask, self._tell = acts, ask, tell
         self.done = 0
         self.skipped: list[str] = []
-        self.picture: QueueSnapshot = view.read_queue(acts.open())
+        self.queue: QueueSnapshot = read_queue(acts.open())
         self.first: str | None = None
         """The card to show next, where that is not simply the oldest."""
 
     def run_prompts(self) -> None:
         """Until ``q`` or the end of the input; not at all where nothing waits."""
         try:
-            going = bool(self.picture.cards)
+            going = bool(self.queue.cards)
             while going:
                 identity = self._next_card()
                 going = self._ask_about_card(identity) if identity is not None else self._ask_at_end()
         except InputEnded:
             self._tell("")
-        left = len(self.picture.cards)
+        left = len(self.queue.cards)
         if not left and not self.done:
             self._tell("Nothing waits for you.")
             return
@@ -52,15 +55,15 @@ class PlainReview:
 
     def _next_card(self) -> str | None:
         first, self.first = self.first, None
-        if first in self.picture.cards:
+        if first in self.queue.cards:
             return first
-        return next((i for i in self.picture.cards if i not in self.skipped), None)
+        return next((i for i in self.queue.cards if i not in self.skipped), None)
 
     def _ask_at_end(self) -> bool:
         """All cards are decided or skipped. False for ``q``."""
         self._tell("")
-        if self.picture.cards:
-            again = f"Enter shows the {_count_text(len(self.picture.cards), 'skipped card')} again"
+        if self.queue.cards:
+            again = f"Enter shows the {_count_text(len(self.queue.cards), 'skipped card')} again"
         else:
             again = "Nothing waits for you"
         typed = self._read_line(f"{again}; u undo, q quit: ")
@@ -68,12 +71,12 @@ class PlainReview:
             self._execute_request(UNDO)
         elif typed != "q":
             self.skipped.clear()
-            self.picture = view.read_queue(self.acts.open())
+            self.queue = read_queue(self.acts.open())
         return typed != "q"
 
     def _ask_about_card(self, identity: str) -> bool:
         """Show a card and take what is said of it. False for ``q``."""
-        card = view.show_card(self.picture, identity)
+        card = show_card(self.queue, identity)
         self._print_card(card)
         while True:
             offered = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.available_keys(card))
@@ -101,11 +104,11 @@ class PlainReview:
                 choice = key_bindings.choice_for_key(card, key)
                 if choice is None:
                     self._tell(f"{escape_text(typed)} does nothing here.")
-                elif self._decide_cards(choice, [view.queue_row(self.picture, self.picture.cards[identity])], rest):
+                elif self._decide_cards(choice, [self.queue.row_of(self.queue.cards[identity])], rest):
                     return True
 
     def _print_card(self, card: CardView) -> None:
-        left = len(self.picture.cards)
+        left = len(self.queue.cards)
         self._tell("")
         self._tell(f"{card.heading}. {_count_text(left, 'card')} left, {self.done} done.")
         self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
@@ -113,12 +116,12 @@ class PlainReview:
             self._tell(f"{escape_text(section.title)}:")
             for line in section.lines:
                 self._tell(f"  {escape_text(line)}")
-            for cells in section.rows:
+            for cells in [section.columns, *section.rows] if section.columns else section.rows:
                 self._tell("  " + escape_text(", ".join(c for c in cells if c)))
 
     def _decide_cards(self, choice: CardChoice, rows: list[QueueRow], typed: str) -> bool:
         """Ask for what the choice needs, and do it. False where it was called off."""
-        ids, about = tuple(r.id for r in rows), view.cards_summary(rows)
+        ids, about = tuple(r.id for r in rows), cards_summary(rows)
         wish = ActionRequest(choice, ids, about)
         if choice.verb == "correct":
             correction = self._ask_correction(ids[0], typed, len(ids) == 1)
@@ -127,7 +130,7 @@ class PlainReview:
             wish = ActionRequest(choice, ids, about, correction)
         elif choice.verb in ("reject", "decline"):
             outcome = of = None
-            if choice.verb == "reject" and any(view.posts_line(self.picture, self.picture.cards[i]) for i in ids):
+            if choice.verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
                 outcome, of = self._ask_outcome(ids[0])
                 if outcome is None:
                     return False
@@ -141,23 +144,21 @@ class PlainReview:
     def _execute_request(self, wish: ActionRequest) -> None:
         said: ActionResult = self.acts.execute_request(wish)
         self._tell(escape_text(said.text) if said.ok else f"Not done: {escape_text(said.text)}")
-        self.picture = view.read_queue(self.acts.open())
+        self.queue = read_queue(self.acts.open())
         if said.ok:
             undone = wish.choice.verb == "undo"
             self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
             self.skipped += [i for i in wish.cards if i not in said.cards]  # it waits for another reviewer
-            self.first = next((i for i in said.cards if undone and i in self.picture.cards), None)
-        more = [i for i in said.siblings if i in self.picture.cards]
+            self.first = next((i for i in said.cards if undone and i in self.queue.cards), None)
+        more = [i for i in said.siblings if i in self.queue.cards]
         if more and wish.correction is not None and wish.correction.account is not None:
-            rows = [view.queue_row(self.picture, self.picture.cards[i]) for i in more]
+            rows = [self.queue.row_of(self.queue.cards[i]) for i in more]
             self._print_rows(rows)
             if (
                 self._read_line(f"{_count_text(len(more), 'more card')} like it. Correct them the same way? (y or n) ")
                 == "y"
             ):
-                self._execute_request(
-                    ActionRequest(wish.choice, tuple(more), view.cards_summary(rows), wish.correction)
-                )
+                self._execute_request(ActionRequest(wish.choice, tuple(more), cards_summary(rows), wish.correction))
 
     def _ask_correction(self, identity: str, typed: str, one: bool) -> Correction | None:
         while True:
@@ -167,12 +168,12 @@ class PlainReview:
             if not typed:
                 return None
             if "=" in typed:
-                split = view.parse_split(self.picture, identity, typed)
+                split = parse_split(self.queue, identity, typed)
                 if one and not split.problem:
                     return self._ask_note(Correction(lines=split.lines))
                 self._tell(escape_text(split.problem) if one else "Several accounts are for one card at a time.")
             else:
-                found = view.match_accounts(self.picture, identity, typed, 9)
+                found = match_accounts(self.queue, identity, typed, 9)
                 if len(found) == 1 or (found and str(found[0].id) == typed):
                     self._tell(f"{found[0].id} {escape_text(found[0].name)}")
                     return self._ask_note(Correction(found[0].id))
@@ -196,12 +197,12 @@ class PlainReview:
         outcome = _OUTCOMES.get(said, said if said in _OUTCOMES.values() else None)
         if outcome != "duplicate":
             return outcome, None
-        for each in view.possible_duplicates(self.picture, self.picture.cards[identity]):
+        for each in possible_duplicates(self.queue, self.queue.cards[identity]):
             self._tell(f"  {each.entry_id} {each.date} {each.amount} {escape_text(each.description)}")
         return outcome, self._read_line("A duplicate of which entry? ")
 
     def _decide_group(self, identity: str) -> bool:
-        found: CardGroup | None = view.card_group(self.picture, identity)
+        found: CardGroup | None = card_group(self.queue, identity)
         if found is None:
             self._tell("This kind of card has no group.")
             return False
@@ -209,7 +210,7 @@ class PlainReview:
             f"{_count_text(len(found.rows), 'card')}, {escape_text(found.vendor)}, {escape_text(found.accounts)}, {found.total} in all:"
         )
         self._print_rows(list(found.rows))
-        card = view.show_card(self.picture, identity)
+        card = show_card(self.queue, identity)
         verbs = ("confirm", "correct", "reject") if found.kind == ENTRY.name else ("correct",)
         offered = {k: key_bindings.choice_for_key(card, k) for k in "acr"}
         usable = {k: c for k, c in offered.items() if c is not None and c.verb in verbs}
@@ -224,8 +225,8 @@ class PlainReview:
     def _print_file(self, identity: str, key: str) -> None:
         try:
             host = self.acts.open()
-            texts = card_code(host, self.picture, identity) if key == "o" else [
-                view.bank_file(host, self.picture, identity)
+            texts = card_code(host, self.queue, identity) if key == "o" else [
+                bank_file(host, self.queue, identity)
             ]  # fmt: skip
         except ClearedError as error:
             self._tell(escape_text(error))

@@ -11,8 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cleared.cards.kinds import kind_named
-from cleared.review.view import AccountMatch, CardSection, CardView, QueueRow
-from cleared.review.view import FileView as File
+from cleared.review.account_choice import AccountMatch
+from cleared.review.card_details import CardSection
+from cleared.review.card_view import CardView
+from cleared.review.queue_snapshot import QueueRow
+from cleared.review.source_files import FileView as File
 from cleared.terminal import escape_text
 
 LABEL = 16
@@ -51,22 +54,22 @@ def render_card(shown: CardView, width: int) -> RenderableType:
 def _render_section(section: CardSection, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(escape_text(line), overflow="fold") for line in section.lines]
     if section.rows:
-        parts.append(_render_columns(section.rows, width))
+        parts.append(_render_columns(section.rows, width, section.columns))
     return Group(*parts)
 
 
-def _render_columns(rows: Sequence[Sequence[str]], width: int) -> Text:
-    """Columns as wide as what is in them; the widest gives way where there is no room, the last goes first."""
-    count = max(len(r) for r in rows)
+def _render_columns(rows: Sequence[Sequence[str]], width: int, columns: Sequence[str]) -> Text:
+    """A table as wide as what is in it, below its headings, if it has any. Where there is no room the widest column
+    gets narrower; on a narrow screen the fifth and further ones are left out."""
+    count = max(len(row) for row in rows)
     if count > 4 and width < 76:
         count = 4
-    wide = [max((cell_len(escape_text(r[c])) for r in rows if c < len(r)), default=0) for c in range(count)]
-    while sum(wide) + 2 * (count - 1) > width and max(wide) > 8:
-        wide[wide.index(max(wide))] -= 1
-    numeric = [all(_is_amount(r[c]) for r in rows if c < len(r)) for c in range(count)]
-    lines = [
-        "  ".join(fill_text(r[c] if c < len(r) else "", wide[c], right=numeric[c]) for c in range(count)) for r in rows
-    ]
+    cells = [[row[c] if c < len(row) else "" for c in range(count)] for row in ([columns] if columns else []) + [*rows]]
+    widths = [max(cell_len(escape_text(row[c])) for row in cells) for c in range(count)]
+    while sum(widths) + 2 * (count - 1) > width and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+    numeric = [all(_is_amount(row[c]) for row in rows if c < len(row)) for c in range(count)]
+    lines = ["  ".join(fill_text(row[c], widths[c], right=numeric[c]) for c in range(count)) for row in cells]
     return Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="ellipsis")
 
 

@@ -20,9 +20,11 @@ from textual.theme import Theme
 from textual.widgets import Static
 
 from cleared.errors import ClearedError
-from cleared.review import view
+from cleared.review.card_groups import card_group, possible_duplicates
+from cleared.review.card_view import CardChoice, cards_summary, show_card
 from cleared.review.entry_decisions import Correction
-from cleared.review.view import CardChoice, QueueRow, QueueSnapshot
+from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
+from cleared.review.source_files import bank_file
 from cleared.terminal import escape_text
 from cleared.tui import key_bindings, rendering
 from cleared.tui.dialogs import AskAccount, AskText, Choose, Dialog, Look, TakesKeys
@@ -86,9 +88,9 @@ class ReviewApp(App[None]):
     def __init__(self, acts: ActionExecutor, heard: list[str] | None = None) -> None:
         super().__init__()
         self.acts, self.heard = acts, heard if heard is not None else []
-        self.picture: QueueSnapshot = view.read_queue(acts.open())
-        self.order: list[str] = list(self.picture.cards)
-        self.listed: list[QueueRow] = self.picture.rows
+        self.queue: QueueSnapshot = read_queue(acts.open())
+        self.order: list[str] = list(self.queue.cards)
+        self.listed: list[QueueRow] = self.queue.rows
         self.current = 0
         self.done = 0
         self.said = ""
@@ -128,18 +130,18 @@ class ReviewApp(App[None]):
         return self.listed[self.current].id if self.listed else None
 
     def _refresh_rows(self) -> None:
-        """The rows that are listed, after the picture or the order has changed; the current card stays where it is."""
-        known = self.picture.cards
+        """The rows that are listed, after the queue or the order has changed; the current card stays where it is."""
+        known = self.queue.cards
         kept = {i: None for i in self.order if i in known}
         self.order = [*kept, *(i for i in known if i not in kept)]
-        self.listed = [view.queue_row(self.picture, known[i]) for i in self.order if i not in self.pending]
+        self.listed = [self.queue.row_of(known[i]) for i in self.order if i not in self.pending]
         self.current = max(0, min(self.current, len(self.listed) - 1))
 
     def _redraw_screen(self) -> None:
         screen = self.screen_stack[0]
         width = screen.size.width
         left = len(self.listed)
-        name = rendering.cut_text(f"cleared review · {self.picture.name}", max(10, width - 42))
+        name = rendering.cut_text(f"cleared review · {self.queue.name}", max(10, width - 42))
         how = rendering.progress_text(self.done, left, self.waiting)
         head = Text(name, rendering.STRONG, no_wrap=True)
         head.append(" " * max(1, width - 2 - head.cell_len - len(how))).append(how, "")
@@ -154,7 +156,7 @@ class ReviewApp(App[None]):
             shown.update(rendering.render_empty(self.done))
             offers = [("u", "undo"), ("?", "help"), ("q", "quit")]
         else:
-            found = view.show_card(self.picture, self.identity)
+            found = show_card(self.queue, self.identity)
             card.border_title = Text(f"{found.heading} · {self.current + 1} of {left}")
             shown.update(rendering.render_card(found, max(40, card.content_size.width)))
             size = listing.content_size
@@ -198,13 +200,13 @@ class ReviewApp(App[None]):
         while True:
             wish = await self.wishes.get()
             said = await asyncio.to_thread(self.acts.execute_request, wish)
-            self.waiting -= 1
             self._note_result(wish, said)
             if len(said.cards) < len(wish.cards) or wish.choice.verb == "undo" or self.wishes.empty():
                 await self._reload_queue()
             self._release_cards(wish, said)
             if wish.choice.verb == "undo" and said.ok:
                 self._select_card(said.cards)
+            self.waiting -= 1  # only now: what is shown with it is all there
             self._redraw_screen()
             if self.leaving and not self.waiting:
                 self._close_app()
@@ -227,7 +229,7 @@ class ReviewApp(App[None]):
             if not self.pending[identity]:
                 del self.pending[identity]
             if identity in said.cards and wish.choice.verb != "undo":
-                self.picture.cards.pop(identity, None)
+                self.queue.cards.pop(identity, None)
             elif said.ok and identity in self.order:  # the first of two has decided: it waits for somebody else
                 self.order.remove(identity)
                 self.order.append(identity)
@@ -235,7 +237,7 @@ class ReviewApp(App[None]):
 
     async def _reload_queue(self) -> None:
         try:
-            self.picture = await asyncio.to_thread(lambda: view.read_queue(self.acts.open()))
+            self.queue = await asyncio.to_thread(lambda: read_queue(self.acts.open()))
         except (ClearedError, OSError) as error:
             self.said = f"! {error}"
         self._refresh_rows()
@@ -251,7 +253,7 @@ class ReviewApp(App[None]):
         """Take up what somebody else has committed."""
         if self.waiting:
             return
-        before = self.picture.head
+        before = self.queue.head
 
         def read_head() -> str:
             with self.acts.open().open_for_reading() as repo:
@@ -298,7 +300,7 @@ class ReviewApp(App[None]):
     def action_choose(self, key: str) -> None:
         if self.identity is None:
             return
-        choice = key_bindings.choice_for_key(view.show_card(self.picture, self.identity), key)
+        choice = key_bindings.choice_for_key(show_card(self.queue, self.identity), key)
         if choice is None:
             self._show_message(f"{key} does nothing here; ? shows the keys.")
         else:
@@ -306,12 +308,12 @@ class ReviewApp(App[None]):
 
     def _ask_and_submit(self, choice: CardChoice, rows: list[QueueRow]) -> None:
         """Ask for what the choice needs, then put it in the line. The first question is there before the next key."""
-        picture = self.picture
-        rows = [r for r in rows if r.id in picture.cards]
+        queue = self.queue
+        rows = [r for r in rows if r.id in queue.cards]
         if not rows:
             self._show_message("! Somebody else has decided that meanwhile.")
             return
-        ids, about = tuple(r.id for r in rows), view.cards_summary(rows)
+        ids, about = tuple(r.id for r in rows), cards_summary(rows)
         plain = ActionRequest(choice, ids, about)
 
         def submit_correction(correction: Correction | None) -> None:
@@ -328,23 +330,23 @@ class ReviewApp(App[None]):
         def take_outcome(key: str | None) -> None:
             if key == "d":
                 self.push_screen(
-                    self._ask_duplicate(picture, ids[0]), lambda of: ask_reason("duplicate", of) if of else None
+                    self._ask_duplicate(queue, ids[0]), lambda of: ask_reason("duplicate", of) if of else None
                 )
             elif key is not None:
                 ask_reason(_OUTCOME[key])
 
         if choice.verb == "correct":
             title = f"Which account? {rendering.cut_text(about, 40)}"
-            self.push_screen(AskAccount(title, picture, ids[0], one=len(ids) == 1), submit_correction)
-        elif choice.verb == "reject" and any(view.posts_line(picture, picture.cards[i]) for i in ids):
+            self.push_screen(AskAccount(title, queue, ids[0], one=len(ids) == 1), submit_correction)
+        elif choice.verb == "reject" and any(queue.posts_line(queue.cards[i]) for i in ids):
             self.push_screen(Choose("It posts a bank line. What is that?", _OUTCOMES), take_outcome)
         elif choice.verb in ("reject", "decline"):
             ask_reason()
         else:
             self._submit_request(plain)
 
-    def _ask_duplicate(self, picture: QueueSnapshot, identity: str) -> AskText:
-        likely = view.possible_duplicates(picture, picture.cards[identity])
+    def _ask_duplicate(self, queue: QueueSnapshot, identity: str) -> AskText:
+        likely = possible_duplicates(queue, queue.cards[identity])
         lines = "\n".join(
             f"{e.entry_id}  {e.date}  {e.amount}  {rendering.cut_text(e.description, 36)}" for e in likely
         )
@@ -362,11 +364,11 @@ class ReviewApp(App[None]):
     def action_group(self) -> None:
         if self.identity is None:
             return
-        found = view.card_group(self.picture, self.identity)
+        found = card_group(self.queue, self.identity)
         if found is None:
             self._show_message("This kind of card has no group.")
             return
-        card = view.show_card(self.picture, self.identity)
+        card = show_card(self.queue, self.identity)
         listed = [r for r in found.rows if r.id not in self.pending]
         usable = {k: c for k in "acr" if (c := key_bindings.choice_for_key(card, k)) is not None and c.verb != "answer"}
         body = Text(
@@ -413,12 +415,12 @@ class ReviewApp(App[None]):
 
     @work(exclusive=True, group="look")
     async def _open_code(self) -> None:
-        identity, picture = self.identity, self.picture
+        identity, queue = self.identity, self.queue
         if identity is None:
             return
         self._show_message("Looking for the code …")
         try:
-            texts = await asyncio.to_thread(lambda: card_code(self.acts.open(), picture, identity))
+            texts = await asyncio.to_thread(lambda: card_code(self.acts.open(), queue, identity))
         except ClearedError as error:
             self._show_message(f"! {error}")
             return
@@ -427,11 +429,11 @@ class ReviewApp(App[None]):
 
     @work(exclusive=True, group="look")
     async def action_file(self) -> None:
-        identity, picture = self.identity, self.picture
+        identity, queue = self.identity, self.queue
         if identity is None:
             return
         try:
-            text = await asyncio.to_thread(lambda: view.bank_file(self.acts.open(), picture, identity))
+            text = await asyncio.to_thread(lambda: bank_file(self.acts.open(), queue, identity))
         except ClearedError as error:
             self._show_message(f"! {error}")
             return

@@ -73,10 +73,11 @@ def test_a_service_runs_nothing_and_says_so_once(ws: Workspace) -> None:
 def test_a_held_question_offers_nothing_but_to_ask_again(ws: Workspace) -> None:
     """On the screen, too."""
     from cleared.app import open_workspace
-    from cleared.review import view
+    from cleared.review.card_view import show_card
+    from cleared.review.queue_snapshot import read_queue
 
     card = forge(ws, mallory())
-    shown = view.show_card(view.read_queue(open_workspace(ws.root)), card)
+    shown = show_card(read_queue(open_workspace(ws.root)), card)
     assert [c.verb for c in shown.choices] == ["retry"]
     assert any("not trusted" in line for s in shown.sections for line in s.lines)
 

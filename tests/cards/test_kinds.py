@@ -11,7 +11,7 @@ import cleared
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import INTRODUCTION, KINDS, CardKind, kind_named
 from cleared.review.answers import answer_choices
-from cleared.review.view import card_choices
+from cleared.review.card_view import card_choices
 
 ROOT = Path(cleared.__file__).parent
 MAKERS = {"Card": 1, "card_id": 0, "card": 0, "_card": 1}

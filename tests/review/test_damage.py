@@ -91,7 +91,8 @@ def test_a_card_is_overdue_to_the_second(
 def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     from cleared.app import open_workspace
     from cleared.clock import clock_from
-    from cleared.review import view
+    from cleared.review.card_view import show_card
+    from cleared.review.queue_snapshot import read_queue
 
     posted.config("review.remind_after=2w")
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-23T06:00:00Z")
@@ -99,8 +100,8 @@ def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypa
     monkeypatch.setenv("CLEARED_CLOCK", "2099-02-23T06:00:00Z")
     posted.ok("queue", "expire")
     assert posted.cards() and all(c["overdue"] for c in posted.cards())
-    picture = view.read_queue(open_workspace(posted.root, clock=clock_from("2025-02-25T06:00:00Z")))
-    shown = view.show_card(picture, next(iter(picture.cards)))
+    queue = read_queue(open_workspace(posted.root, clock=clock_from("2025-02-25T06:00:00Z")))
+    shown = show_card(queue, next(iter(queue.cards)))
     assert [s.lines for s in shown.sections if s.title == "Waiting"] == [("for 15 days",)]
 
 

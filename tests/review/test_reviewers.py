@@ -105,7 +105,7 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
     from cleared.app import open_workspace
-    from cleared.review.view import CardChoice
+    from cleared.review.card_view import CardChoice
     from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest
 
     acts = ActionExecutor(lambda: open_workspace(people.ws.root))

@@ -1,0 +1,128 @@
+"""Choosing the accounts of a correction: those that fit what was typed, and a split over several with amounts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from cleared.cards.card import Card
+from cleared.ledger.chart import Account
+from cleared.ledger.entry import ZERO
+from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.schema import money
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMatch:
+    """An account that fits what was typed, and why it is likely."""
+
+    id: int
+    name: str
+    type: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitInput:
+    """Several accounts with amounts, as typed so far."""
+
+    lines: tuple[tuple[int, Decimal], ...]
+    left: Decimal
+    """What is not placed on an account yet."""
+    problem: str
+    """Why it cannot be taken; empty where it can."""
+
+
+def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: int = 50) -> list[AccountMatch]:
+    """Accounts whose number begins with, or whose name holds, what was typed; the most likely first.
+
+    Those used before for this vendor come first, then those used most; the account that it has now comes last. The
+    bank's own accounts, closed ones and headings are left out.
+    """
+    card = queue.cards.get(card_id)
+    vendor_uses = _vendor_uses(queue, card) if card is not None else Counter[int]()
+    current, bank_accounts = _current_accounts(queue, card) if card is not None else (set[int](), set[int]())
+    needle = " ".join(typed.casefold().split())
+    types = {account.account_type for n in current if (account := queue.chart.find_account(n)) is not None}
+    ranked = []
+    for account in queue.chart.accounts.values():
+        number, rank = account.account_id, _match_rank(account, needle)
+        is_open = account.status != "closed" and number not in queue.chart.parents
+        if rank is None or not is_open or number in bank_accounts:
+            continue
+        why = _match_reason(vendor_uses[number], number in current)
+        ranked.append(
+            ((str(number) != needle, number in current, -vendor_uses[number], -queue.account_uses[number], rank,
+              account.account_type not in types, number),
+             AccountMatch(number, account.account_name, account.account_type, why))
+        )  # fmt: skip
+    return [match for _, match in sorted(ranked, key=lambda pair: pair[0])[:limit]]
+
+
+def _vendor_uses(queue: QueueSnapshot, card: Card) -> Counter[int]:
+    """How often decided entries of the card's vendor use each account."""
+    decided = (entry for entry in queue.entries_like(card) if entry.status != "pending-review")
+    return Counter(leg.account_id for entry in decided for leg in queue.changeable_legs(entry))
+
+
+def _current_accounts(queue: QueueSnapshot, card: Card) -> tuple[set[int], set[int]]:
+    """The accounts that the card's entry has now: those that can change, and the bank's."""
+    entry, line = queue.entry_of(card), queue.line_of(card)
+    changeable = {leg.account_id for leg in queue.changeable_legs(entry)} if entry is not None else set()
+    fixed = {leg.account_id for leg in entry.legs} - changeable if entry is not None else set()
+    if line is not None and line[0] in queue.banks:
+        fixed |= {queue.banks[line[0]]}
+    return changeable, fixed
+
+
+def _match_reason(uses: int, is_current: bool) -> str:
+    if is_current:
+        return "as it is now"
+    return f"used {uses}× for this vendor" if uses else ""
+
+
+def _match_rank(account: Account, needle: str) -> int | None:
+    """How well an account fits: 0 is best, None is not at all."""
+    name = account.account_name.casefold()
+    if not needle or str(account.account_id).startswith(needle) or name.startswith(needle):
+        return 0
+    if f" {needle}" in f" {name}":
+        return 1
+    return 2 if needle in name or needle in str(account.account_id) else None
+
+
+def amount_to_split(queue: QueueSnapshot, card_id: str) -> Decimal:
+    """What the legs of a split must add up to; positive is a debit."""
+    card = queue.cards.get(card_id)
+    entry = queue.entry_of(card) if card is not None else None
+    if entry is not None:
+        return money.total([leg.amount for leg in queue.changeable_legs(entry)])
+    line = queue.line_of(card) if card is not None else None
+    return -(line[1].amount - queue.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
+
+
+def parse_split(queue: QueueSnapshot, card_id: str, typed: str) -> SplitInput:
+    """``5020=30 5060=15.10``; the last amount may be left out (``5060=``): it takes the rest. Raises nothing: what is
+    wrong is the ``problem``."""
+    whole = amount_to_split(queue, card_id)
+    lines: list[tuple[int, Decimal]] = []
+    words = typed.replace(",", " ").replace(";", " ").split()
+    for at, word in enumerate(words):
+        number, _, amount = word.partition("=")
+        left = money.total([whole, *(-v for _, v in lines)])
+        try:
+            account = int(number)
+            value = Decimal(amount) if amount else left
+        except (ValueError, InvalidOperation):
+            return SplitInput(tuple(lines), left, f"{word} is not ACCOUNT=AMOUNT")
+        if queue.chart.find_account(account) is None:
+            return SplitInput(tuple(lines), left, f"there is no account {account}")
+        if not amount and at < len(words) - 1:
+            return SplitInput(tuple(lines), left, f"how much for {account}?")
+        if not value.is_finite() or not value:
+            problem = f"nothing is left for {account}" if not amount else f"{word}: no amount"
+            return SplitInput(tuple(lines), left, problem)
+        lines.append((account, value))
+    left = money.total([whole, *(-v for _, v in lines)])
+    return SplitInput(tuple(lines), left, f"{money.format_amount(left)} is not placed yet" if left else "")

@@ -1,0 +1,116 @@
+"""What a card holds, in words and tables: for ``cleared queue show``, and for kinds of cards that have no view of
+their own. It takes any kind, so a new one needs nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cleared.cards.kinds import AGREEMENT, kind_named
+
+MAX_ROWS: Final = 50
+_LABELS: Final = {
+    "retry": "to try again", "on_timeout": "if nobody answers", "due": "answer until", "default": "default answer",
+    "instead_of": "asked before", "omitted": "rows left out", "says": "what it would change", "sha256": "SHA-256",
+}  # fmt: skip
+"""Details whose name is not their label."""
+_FOR_PROGRAMS: Final = ("ticket", "key", "event_id")
+_ROWS_FOR_PROGRAMS: Final = ("line",)
+
+
+@dataclass(frozen=True, slots=True)
+class CardSection:
+    """A part of a card: its heading, and its lines, or the rows of a table."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[str, ...] = ()
+    """The headings of the rows' columns, where they need any."""
+
+
+def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A card, as ``queries.read_card`` gives it, as labels and values; what needs more room is in ``card_tables``."""
+    kind, details = kind_named(card["kind"]), card["details"]
+    answers = details.get("choices") or [f"{answer} ({meaning})" for answer, meaning in kind.answers.items()]
+    first = card["agreed"][-1] if card["agreed"] else None
+    is_open = card["status"] == "open"
+    fields = [
+        ("card", card["id"]), ("kind", f"{card['kind']}: {kind.meaning}"), ("title", card["title"]),
+        ("entry", card["entry_id"]), ("agent", card["agent"]), ("run", card["run_id"]), ("since", card["created_at"]),
+        ("status", card["status"] if is_open else
+         f"{card['status']}: {card['resolution']}, by {card['resolved_by']} at {card['resolved_at']}"),
+        ("cannot be answered", card["held"]),
+        ("first of two", f"{first['by']} decided {first['says']} ({first['at']})" if first and is_open else None),
+        ("another agrees", f"cleared queue agree {card['id']}" if first and is_open and kind is not AGREEMENT else None),
+        ("answers", ", ".join(map(str, answers)) if is_open else None),
+        ("settled by", kind.settled_by if is_open else None),
+        *detail_fields(details),
+    ]  # fmt: skip
+    return [(label, str(value)) for label, value in fields if value]
+
+
+def detail_fields(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Details that fit in one line, as labels and values."""
+    for name, value in details.items():
+        if name.startswith("_") or name in _FOR_PROGRAMS or name == "choices" or _is_table(value):
+            continue
+        if name == "event" and isinstance(value, Mapping):
+            yield "event", _event_text(value)
+        elif name != "futures" and value not in ("", None, [], {}):
+            yield _label(name), _text(value)
+
+
+def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
+    """Details that are tables, and what each answer to a question would do."""
+    for name, value in details.items():
+        if _is_table(value) and not name.startswith("_"):
+            columns = dict.fromkeys(c for row in value[:MAX_ROWS] for c in row if c not in _ROWS_FOR_PROGRAMS)
+            rows = tuple(tuple(_text(row.get(c, "")) for c in columns) for row in value[:MAX_ROWS])
+            yield CardSection(_label(name).capitalize(), rows=rows, columns=tuple(map(_label, columns)))
+    futures = details.get("futures")
+    if isinstance(futures, Mapping):
+        for choice in details.get("choices", ()):
+            yield CardSection(f"If you answer {choice}", tuple(preview_lines(futures.get(choice))))
+
+
+def preview_lines(future: Any) -> list[str]:
+    """What a dry run with an answer did, briefly."""
+    if not isinstance(future, Mapping):
+        return ["Not tried."]
+    if "error" in future:
+        return [f"It would fail: {future['error']}"]
+    entries = future.get("entries", ())
+    lines = [f"{e.get('date')}  {e.get('amount')}  {e.get('description')}" for e in entries[:5]]
+    lines += [f"… and {len(entries) - 5} more entries"] if len(entries) > 5 else []
+    lines += [f"Asks: {title}" for title in future.get("cards", ())[:3]]
+    return lines or ["Nothing would be posted."]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name) or name.replace("_", " ")
+
+
+def _text(value: Any) -> str:
+    """Any plain value in words, never as Python or JSON would write it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_label(str(name))} {_text(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return str(value)
+
+
+def _event_text(event: Mapping[str, Any]) -> str:
+    """``file watch (import/january.csv)``"""
+    words = [str(event.get("kind", "")).replace("_", " "), str(event.get("name") or "")]
+    paths = [str(file[0]) for file in event.get("files") or () if isinstance(file, list | tuple) and file]
+    words += [f"({', '.join(paths)})"] if paths else []
+    words += [f"with {_text(event['payload'])}"] if event.get("payload") else []
+    return " ".join(word for word in words if word)

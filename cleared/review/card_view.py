@@ -1,0 +1,171 @@
+"""One open card in full: what it says, part by part, and what can be done about it. Knows no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from cleared.cards.card import Card
+from cleared.cards.kinds import ENTRY, FAILED_RUN, LINE, PROPOSAL, QUESTION, kind_named
+from cleared.errors import UsageError
+from cleared.ledger.entry import Entry
+from cleared.review.answers import answer_choices
+from cleared.review.card_details import CardSection, detail_fields, detail_tables, preview_lines
+from cleared.review.card_groups import card_group, similar_entries
+from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
+from cleared.schema import money
+
+
+@dataclass(frozen=True, slots=True)
+class CardChoice:
+    """Something that can be done about a card. ``verb`` is what ``cleared.tui.key_actions`` knows."""
+
+    verb: str
+    """confirm | correct | reject | agree | answer | approve | decline | retry"""
+    label: str
+    value: str = ""
+    """The answer, where the verb is answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """One card in full."""
+
+    id: str
+    kind: str
+    heading: str
+    """What sort of card it is, in words."""
+    title: str
+    amount: str
+    sections: tuple[CardSection, ...]
+    choices: tuple[CardChoice, ...]
+    group: int
+    """How many open cards one decision could cover, this one included."""
+    has_code: bool
+    has_file: bool
+
+
+def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
+    """A card in full. Raises ``UsageError`` where it is not open (any more)."""
+    card = queue.cards.get(card_id)
+    if card is None:
+        raise UsageError(f"there is no open card {card_id!r}", remedy="cleared queue list shows them.")
+    row, group = queue.row_of(card), card_group(queue, card_id)
+    return CardView(
+        card.id, card.kind, kind_named(card.kind).title, row.text, row.amount, tuple(_card_sections(queue, card)),
+        card_choices(card, held=card_id in queue.held), len(group.rows) if group else 1,
+        has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
+        has_file="file" in card.details or queue.line_of(card) is not None,
+    )  # fmt: skip
+
+
+def card_choices(card: Card, *, held: bool = False) -> tuple[CardChoice, ...]:
+    """What can be done about this kind of card; the first is what ``a`` does."""
+    if held:
+        return (CardChoice("retry", "Have it asked again"),)
+    actions = {verb: CardChoice(verb, label) for verb, label in kind_named(card.kind).actions.items()}
+    retry = [actions.pop("retry")] if "retry" in actions else []
+    answers = [CardChoice("answer", f"{k}: {v}" if v else k, k) for k, v in answer_choices(card).items()]
+    agree = [CardChoice("agree", f"Agree with {each.get('by')}") for each in card.agreed[-1:] if "correct" in actions]
+    return (*actions.values(), *answers, *agree, *retry)
+
+
+def proposal_folder(card: Card) -> str:
+    """The full name of a proposal's folder: its number alone may be two."""
+    return str(card.details.get("proposal", card.id))
+
+
+def cards_summary(rows: Sequence[QueueRow]) -> str:
+    """What a decision was about, briefly."""
+    return rows[0].text if len(rows) == 1 else f"{len(rows)} cards"
+
+
+def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
+    details = card.details
+    for first in card.agreed[-1:]:
+        yield CardSection(
+            "The first of two", (f"{first.get('by')} decided: {first.get('says')}", f"at {first.get('at')}")
+        )
+    if card.kind in (ENTRY.name, LINE.name):
+        yield from _bookkeeping_sections(queue, card)
+    elif card.kind == PROPOSAL.name:
+        yield CardSection("What it would change", tuple(str(line) for line in details.get("says", ())))
+    elif card.kind == FAILED_RUN.name:
+        yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
+        yield CardSection("Not done", (str(details.get("not_done", "")),))
+        yield CardSection("To try again", (str(details.get("retry", "")),))
+    elif card.id in queue.held or card.kind == QUESTION.name:
+        yield from _question_sections(queue, card)
+    else:
+        yield from _detail_sections(card)
+    if card.id in queue.overdue:
+        days = queue.overdue[card.id]
+        waiting = f"for {days} day{'' if days == 1 else 's'}" if days else f"since {card.created_at}"
+        yield CardSection("Waiting", (waiting,))
+
+
+def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
+    yield CardSection("It asks", (str(card.details.get("question", card.title)),))
+    if card.id in queue.held:
+        yield CardSection("It cannot be answered", (queue.held[card.id],))
+        return
+    for choice in card.details.get("choices", ()):
+        future = card.details.get("futures", {}).get(choice)
+        yield CardSection(f"If you answer {choice}", tuple(preview_lines(future)))
+
+
+def _bookkeeping_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
+    """What the bank said, what was made of it and how surely, what was done with its like."""
+    entry, line = queue.entry_of(card), queue.line_of(card)
+    if line is not None:
+        account, fact = line
+        source = queue.imports.get(fact.file_sha256)
+        where = f"{source.name}, row {fact.row}" if source else f"row {fact.row}"
+        amount = f"{fact.posted_date}   {money.format_amount(fact.amount)} {fact.currency}   {account}   ({where})"
+        yield CardSection("The bank said", (fact.description, amount))
+    if entry is not None:
+        yield from _entry_sections(queue, card, entry)
+    elif line is not None:
+        yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],))
+    else:
+        yield from _detail_sections(card)
+    past = tuple(
+        (e.date.isoformat(), money.format_amount(e.amount), queue.account_summary(e), e.status, e.description)
+        for e in similar_entries(queue, card)
+    )
+    yield CardSection("Similar before", rows=past) if past else CardSection("Similar before", ("Nothing like it yet.",))
+
+
+def _entry_sections(queue: QueueSnapshot, card: Card, entry: Entry) -> Iterator[CardSection]:
+    legs = queue.changeable_legs(entry) or queue.effective_legs(entry)
+    lines = [f"{queue.account_label(leg.account_id)}   {money.format_amount(leg.amount)}" for leg in legs]
+    if entry.counterparty:
+        lines.append(f"Vendor: {entry.counterparty}")
+    if entry.status != "pending-review":
+        lines.append(f"Status now: {entry.status}")
+    if entry.notes:
+        lines.append(f"Note: {entry.notes}")
+    yield CardSection(f"{card.agent} decided" if card.agent else "It was booked as", tuple(lines))
+    question = str(card.details.get("description", ""))
+    why = [f"{confidence_text(entry.confidence)}: {entry.evidence or 'no evidence given'}"]
+    if question and question not in (entry.description, entry.evidence):
+        why.append(question)
+    yield CardSection("How sure", tuple(why))
+
+
+def confidence_text(confidence: str) -> str:
+    """``0.60`` → ``60 % sure``, in words that need no colour."""
+    try:
+        percent = (Decimal(confidence) * 100).quantize(Decimal(1))
+    except InvalidOperation:
+        return "Not said how sure"
+    return f"{percent} % sure" if percent else "Not sure at all"
+
+
+def _detail_sections(card: Card) -> Iterator[CardSection]:
+    """Whatever the card holds."""
+    yield from detail_tables(card.details)
+    fields = tuple(f"{label}: {value}" for label, value in detail_fields(card.details))
+    if fields:
+        yield CardSection("Details", fields)

@@ -1,0 +1,250 @@
+"""One state of the review queue and the books, read once, so that moving from card to card is instant.
+
+Texts are as they came from the bank or a script: whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Final
+
+from cleared.cards import age, queue_files
+from cleared.cards.card import Card
+from cleared.cards.kinds import ENTRY, LINE
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.session import open_books
+from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise_description
+from cleared.ledger.chart import Chart
+from cleared.ledger.corrections import CORRECTS
+from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.runs.question_tickets import Questions
+from cleared.schema import money
+from cleared.vcs import Snapshot
+
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+GroupKey = tuple[str, str, tuple[int | str, ...]]
+"""What cards of one group share: their kind, the vendor, the accounts (of a bank line: the bank account)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A card in a list."""
+
+    id: str
+    kind: str
+    date: str
+    amount: str
+    text: str
+    entry_id: str | None
+
+
+@dataclass
+class QueueSnapshot:
+    """The open cards, and what is needed of the books to show and decide them."""
+
+    head: str
+    """The commit that it was read from."""
+    name: str
+    """The business's name."""
+    cards: dict[str, Card]
+    """The open ones, oldest first."""
+    overdue: Mapping[str, int]
+    """Cards that have waited for ``review.remind_after`` → whole days."""
+    held: Mapping[str, str]
+    """Questions that cannot be answered as things are → why, and what to do."""
+    entries: dict[str, Entry]
+    chart: Chart
+    banks: Mapping[str, int]
+    """Bank account → its account in the books."""
+    lines: dict[str, tuple[str, BankLine]]
+    """Bank lines that open cards are about → bank account, line."""
+    posted: Mapping[str, Decimal]
+    """How much of each of these lines is posted."""
+    imports: Mapping[str, ImportRecord]
+    """Imported files by digest."""
+
+    @property
+    def rows(self) -> list[QueueRow]:
+        return [self.row_of(card) for card in self.cards.values()]
+
+    def row_of(self, card: Card) -> QueueRow:
+        entry, line = self.entry_of(card), self.line_of(card)
+        if entry is not None:
+            amount = line[1].amount if line else entry.amount
+            return QueueRow(
+                card.id,
+                card.kind,
+                entry.date.isoformat(),
+                money.format_amount(amount),
+                entry.description,
+                entry.entry_id,
+            )
+        if line is not None:
+            fact = line[1]
+            return QueueRow(
+                card.id,
+                card.kind,
+                fact.posted_date.isoformat(),
+                money.format_amount(fact.amount),
+                fact.description,
+                None,
+            )
+        return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
+
+    def entry_of(self, card: Card) -> Entry | None:
+        return self.entries.get(card.entry_id) if card.entry_id else None
+
+    def line_of(self, card: Card) -> tuple[str, BankLine] | None:
+        """The bank line that the card is about, behind its bank account's name."""
+        entry = self.entry_of(card)
+        reference = entry.reference if entry is not None else str(card.details.get("line", ""))
+        return self.lines.get(reference)
+
+    def posts_line(self, card: Card) -> bool:
+        """Whether its entry posts a bank line: then rejecting it needs an outcome for the line."""
+        entry = self.entry_of(card)
+        return entry is not None and bool(entry.reference) and self.posted.get(entry.reference, ZERO) != 0
+
+    # -- accounts and legs ----------------------------------------------------------------------------------------
+
+    def account_label(self, number: int) -> str:
+        """``5070 Meals``"""
+        account = self.chart.find_account(number)
+        return f"{number} {account.account_name}" if account else str(number)
+
+    def account_summary(self, entry: Entry) -> str:
+        """The entry's first account that is not a bank's, and how many more there are."""
+        legs = self.changeable_legs(entry) or list(self.effective_legs(entry))
+        labels = [self.account_label(leg.account_id) for leg in legs]
+        return labels[0] if len(labels) == 1 else f"{labels[0]} + {len(labels) - 1} more" if labels else ""
+
+    def effective_legs(self, entry: Entry) -> tuple[Leg, ...]:
+        """The entry's legs with its corrections that stand."""
+        return self._corrected_legs.get(entry.entry_id, entry.legs)
+
+    def changeable_legs(self, entry: Entry) -> list[Leg]:
+        """The effective legs that are not a bank's."""
+        bank_accounts = set(self.banks.values())
+        return [leg for leg in self.effective_legs(entry) if leg.account_id not in bank_accounts]
+
+    def corrected_entry_id(self, entry: Entry) -> str:
+        """The entry that this one only corrects, if that stands; else empty."""
+        if entry.status == "voided" or CORRECTS not in entry.tags:
+            return ""
+        for tag in entry.tags.split(";"):
+            original = self.entries.get(tag.removeprefix(CORRECTS)) if tag.startswith(CORRECTS) else None
+            if original is not None and original.status != "voided":
+                return original.entry_id
+        return ""
+
+    @cached_property
+    def _corrected_legs(self) -> dict[str, tuple[Leg, ...]]:
+        """Entry → its legs as its corrections make them."""
+        corrections: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries.values():
+            if original := self.corrected_entry_id(entry):
+                corrections[original].append(entry)
+        corrected = {}
+        for entry_id, corrected_by in corrections.items():
+            totals: dict[int, Decimal] = {}
+            for leg in (leg for entry in (self.entries[entry_id], *corrected_by) for leg in entry.legs):
+                totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
+            corrected[entry_id] = tuple(Leg(a, max(v, ZERO), max(-v, ZERO)) for a, v in totals.items() if v)
+        return corrected
+
+    # -- vendors ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def entries_by_vendor(self) -> Mapping[str, list[Entry]]:
+        """Vendor key → its entries."""
+        by_vendor: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self._standing_entries:
+            for key in {vendor_key(entry.counterparty, entry.description), vendor_key("", entry.description)}:
+                by_vendor[key].append(entry)
+        return by_vendor
+
+    @cached_property
+    def account_uses(self) -> Counter[int]:
+        """How often entries that are decided use each account."""
+        decided = (entry for entry in self._standing_entries if entry.status != "pending-review")
+        return Counter(leg.account_id for entry in decided for leg in self.changeable_legs(entry))
+
+    @cached_property
+    def _standing_entries(self) -> list[Entry]:
+        """Entries that are not voided, without those that only correct another."""
+        return [e for e in self.entries.values() if e.status != "voided" and not self.corrected_entry_id(e)]
+
+    def entries_like(self, card: Card) -> list[Entry]:
+        """Other entries of the same vendor or text, newest first."""
+        entry, line = self.entry_of(card), self.line_of(card)
+        description = entry.description if entry is not None else line[1].description if line else ""
+        if not description:
+            return []
+        keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
+        alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
+        alike.pop(card.entry_id or "", None)
+        return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
+
+    # -- groups of cards ------------------------------------------------------------------------------------------
+
+    def group_key(self, card: Card) -> GroupKey | None:
+        """Cards of one key can be decided together; None for a kind of card that has no groups."""
+        entry, line = self.entry_of(card), self.line_of(card)
+        if card.kind == ENTRY.name and entry is not None:
+            accounts = tuple(sorted(leg.account_id for leg in self.changeable_legs(entry)))
+            return ENTRY.name, vendor_key(entry.counterparty, entry.description), accounts
+        if card.kind == LINE.name and line is not None:
+            return LINE.name, vendor_key("", line[1].description), (line[0],)
+        return None
+
+    @cached_property
+    def cards_by_group(self) -> Mapping[GroupKey, list[str]]:
+        """Built once: cards that were decided since may still be among them."""
+        by_group: dict[GroupKey, list[str]] = defaultdict(list)
+        for card in self.cards.values():
+            if (key := self.group_key(card)) is not None:
+                by_group[key].append(card.id)
+        return by_group
+
+
+def vendor_key(counterparty: str, description: str) -> str:
+    """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
+    if counterparty.strip():
+        return normalise_description(counterparty)
+    text = normalise_description(description)
+    return " ".join(_WORD.findall(text)[:3]) or text
+
+
+def read_queue(host: Host) -> QueueSnapshot:
+    """The last commit's queue and books."""
+    with host.open_for_reading() as repo:
+        head = repo.read_head()
+        snapshot = Snapshot(repo, head)
+        source = CommittedSource(snapshot)
+        books, bank = open_books(host, source)
+        cards = {c.id: c for c in queue_files.load_cards(source, host.layout.queue_dir).values() if c.status == "open"}
+        wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
+        entries = {e.entry_id: e for e in books.iter_entries()}
+        wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
+        lines = {line.line_id: (account, line) for account in bank.list_accounts() for line in bank.iter_account_lines(account)
+                 if line.line_id in wanted}  # fmt: skip
+        return QueueSnapshot(
+            head, host.config.business.name, cards, _overdue_days(host, cards.values()),
+            Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,
+            dict(host.ledger_accounts), lines,
+            {ref: bank.posted_amount(ref) for ref in wanted},
+            {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
+        )  # fmt: skip
+
+
+def _overdue_days(host: Host, cards: Iterable[Card]) -> dict[str, int]:
+    now = host.clock.now()
+    late = age.overdue_cards(cards, now, host.config.review.remind_after)
+    return {card.id: (age.waiting_time(card, now) or timedelta()).days for card in late}

@@ -1,0 +1,107 @@
+"""Files to look at beside a card: the bank's file at its row, the script at the line that made the entry."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cleared.changes.host import Host
+from cleared.errors import ClearedError, UsageError
+from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.vcs import Snapshot
+from cleared.workspace.safe_names import resolve_inside
+
+SHOWN_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A file to look at; ``line`` is the one that matters, from 1."""
+
+    name: str
+    lines: tuple[str, ...]
+    line: int | None = None
+    note: str = ""
+
+
+def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
+    """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""
+    card = queue.cards.get(card_id)
+    found = queue.line_of(card) if card is not None else None
+    if card is None or (found is None and "file" not in card.details):
+        raise UsageError("this card is not about a bank file", remedy="Entries and files have one.")
+    rows = card.details.get("rows")
+    first = rows[0].get("row") if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
+    line = found[1].row if found is not None else card.details.get("row", first)
+    if found is not None:
+        record = queue.imports.get(found[1].file_sha256)
+        name = record.name if record else ""
+        data = _read_by_digest(host, found[1].file_sha256, name)
+    else:
+        name = str(card.details["file"])
+        data = _read_import_file(host, name) or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
+    if data is None:
+        raise UsageError(f"{name or 'the file'} is not on this machine", remedy="Look where it was imported.")
+    return FileView(name, _decode_lines(data), line if isinstance(line, int) else None)
+
+
+def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:
+    """A processed file by its content: its name may have been taken, then it lies under another."""
+    folder = host.layout.processed_dir
+    with host.open_for_reading() as repo:
+        paths = list(Snapshot(repo, repo.read_head()).list_entries(folder))
+    kept = host.root / folder
+    if kept.is_dir():
+        paths += [p.relative_to(host.root).as_posix() for p in kept.rglob("*") if p.is_file()]
+    stem = name.rsplit("/", 1)[-1]
+    for path in sorted(dict.fromkeys(paths), key=lambda p: not p.endswith(stem)):
+        data = _read_import_file(host, path)
+        if data is not None and hashlib.sha256(data).hexdigest() == digest:
+            return data
+    return None
+
+
+def _read_import_file(host: Host, path: str) -> bytes | None:
+    """A file below ``import/``, as committed or as it lies there; a card may name anything."""
+    if not path.startswith(f"{host.layout.import_dir}/"):
+        return None
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, repo.read_head()).read_file(path)
+    if data is not None:
+        return data
+    try:
+        full = resolve_inside(host.root / host.layout.import_dir, path[len(host.layout.import_dir) + 1 :])
+        return full.read_bytes() if full.is_file() and full.stat().st_size <= SHOWN_BYTES else None
+    except (ClearedError, OSError, ValueError):
+        return None
+
+
+def _decode_lines(data: bytes) -> tuple[str, ...]:
+    for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "latin-1"):
+        try:
+            return tuple(data[:SHOWN_BYTES].decode(encoding).splitlines())
+        except UnicodeDecodeError:
+            continue
+    return ()
+
+
+def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
+    """The script that made an entry, as it was then, at the line of the call. ``why``: what ``review.why`` found.
+
+    Raises ``UsageError`` where a person posted it.
+    """
+    if not why.get("run"):
+        raise UsageError("a person posted this entry; there is no script", remedy="cleared why shows who.")
+    path = str(why["script"]["file"])
+    call = why.get("call")
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, str(why["commit"]["id"])).read_file(path)
+        other = str(call["file"]) if call else path
+        if call and other != path:
+            data, path = Snapshot(repo, str(why["commit"]["id"])).read_file(other) or data, other
+    if data is None:
+        raise UsageError(f"{path} is not in that commit", remedy="cleared why shows what is known.")
+    return FileView(path, _decode_lines(data), int(call["line"]) if call else None,
+                "" if call else "Which line made the entry is not known any more.")  # fmt: skip
