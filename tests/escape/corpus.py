@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Hostile scripts: what each is after, and what would prove that it got it.
 
 ``@FILE@`` is a file outside the workspace with a secret, ``@OUT@`` a path beside it that must not come to be,

@@ -1,7 +1,5 @@
 """Script texts to fuzz with: noise, headers, and real scripts that something was done to."""
 
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 import io
