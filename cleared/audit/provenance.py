@@ -83,9 +83,12 @@ def _explain_commit(
     if origin == "genuine" or answered:
         for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
             yield Violation(
-                "provenance", f"{said} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
-                "counts here attests it", f"{look}; where it is a colleague's: cleared trust.", Place(path),
-            )  # fmt: skip
+                "provenance",
+                f"{said} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
+                "counts here attests it",
+                f"{look}; where it is a colleague's: cleared trust.",
+                Place(path),
+            )
         return
     called = next((name for name in ORIGIN_TRAILERS if name in commit.trailers), "")
     calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)

@@ -62,9 +62,11 @@ def parse_events(data: bytes | None) -> Iterator[dict[str, Any]]:
 def commit_trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
     """What the commit of this context has to say of itself."""
     counts = (
-        (EMITS, len(context.events)), (IMPORTS, len(context.imports.list_moves())), (RESOLVES, len(context.cards.resolved)),
+        (EMITS, len(context.events)),
+        (IMPORTS, len(context.imports.list_moves())),
+        (RESOLVES, len(context.cards.resolved)),
         (DEPTH, context.event.get("depth", 0)),
-    )  # fmt: skip
+    )
     found = [(key, str(count)) for key, count in counts if count]
     return [*found, (ORIGIN, find_clone_id(repo, make=True) or "")]
 

@@ -62,8 +62,10 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
 
     dry_run = result.status == "dry_run"
     for file in result.edited:
-        print_message(f"cleared: {file}: the working copy differs from the approved script, and is not what ran. To try it: "
-            f"cleared agent run {result.agent} --dry-run")  # fmt: skip
+        print_message(
+            f"cleared: {file}: the working copy differs from the approved script, and is not what ran. To try it: "
+            f"cleared agent run {result.agent} --dry-run"
+        )
     for warning in result.warnings:
         print_message(f"cleared: {warning}")
     if json and not quiet:
@@ -88,8 +90,10 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
         print_message(f"{card.title}")
         print_message(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
     elif dry_run:
-        print_message(f"dry run: {count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}; "
-            "nothing was changed")  # fmt: skip
+        print_message(
+            f"dry run: {count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}; "
+            "nothing was changed"
+        )
     elif result.commits:
         print_message(f"{result.commits[0][:10]} {result.message}")
         if result.cards:

@@ -42,10 +42,14 @@ def read_root_options(
 
 def _new_root() -> typer.Typer:
     return typer.Typer(
-        callback=read_root_options, help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+        callback=read_root_options,
+        help=HELP,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
         add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )  # fmt: skip
+    )
 
 
 _GROUPS = {

@@ -221,13 +221,20 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
     yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
               f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
     rows: dict[str, Callable[[], Row]] = {
-        "writer lock": lambda: _check_lock(host), "service": lambda: _check_service(host), "repository": lambda: _check_repository(host),
-        "history": lambda: doctor_history.check_history(host), "branch": lambda: doctor_history.check_branch(host),
-        "interrupted commit": lambda: _check_interrupted(host, said), "managed files": lambda: _check_managed_files(host),
-        "approvals": lambda: _check_approvals(host), "stale files": lambda: _check_stale_files(host),
-        "trace database": lambda: _check_traces(host), "import folder": lambda: _check_import_folder(host),
-        "disk": lambda: _check_space("disk", host.root), "writable": lambda: _check_writable(host),
-    }  # fmt: skip
+        "writer lock": lambda: _check_lock(host),
+        "service": lambda: _check_service(host),
+        "repository": lambda: _check_repository(host),
+        "history": lambda: doctor_history.check_history(host),
+        "branch": lambda: doctor_history.check_branch(host),
+        "interrupted commit": lambda: _check_interrupted(host, said),
+        "managed files": lambda: _check_managed_files(host),
+        "approvals": lambda: _check_approvals(host),
+        "stale files": lambda: _check_stale_files(host),
+        "trace database": lambda: _check_traces(host),
+        "import folder": lambda: _check_import_folder(host),
+        "disk": lambda: _check_space("disk", host.root),
+        "writable": lambda: _check_writable(host),
+    }
     for name, look in rows.items():
         yield _run_check(name, look)
 

@@ -23,9 +23,14 @@ AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its 
 def register_agent_commands(app: typer.Typer) -> None:
     """Put the agent commands into the group ``cleared agent``."""
     for name, function in (
-        ("new", create_agent), ("propose", propose_changes), ("diff", show_diff), ("approve", approve_proposal), ("reject", reject_proposal),
-        ("history", show_agent_history), ("rollback", roll_back_agent),
-    ):  # fmt: skip
+        ("new", create_agent),
+        ("propose", propose_changes),
+        ("diff", show_diff),
+        ("approve", approve_proposal),
+        ("reject", reject_proposal),
+        ("history", show_agent_history),
+        ("rollback", roll_back_agent),
+    ):
         app.command(name)(function)
 
 
@@ -90,8 +95,13 @@ def propose_changes(
         proposal, is_new = do(open_host(workspace), targets, message=message, author=author)
     except GateFailed as error:
         if json:
-            print_json({"error": {"type": "GateFailed", "message": error.message, "exit_code": 1},
-                      **error.report.to_dict(), "findings": [_finding_data(f) for f in error.report.findings]})  # fmt: skip
+            print_json(
+                {
+                    "error": {"type": "GateFailed", "message": error.message, "exit_code": 1},
+                    **error.report.to_dict(),
+                    "findings": [_finding_data(f) for f in error.report.findings],
+                }
+            )
         else:
             _print_report(error.report.to_dict()["stages"])
         print_message(f"cleared: {error}")
@@ -273,8 +283,10 @@ def roll_back_agent(
         )
     print_message(f"Its text is kept as {done.kept_text}.")
     if not done.restored:
-        print_message(f"To have it back: git show {done.commit[:10]}~1:{done.path} > {done.path}, then cleared agent propose and "
-            "approve.")  # fmt: skip
+        print_message(
+            f"To have it back: git show {done.commit[:10]}~1:{done.path} > {done.path}, then cleared agent propose and "
+            "approve."
+        )
     if done.edited:
         _note_edited(done.path)
     if done.entries:

@@ -276,8 +276,16 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
 
 
 def _decision_data(done: DecisionResult) -> dict[str, Any]:
-    return {"commit": done.commit, "cards": done.cards, "entries": done.entries, "posted": done.posted,
-            "siblings": done.similar_cards, "case": done.test_path, "agreed": done.agreed, "said": done.messages}  # fmt: skip
+    return {
+        "commit": done.commit,
+        "cards": done.cards,
+        "entries": done.entries,
+        "posted": done.posted,
+        "siblings": done.similar_cards,
+        "case": done.test_path,
+        "agreed": done.agreed,
+        "said": done.messages,
+    }
 
 
 def _print_decision(done: DecisionResult, json: bool, what: str) -> None:

@@ -148,9 +148,16 @@ class Authorization:
     ) -> None:  # fmt: skip
         """Stage that this is what the first of two has decided about the card."""
         made = sign_agreement(
-            self.reviewer_key, card=card.id, decision=self.decision_id, by=self.by, at=format_iso(context.now), says=says[:500],
-            workspace=self.workspace_id, covers=tuple(sorted(e.mark for e in effects)), wish=wish,
-        )  # fmt: skip
+            self.reviewer_key,
+            card=card.id,
+            decision=self.decision_id,
+            by=self.by,
+            at=format_iso(context.now),
+            says=says[:500],
+            workspace=self.workspace_id,
+            covers=tuple(sorted(e.mark for e in effects)),
+            wish=wish,
+        )
         context.cards.add_card(card)
         context.cards.record_agreement(card.id, made.to_dict())
         context.log_action("agree", f"{card.id} {says}"[:500], card.entry_id or "")

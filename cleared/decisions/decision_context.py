@@ -69,9 +69,14 @@ class Decision:
 
 
 def commit_decision(
-    host: Host, what: str, act: Callable[[DecisionContext], Decision | None], *, by: str | None = None, mark: str = "Decision",
+    host: Host,
+    what: str,
+    act: Callable[[DecisionContext], Decision | None],
+    *,
+    by: str | None = None,
+    mark: str = "Decision",
     gathers: Sequence[object] | None = None,
-) -> str | None:  # fmt: skip
+) -> str | None:
     """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
 
     ``gathers``: the lists and results that ``act`` fills. Where somebody commits meanwhile they are emptied, and it is
@@ -105,8 +110,13 @@ def _empty_collected(gathered: Sequence[object]) -> None:
 
 
 def _try_decision(
-    host: Host, repo: Repository, what: str, act: Callable[[DecisionContext], Decision | None], by: str | None, mark: str
-) -> str | None:  # fmt: skip
+    host: Host,
+    repo: Repository,
+    what: str,
+    act: Callable[[DecisionContext], Decision | None],
+    by: str | None,
+    mark: str,
+) -> str | None:
     snapshot = Snapshot(repo, repo.read_head())
     if what != RECOVER_COMMAND:
         refuse_lost_rows(host, repo, snapshot)
@@ -139,9 +149,18 @@ def _try_decision(
     signs = right.by_person and right.rules.is_restricted and not right.is_free_for_all(desk.context, decided.files)
     signs = signs and decided.merged_commit is None  # what a merge brings was signed where it was decided
     commit = draft.commit_draft(
-        host, repo, snapshot, desk.context, decided.message, [*marks, *decided.trailers], decided.files,
-        decided.local_moves, right.make_signature_trailers if signs else None, decided.edited_files, decided.merged_commit,
-    )  # fmt: skip
+        host,
+        repo,
+        snapshot,
+        desk.context,
+        decided.message,
+        [*marks, *decided.trailers],
+        decided.files,
+        decided.local_moves,
+        right.make_signature_trailers if signs else None,
+        decided.edited_files,
+        decided.merged_commit,
+    )
     if first is not None:
         raise SecondNeeded(dict(decided.trailers)[AGREEMENT_TRAILER], commit)
     return commit

@@ -284,8 +284,14 @@ class _HistoryJudge:
                         yield event
 
     def _require_two(
-        self, commit: CommitInfo, base: Snapshot, rules: ReviewRules, effects: list[Effect], heavy: list[Effect], case: _CommitFindings
-    ) -> None:  # fmt: skip
+        self,
+        commit: CommitInfo,
+        base: Snapshot,
+        rules: ReviewRules,
+        effects: list[Effect],
+        heavy: list[Effect],
+        case: _CommitFindings,
+    ) -> None:
         marks, covered = {e.mark for e in effects}, set[str]()
         cards = queue_files.load_cards(CommittedSource(base), self.host.layout.queue_dir).values() if case.key else ()
         for card in cards:

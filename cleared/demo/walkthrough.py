@@ -339,8 +339,11 @@ class _WalkthroughPrinter:
             f"trial balance: {len(story['accounts'])} accounts sum to {_format_money(story['trial_balance'])}"
         )
         for b in story["balances"]:
-            self.print_line(f"{b['name']}: the bank's last line says {_format_money(b['bank'])}, the books {_format_money(b['books'])}",
-                      "green" if b["bank"] == b["books"] else "bold red")  # fmt: skip
+            self.print_line(
+                f"{b['name']}: the bank's last line says {_format_money(b['bank'])}, "
+                f"the books {_format_money(b['books'])}",
+                "green" if b["bank"] == b["books"] else "bold red",
+            )
         self.print_heading("git log --oneline")
         for commit in story["log"]:
             self.print_line(f"{commit['commit_hash'][:10]} {commit['message']}")

@@ -53,7 +53,8 @@ def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccoun
     raise ImportFileError(
         f"no bank account fits this {parsed.format} file" + (f" ({out})" if out else ""),
         place=place,
-        remedy=f"Add its account under bank_accounts in config.yaml:  - {_suggest_account(name, parsed, hints, config)}",
+        remedy=f"Add its account under bank_accounts in config.yaml:  - "
+        f"{_suggest_account(name, parsed, hints, config)}",
     )
 
 
@@ -129,8 +130,8 @@ def _suggest_difference(name: str, accounts: list[BankAccount], hints: dict[str,
         return f"Add to the one it belongs to, under bank_accounts in config.yaml: `{line}`"
     account = accounts[0].id
     return (
-        f"Give each a folder under bank_accounts in config.yaml, e.g. `match: {{folder: {_format_yaml_text(account)}}}` for "
-        f"{account}, and put its files into import/{account}/"
+        f"Give each a folder under bank_accounts in config.yaml, e.g. "
+        f"`match: {{folder: {_format_yaml_text(account)}}}` for {account}, and put its files into import/{account}/"
     )
 
 

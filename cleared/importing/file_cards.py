@@ -137,10 +137,14 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
         for other in known.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
                 card(
-                    REVISION.name, (line.line_id, other.line_id),
+                    REVISION.name,
+                    (line.line_id, other.line_id),
                     f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
-                    file=file.name, row=line.row, before=money.format_amount(other.amount), after=money.format_amount(line.amount),
-                )  # fmt: skip
+                    file=file.name,
+                    row=line.row,
+                    before=money.format_amount(other.amount),
+                    after=money.format_amount(line.amount),
+                )
 
 
 def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
@@ -162,15 +166,23 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
                 break
     if pairs:
         card(
-            NEAR_MATCH.name, (file.sha256, "near"),
+            NEAR_MATCH.name,
+            (file.sha256, "near"),
             f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
             account=file.account.id,
             rows=[
-                {"row": a.row, "date": str(a.posted_date), "amount": money.format_amount(a.amount), "text": a.description,
-                 "earlier": b.description, "earlier_date": str(b.posted_date), "line": b.line_id}
+                {
+                    "row": a.row,
+                    "date": str(a.posted_date),
+                    "amount": money.format_amount(a.amount),
+                    "text": a.description,
+                    "earlier": b.description,
+                    "earlier_date": str(b.posted_date),
+                    "line": b.line_id,
+                }
                 for a, b in pairs[:50]
             ],
-        )  # fmt: skip
+        )
 
 
 def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord], card: StageCard) -> None:

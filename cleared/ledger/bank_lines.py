@@ -113,8 +113,14 @@ def make_line_id(account: str, row: BankRow, occurrence: int) -> str:
         key: tuple[str, ...] = ("id", account, row.bank_id, amount, str(occurrence), row.state)
     else:
         key = (
-            "text", account, row.posted_date.isoformat(), amount, normalise_description(row.description), str(occurrence), row.state
-        )  # fmt: skip
+            "text",
+            account,
+            row.posted_date.isoformat(),
+            amount,
+            normalise_description(row.description),
+            str(occurrence),
+            row.state,
+        )
     return LINE_ID_PREFIX + hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:24]
 
 

@@ -170,11 +170,13 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
             if line.line_id in known:
                 found.append(
                     Violation(
-                        "lines_accounted", f"the bank line {line.line_id} of {account} is recorded twice",
-                        f"Restore books/bank from the last good commit; where two clones were joined: {TWO_CLONES_PAGE}.",
+                        "lines_accounted",
+                        f"the bank line {line.line_id} of {account} is recorded twice",
+                        f"Restore books/bank from the last good commit; "
+                        f"where two clones were joined: {TWO_CLONES_PAGE}.",
                         Place(field=line.line_id),
                     )
-                )  # fmt: skip
+                )
             known.add(line.line_id)
             if not bank.is_accounted(line):
                 found.append(

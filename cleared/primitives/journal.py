@@ -63,9 +63,17 @@ def journal_add_double(
     amounts finer than the currency.
     """
     return _post_entry(
-        ctx, date, description, _make_two_legs(debit_account, credit_account, amount), counterparty, reference, confidence,
-        status, evidence, field="amount",
-    )  # fmt: skip
+        ctx,
+        date,
+        description,
+        _make_two_legs(debit_account, credit_account, amount),
+        counterparty,
+        reference,
+        confidence,
+        status,
+        evidence,
+        field="amount",
+    )
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -160,10 +168,21 @@ def _post_entry(
         if both:
             status = "pending-review"
         entry, duplicate = post_entry(
-            ctx.books, ctx.bank, ctx.ledger_accounts, day, description, legs,
-            reference=reference or "", field=field, counterparty=counterparty or "", confidence=_format_confidence(confidence),
-            status=status, evidence=evidence or "", tags=_join_tags(tags), notes=notes or "",
-        )  # fmt: skip
+            ctx.books,
+            ctx.bank,
+            ctx.ledger_accounts,
+            day,
+            description,
+            legs,
+            reference=reference or "",
+            field=field,
+            counterparty=counterparty or "",
+            confidence=_format_confidence(confidence),
+            status=status,
+            evidence=evidence or "",
+            tags=_join_tags(tags),
+            notes=notes or "",
+        )
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:

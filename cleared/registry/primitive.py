@@ -118,8 +118,14 @@ class Primitive:
         return values
 
     def _decode_argument(
-        self, name: str, shape: Shape, value: Any, env: DecodingContext, values: dict[str, Any], faults: list[PrimitiveError]
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        shape: Shape,
+        value: Any,
+        env: DecodingContext,
+        values: dict[str, Any],
+        faults: list[PrimitiveError],
+    ) -> None:
         try:
             values[name] = shape.decode(value, env)
         except ValueError as e:

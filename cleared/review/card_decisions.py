@@ -223,8 +223,12 @@ def _reject_entry(
             remedy="--outcome duplicate --of ENTRY, --outcome personal (a draw), or --outcome suspense (it waits).",
         )
     if outcome == "personal":
-        done.posted += [e.entry_id for e in correct_entry(context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason),
-                                                    desk.by).posted]  # fmt: skip
+        done.posted += [
+            e.entry_id
+            for e in correct_entry(
+                context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason), desk.by
+            ).posted
+        ]
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         _settle_target(desk, matter, f"personal: {reason}", done)
         return
@@ -317,9 +321,11 @@ def _settle_target(desk: DecisionContext, matter: Target, resolution: str, done:
 
 
 _HANDLERS: Final[dict[str, tuple[str, Callable[[DecisionContext, Target, DecisionData, DecisionResult], str]]]] = {
-    "confirm": ("confirm", _confirm_target), "correct": ("correct", _correct_target), "reject": ("void", _reject_target),
+    "confirm": ("confirm", _confirm_target),
+    "correct": ("correct", _correct_target),
+    "reject": ("void", _reject_target),
     "answer": ("confirm", _answer_target),
-}  # fmt: skip
+}
 """What is done → the beginning of the commit's first line, and how it is staged."""
 
 
@@ -370,8 +376,12 @@ def _first_of_two_message(waiting: Sequence[str]) -> str:
 
 
 def _stage_or_agree(
-    desk: DecisionContext, matter: Target, wish: DecisionData, done: DecisionResult, one: Callable[[DecisionContext, Target, DecisionData, DecisionResult], str]
-) -> str | None:  # fmt: skip
+    desk: DecisionContext,
+    matter: Target,
+    wish: DecisionData,
+    done: DecisionResult,
+    one: Callable[[DecisionContext, Target, DecisionData, DecisionResult], str],
+) -> str | None:
     """Stage one decision; None where it takes two, and only the first of them has agreed by this."""
     right = desk.authorization
     if right.rules.needs_two(_upper_bound(desk, matter, wish)):

@@ -76,10 +76,16 @@ def _card_for(
             return card
         number += 1
     return Card(
-        identity, DAMAGE.name, f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300], now,
-        check, details={
-            "entry": violation.entry_id, "check": CHECKS.get(violation.check, violation.check),
-            "message": violation.message, "place": str(violation.place) if violation.place else "",
+        identity,
+        DAMAGE.name,
+        f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300],
+        now,
+        check,
+        details={
+            "entry": violation.entry_id,
+            "check": CHECKS.get(violation.check, violation.check),
+            "message": violation.message,
+            "place": str(violation.place) if violation.place else "",
             "remedy": violation.remedy,
         },
-    )  # fmt: skip
+    )

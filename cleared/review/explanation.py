@@ -124,9 +124,17 @@ def _call_by_replay(
     scripts = Scripts(host, after, texts=texts)
     with contextlib.suppress(ClearedError), make_drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
-            host, repo, occasion.snapshot, scripts.load_agent(trailers["Agent"]), occasion.event or Event(), dry_run=True,
-            scripts=scripts, now=occasion.now, drop_folder=folder, say=lambda _: None,
-        )  # fmt: skip
+            host,
+            repo,
+            occasion.snapshot,
+            scripts.load_agent(trailers["Agent"]),
+            occasion.event or Event(),
+            dry_run=True,
+            scripts=scripts,
+            now=occasion.now,
+            drop_folder=folder,
+            say=lambda _: None,
+        )
         with contextlib.suppress(ClearedError):
             attempt.execute_script(executor)
         for call in attempt.calls:
@@ -174,7 +182,12 @@ def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[st
         said = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
         if "Decision" in commit.trailers and any(whole.search(text) for text in said):
             found.append(
-                {"commit": commit.id, "by": commit.trailers.get("By"), "at": commit.trailers.get("Clock"),
-                 "what": commit.subject, "signed": find_signing_reviewer(host, repo, commit.id) if KEY in commit.trailers else None}
-            )  # fmt: skip
+                {
+                    "commit": commit.id,
+                    "by": commit.trailers.get("By"),
+                    "at": commit.trailers.get("Clock"),
+                    "what": commit.subject,
+                    "signed": find_signing_reviewer(host, repo, commit.id) if KEY in commit.trailers else None,
+                }
+            )
     return found[::-1]

@@ -41,8 +41,14 @@ class TimeoutResult:
     """When the next open question comes due."""
 
     def data(self) -> dict[str, Any]:
-        return {"commit": self.commit, "answered": self.answered, "rejected": self.rejected,
-                "escalated": self.escalated, "runs": [r.to_json_object() for r in self.runs], "said": self.messages}  # fmt: skip
+        return {
+            "commit": self.commit,
+            "answered": self.answered,
+            "rejected": self.rejected,
+            "escalated": self.escalated,
+            "runs": [r.to_json_object() for r in self.runs],
+            "said": self.messages,
+        }
 
 
 def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:

@@ -168,9 +168,15 @@ class _AgentRun:
 
         self.attempt.log_printed_lines()
         result.commits, result.cards = suspended_runs.record_question(
-            self.host, self.repo, self.snapshot, self.attempt, question, self.executor, self._commit_trailers("Attempt", ASKS),
+            self.host,
+            self.repo,
+            self.snapshot,
+            self.attempt,
+            question,
+            self.executor,
+            self._commit_trailers("Attempt", ASKS),
             self._finished_questions(ASKS),
-        )  # fmt: skip
+        )
 
     def _commit_draft(self, context: Context, message: str) -> str:
         self._stage_resumed_cards(context)

@@ -45,11 +45,20 @@ def record_failure(
     first = str(error).splitlines()[0]
     fresh.cards.add_card(
         Card(
-            identity, FAILED_RUN.name, f"{failed.agent} failed: {first}"[:300], format_iso(failed.now), failed.run_id,
-            None, failed.agent,
-            {"cause": str(error)[:4_000], "not_done": _describe_discarded(failed), **retry_details(failed.event, failed.agent, identity)},
+            identity,
+            FAILED_RUN.name,
+            f"{failed.agent} failed: {first}"[:300],
+            format_iso(failed.now),
+            failed.run_id,
+            None,
+            failed.agent,
+            {
+                "cause": str(error)[:4_000],
+                "not_done": _describe_discarded(failed),
+                **retry_details(failed.event, failed.agent, identity),
+            },
         )
-    )  # fmt: skip
+    )
     cards = list(fresh.cards.added.values())
     subject = f"log: {failed.agent} failed: {first}"
     commit = draft.commit_draft(host, repo, snapshot, fresh, subject[:200], trailers)

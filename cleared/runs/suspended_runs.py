@@ -170,9 +170,13 @@ def resume_run(questions: Questions, identity: str, name: str) -> Resumption:
         if said in its.choices:
             answers[its.place] = str(said)
     return Resumption(
-        parse_event(ticket.event), tuple(each.id for each, _ in asked), ticket.run, datetime.fromisoformat(ticket.clock),
-        ticket.place, answers,
-    )  # fmt: skip
+        parse_event(ticket.event),
+        tuple(each.id for each, _ in asked),
+        ticket.run,
+        datetime.fromisoformat(ticket.clock),
+        ticket.place,
+        answers,
+    )
 
 
 def ask_again(questions: Questions, identity: str, name: str, *, believed: bool) -> Resumption:

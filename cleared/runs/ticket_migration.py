@@ -56,11 +56,25 @@ def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any
         path, _, blob = str(trace["script"]).partition("@")
         clock = datetime.fromisoformat(trace["started_at"])
         ticket = Ticket(
-            questions.approvals.workspace, card.id, trace["id"], path, digest_of(questions.repo.read_object(blob)[1]),
-            through_json(trace["event"]), trace["started_at"], trace["id"], places[-1][0], text, tuple(choices), default, then,
-            format_iso(clock + timedelta(seconds=read_timeout(timeout))), answers, str(details.get("origin") or ""),
-            displayed_digest(card), "this machine",
-        )  # fmt: skip
+            questions.approvals.workspace,
+            card.id,
+            trace["id"],
+            path,
+            digest_of(questions.repo.read_object(blob)[1]),
+            through_json(trace["event"]),
+            trace["started_at"],
+            trace["id"],
+            places[-1][0],
+            text,
+            tuple(choices),
+            default,
+            then,
+            format_iso(clock + timedelta(seconds=read_timeout(timeout))),
+            answers,
+            str(details.get("origin") or ""),
+            displayed_digest(card),
+            "this machine",
+        )
     except (WorkspaceError, KeyError, TypeError, ValueError, IndexError):
         return None
     said = {

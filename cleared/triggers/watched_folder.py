@@ -198,8 +198,8 @@ class Folder:
         if len(names) <= MAX_FILES:
             return sorted(names)
         problems.append(
-            f"there are more than {MAX_FILES:,} files in {', '.join(escape_name(base or '.') for base in self._wanted)}; "
-            "only the first by name are looked at. Move some of them elsewhere"
+            f"there are more than {MAX_FILES:,} files in "
+            f"{', '.join(escape_name(base or '.') for base in self._wanted)}; only the first by name are looked at. Move some of them elsewhere"
         )
         return sorted(names)[:MAX_FILES]
 

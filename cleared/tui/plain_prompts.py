@@ -207,7 +207,8 @@ class PlainReview:
             self._tell("This kind of card has no group.")
             return False
         self._tell(
-            f"{_count_text(len(found.rows), 'card')}, {escape_text(found.vendor)}, {escape_text(found.accounts)}, {found.total} in all:"
+            f"{_count_text(len(found.rows), 'card')}, {escape_text(found.vendor)}, "
+            f"{escape_text(found.accounts)}, {found.total} in all:"
         )
         self._print_rows(list(found.rows))
         card = show_card(self.queue, identity)

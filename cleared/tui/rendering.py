@@ -96,7 +96,8 @@ def render_accounts(accounts: Sequence[AccountMatch], current: int, height: int,
     out = Text(no_wrap=True)
     for at, each in enumerate(accounts[first : first + height], first):
         why = f"  {each.why}" if each.why else f"  {each.type}"
-        line = f"{'▸' if at == current else ' '} {each.id}  {fill_text(each.name, max(8, width - 10 - cell_len(why)))}{why}"
+        name = fill_text(each.name, max(8, width - 10 - cell_len(why)))
+        line = f"{'▸' if at == current else ' '} {each.id}  {name}{why}"
         out.append(line + "\n", STRONG if at == current else "")
     return out if accounts else Text("No account fits.", QUIET)
 

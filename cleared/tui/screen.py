@@ -377,7 +377,8 @@ class ReviewApp(App[None]):
                 for r in listed
             )
         )
-        title = f"{len(listed)} × {rendering.cut_text(found.vendor, 24)} · {rendering.cut_text(found.accounts, 24)} · {found.total}"
+        vendor, accounts = rendering.cut_text(found.vendor, 24), rendering.cut_text(found.accounts, 24)
+        title = f"{len(listed)} × {vendor} · {accounts} · {found.total}"
         options = [(k, f"{c.label}, all {len(listed)}") for k, c in usable.items()]
         self.push_screen(
             Choose(title, options, body),

@@ -1,4 +1,4 @@
-"""The kinds of cards stand in one list; nothing else spells them, and every place that shows cards shows all of them."""
+"""The kinds of cards stand in one list; nothing else spells them, and every place that shows cards shows all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAKERS = {"Card": 1, "card_id": 0, "card": 0, "_card": 1}
 
 
 def spelled(path: Path) -> list[str]:
-    """Places of a module where a kind is a text of its own: compared with some ``kind``, or given to what makes cards."""
+    """Places of a module where a kind is a text of its own: compared with a ``kind``, or given to what makes cards."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         texts: list[ast.expr] = []
