@@ -63,7 +63,8 @@ class AmountStyle:
             return "there is no amount" if not text.strip() else f"{quote_text(text)} is not an amount"
         unknown = sorted({c for c in body if c not in f"0123456789{self.decimal}{self.thousands}"})
         if self.thousands and not unknown and re.search("[0-9]", body):
-            return f"{quote_text(text)} is not grouped in threes by {self.thousands!r} with {self.decimal!r} as decimal mark"
+            marks = f"by {self.thousands!r} with {self.decimal!r} as decimal mark"
+            return f"{quote_text(text)} is not grouped in threes {marks}"
         if len(unknown) == 1 and unknown[0] in ".,' \u00a0\u202f\u2019" and re.search("[0-9]", body):
             return (
                 f"{quote_text(text)} has {unknown[0]!r}, which is not declared for this format (decimal mark: "

@@ -43,7 +43,10 @@ def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
          f"{card['status']}: {card['resolution']}, by {card['resolved_by']} at {card['resolved_at']}"),
         ("cannot be answered", card["held"]),
         ("first of two", f"{first['by']} decided {first['says']} ({first['at']})" if first and is_open else None),
-        ("another agrees", f"cleared queue agree {card['id']}" if first and is_open and kind is not AGREEMENT else None),
+        (
+            "another agrees",
+            f"cleared queue agree {card['id']}" if first and is_open and kind is not AGREEMENT else None,
+        ),
         ("answers", ", ".join(map(str, answers)) if is_open else None),
         ("settled by", kind.settled_by if is_open else None),
         *detail_fields(details),

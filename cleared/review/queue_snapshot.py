@@ -233,8 +233,12 @@ def read_queue(host: Host) -> QueueSnapshot:
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
         entries = {e.entry_id: e for e in books.iter_entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
-        lines = {line.line_id: (account, line) for account in bank.list_accounts() for line in bank.iter_account_lines(account)
-                 if line.line_id in wanted}  # fmt: skip
+        lines = {
+            line.line_id: (account, line)
+            for account in bank.list_accounts()
+            for line in bank.iter_account_lines(account)
+            if line.line_id in wanted
+        }
         return QueueSnapshot(
             head, host.config.business.name, cards, _overdue_days(host, cards.values()),
             Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,

@@ -199,7 +199,8 @@ class Folder:
             return sorted(names)
         problems.append(
             f"there are more than {MAX_FILES:,} files in "
-            f"{', '.join(escape_name(base or '.') for base in self._wanted)}; only the first by name are looked at. Move some of them elsewhere"
+            f"{', '.join(escape_name(base or '.') for base in self._wanted)}; "
+            "only the first by name are looked at. Move some of them elsewhere"
         )
         return sorted(names)[:MAX_FILES]
 
