@@ -19,10 +19,10 @@ from bench.workspaces import NOW, host
 from cleared.app import Served, set_setting
 from cleared.cli import GC_THRESHOLD
 from cleared.sandbox.monty import Sandbox
-from cleared.service.driver import Loop
-from cleared.service.workspace_service import Service
-from cleared.triggers.external_events import emit
-from cleared.triggers.service_log import Logbook
+from cleared.service.driver import ServiceDriver
+from cleared.service.workspace_service import WorkspaceService
+from cleared.triggers.external_events import submit_event
+from cleared.triggers.service_log import ServiceLog
 
 RUNS = 10_000
 EARLY = 500
@@ -49,9 +49,11 @@ class Hand:
 
 
 @contextmanager
-def _service(root: Path, clock: Hand) -> Iterator[Service]:
+def _service(root: Path, clock: Hand) -> Iterator[WorkspaceService]:
     with Served(root, clock, None) as served:
-        service = Service(root, served, Logbook(root / ".cleared", clock, lambda text: None), lambda folders: None)
+        service = WorkspaceService(
+            root, served, ServiceLog(root / ".cleared", clock, lambda text: None), lambda folders: None
+        )
         try:
             yield service
         finally:
@@ -63,16 +65,16 @@ def throughput(quick: bool) -> Result:
     root, clock = only({"empty": EMPTY, "many": MANY}), Hand()
     set_setting(host(root), "triggers.max_event_runs", "1000000")
     with _service(root, clock) as service, Sandbox() as sandbox:
-        service.step()
+        service.run_step()
 
         def ours() -> Callable[[], object]:
             clock.at += timedelta(minutes=1)
-            emit(service.host, "start", None)
-            assert service.step()  # the one run that emits them all, in one commit
+            submit_event(service.host, "start", None)
+            assert service.run_step()  # the one run that emits them all, in one commit
 
             def act() -> None:
                 runs = 0
-                while service.step():
+                while service.run_step():
                     runs += 1
                 assert runs == BATCH
 
@@ -138,9 +140,9 @@ def soak() -> None:
 
     with _service(root, clock) as service:
         service.handler.on_run = lambda began: None if began else ended.append(clock.at)
-        loop = Loop(Minutes(), lambda: None)
+        loop = ServiceDriver(Minutes(), lambda: None)
         loop.services = [service]
-        loop.run()
+        loop.run_until_stopped()
 
 
 def _resident(pid: int) -> int:

@@ -141,16 +141,16 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
 
 def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
     """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``triggers.fleet.up``)."""
-    from cleared.service.service_process import up
-    from cleared.service.spans import Spans
+    from cleared.service.service_process import serve_workspaces
+    from cleared.service.spans import SpanExporter
 
     with ExitStack() as stack:
-        spans = Spans.wanted(os.environ)
+        spans = SpanExporter.from_environment(os.environ)
         if spans is not None:
             stack.callback(spans.close)
-        record = spans.record if spans is not None else None
+        record = spans.record_run if spans is not None else None
         served = {root: stack.enter_context(Served(root, clock, say, record)) for root in roots}
-        up(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))
+        serve_workspaces(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))
 
 
 class Served:
@@ -164,15 +164,15 @@ class Served:
         self._standing: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
         self._troubles: set[str] = set()
 
-    def open(self) -> Host:
+    def open_host(self) -> Host:
         host = open_workspace(self.root, clock=self._clock, say=self._say)
         host.on_ended = self._on_ended
         return host
 
-    def run(self, host: Host, agent: str, event: Event) -> RunResult:
+    def run_agent(self, host: Host, agent: str, event: Event) -> RunResult:
         return run_agent(host, lambda: nullcontext(self._executor(host)), agent, event=event)
 
-    def chore(self, host: Host, log: Callable[..., None]) -> datetime | None:
+    def settle_questions(self, host: Host, log: Callable[..., None]) -> datetime | None:
         from cleared.review.questions import settle_due_questions
 
         settled = settle_due_questions(host, lambda: nullcontext(self._executor(host)), host.clock.now(), own=True)
@@ -185,7 +185,7 @@ class Served:
         self._troubles = set(settled.messages)
         return settled.next_due
 
-    def level(self, host: Host) -> str:
+    def confinement_level(self, host: Host) -> str:
         return str(getattr(self._executor(host), "level", "as the bridge reaches"))
 
     def _executor(self, host: Host) -> Executor:

@@ -249,9 +249,9 @@ def _check_lock(host: Host) -> Row:
 
 
 def _check_service(host: Host) -> Row:
-    from cleared.service.process_lock import running
+    from cleared.service.process_lock import find_running_service
 
-    found = running(host.layout.state_dir)
+    found = find_running_service(host.layout.state_dir)
     return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
 
 

@@ -16,7 +16,7 @@ from cleared.terminal import print_json, print_line, print_message
 from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:
-    from cleared.service.unit_file import Service, Unit
+    from cleared.service.unit_file import ServiceDefinition, UnitFile
 
 app = typer.Typer(
     help="Have the system keep cleared up running (systemd, launchd).", no_args_is_help=True, rich_markup_mode=None
@@ -32,11 +32,11 @@ class _Unreachable(Exception):
 
 
 class _Systemd:
-    def __init__(self, service: Service) -> None:
-        from cleared.service.unit_file import systemd
+    def __init__(self, service: ServiceDefinition) -> None:
+        from cleared.service.unit_file import systemd_unit
 
         given = Path(os.environ.get("XDG_CONFIG_HOME") or "")
-        self.unit = systemd(service, given if given.is_absolute() else Path.home() / ".config")
+        self.unit = systemd_unit(service, given if given.is_absolute() else Path.home() / ".config")
         self.wait = service.stop_seconds + _CALL_SECONDS
         name = self.unit.name
         self.by_hand = f"systemctl --user daemon-reload && systemctl --user enable --now {name}"
@@ -70,10 +70,10 @@ class _Systemd:
 
 
 class _Launchd:
-    def __init__(self, service: Service) -> None:
-        from cleared.service.unit_file import launchd
+    def __init__(self, service: ServiceDefinition) -> None:
+        from cleared.service.unit_file import launchd_agent
 
-        self.unit = launchd(service, Path.home())
+        self.unit = launchd_agent(service, Path.home())
         self.wait = service.stop_seconds
         self.domain = f"gui/{os.getuid()}"
         self.target = f"{self.domain}/{self.unit.name}"
@@ -146,7 +146,7 @@ def _run_manager(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
 def _choose_manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
     import platform
 
-    from cleared.service.unit_file import Service
+    from cleared.service.unit_file import ServiceDefinition
 
     system = platform.system()
     if system not in ("Linux", "Darwin"):
@@ -155,7 +155,7 @@ def _choose_manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
             remedy="Have cleared up started by whatever starts programs there.",
         )
     python = Path(os.path.abspath(sys.executable))  # noqa: PTH100  (links are not followed: they lead out of a venv)
-    service = Service(root, python, _service_environment(), stop_seconds)
+    service = ServiceDefinition(root, python, _service_environment(), stop_seconds)
     return _Systemd(service) if system == "Linux" else _Launchd(service)
 
 
@@ -193,7 +193,7 @@ def _open_service(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | 
     return manager, _read_unit_file(manager.unit)
 
 
-def _read_unit_file(unit: Unit) -> bytes | None:
+def _read_unit_file(unit: UnitFile) -> bytes | None:
     try:
         return unit.path.read_bytes()
     except FileNotFoundError:

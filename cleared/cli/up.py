@@ -48,7 +48,7 @@ def serve_workspaces(
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
     if detach:
-        from cleared.service.process_lock import detach as start
+        from cleared.service.process_lock import start_in_background as start
 
         for root in roots:
             open_host(root)  # what is wrong with it is said here
@@ -68,10 +68,10 @@ def stop_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the run that is on."""
-    from cleared.service.process_lock import stop
+    from cleared.service.process_lock import stop_service
     from cleared.workspace.location import Layout, find_workspace
 
-    found = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    found = stop_service(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
     print_message(f"down: process {found.pid} has ended" if found else "the service was not up")
 
 
@@ -83,7 +83,7 @@ def show_status(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
-    from cleared.service.status_report import status as read
+    from cleared.service.status_report import service_status as read
 
     found = read(open_host(workspace))
     if json:
@@ -153,17 +153,17 @@ def show_logs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the service's log."""
-    from cleared.triggers.service_log import Follower, tail
+    from cleared.triggers.service_log import LogFollower, read_last_rows
     from cleared.workspace.location import Layout, find_workspace
 
     state_dir = find_workspace(chosen_workspace(workspace)) / Layout.state
-    follower = Follower(state_dir)
-    for row in tail(state_dir, lines):
+    follower = LogFollower(state_dir)
+    for row in read_last_rows(state_dir, lines):
         _print_log_row(row, json)
     while follow:
         sys.stdout.flush()
         time.sleep(0.2)
-        for row in follower.read():
+        for row in follower.read_new_rows():
             _print_log_row(row, json)
 
 
@@ -184,7 +184,7 @@ def show_schedule(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
-    from cleared.service.status_report import schedule as read
+    from cleared.service.status_report import upcoming_runs as read
 
     found = read(open_host(workspace), days, agent, limit)
     if json:
@@ -215,7 +215,7 @@ def emit_event(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
-    from cleared.triggers.external_events import emit as do
+    from cleared.triggers.external_events import submit_event as do
 
     identity = do(open_host(workspace), name, parse_payload(data))
     if json:

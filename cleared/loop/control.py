@@ -15,7 +15,7 @@ from cleared.errors import BusyError, UsageError, WorkspaceError
 from cleared.jobs import inbox, loop_reader
 from cleared.loop.loop_settings import LoopSettings
 from cleared.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
-from cleared.service.process_lock import START_SECONDS, end, launch
+from cleared.service.process_lock import START_SECONDS, end_process, launch_command
 from cleared.workspace.lock import LockHolder
 from cleared.workspace.processes import is_alive
 from cleared.workspace.programs import find_program, own_command
@@ -69,7 +69,7 @@ def start_loop(host: Host, knobs: LoopSettings) -> LockHolder | None:
                 return (holder,)
             return (None,) if process.poll() == 0 else None
 
-        return launch(host.root, _build_command(knobs), said, is_up, "the loop", host.clock)[0]
+        return launch_command(host.root, _build_command(knobs), said, is_up, "the loop", host.clock)[0]
     return _start_in_tmux(host, knobs, knobs.tmux_session)
 
 
@@ -133,7 +133,7 @@ def stop_loop(host: Host, knobs: LoopSettings, *, now: bool, wait: float) -> Loc
             remedy="Wait, or end the job too: cleared loop stop --now.",
         )
 
-    found = end(
+    found = end_process(
         lambda: loop_reader.find_running_loop(knobs.runtime), still_running, now=now, wait=wait, clock=host.clock
     )
     if found is None and now:

@@ -20,7 +20,7 @@ from cleared.loop import retention
 from cleared.loop.ending import ROTATION, Endings
 from cleared.loop.supervisor import JobAssignment
 from cleared.loop.watcher_process import WatcherProcess
-from cleared.triggers.requested_jobs import Asked
+from cleared.triggers.requested_jobs import CommittedJobRequest
 
 _SHORT_JOB: Final = 0.05
 """Seconds: a job that ends as soon is not shown as running."""
@@ -95,20 +95,20 @@ class LoopMachine(Endings):
                 known.add(job["job_id"])
                 self.state["queue"].append(job)
 
-    def _take_request(self, job: Asked) -> None:
+    def _take_request(self, job: CommittedJobRequest) -> None:
         """A script's job; it was checked when it was asked for, and is again: the settings may be others now."""
         most = self.config.triggers.max_depth
         if job.depth > most:
-            text = f"{job.kind} {job.target}, asked for by {job.by}, is not run: the chain that leads to it is too long"
+            text = f"{job.kind} {job.target}, asked for by {job.requested_by}, is not run: the chain that leads to it is too long"
             loop_state.add_notice(self.state, f"{text} (triggers.max_depth: {most})", self.clock)
             self.log(text)
             return
         try:
             kind, target = self.resolve_request(job.kind, job.target)
         except PolicyError as error:
-            self.record_safety_stop(job.kind, job.target, job.by, str(error))
+            self.record_safety_stop(job.kind, job.target, job.requested_by, str(error))
             return
-        item = inbox.reserve_job(self.runtime, kind, target, job.by, self.clock)
+        item = inbox.reserve_job(self.runtime, kind, target, job.requested_by, self.clock)
         self.state["queue"].append(inbox.sign_job(item, self.signer))
 
     # --- a cycle -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
 from cleared.jobs import file_schemas
 from cleared.jobs.runtime_directory import RuntimeDirectory
-from cleared.triggers.requested_jobs import Asked, asked_since
+from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
 from cleared.vcs import Repository
 
 _MAX_KEYS: Final = 1_000
@@ -27,7 +27,7 @@ class ScriptRequests:
         self._repo: Repository | None = None
         self._head: str | None = None
 
-    def requests_since(self, cursor: str | None) -> tuple[list[Asked], str | None]:
+    def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
         """The jobs of the commits after ``cursor``, and the cursor for the next time."""
         try:
             if self._repo is None or self._repo.current_branch() != self._repo.branch:
@@ -37,14 +37,14 @@ class ScriptRequests:
             if head == cursor:
                 return [], cursor
             self._repo.forget_trees()
-            found = asked_since(self._host, self._repo, head, cursor, self._host.clock.now())
+            found = read_job_requests(self._host, self._repo, head, cursor, self._host.clock.now())
             known = set(self._read_keys()) if found else set()
             return [asked for asked in found if asked.key not in known], head
         except WorkspaceError:  # no repository, or one in the midst of something: it is looked at again
             self.close()
             return [], cursor
 
-    def mark_taken(self, asked: list[Asked]) -> None:
+    def mark_taken(self, asked: list[CommittedJobRequest]) -> None:
         """These are in the state now. A full disk stops nothing: it is asked only where the cursor does not help."""
         if asked:
             keys = [*self._read_keys(), *(job.key for job in asked)][-_MAX_KEYS:]
@@ -71,5 +71,5 @@ class ScriptRequests:
 class NoScriptRequests(ScriptRequests):
     """For a loop beside the workspace's own: scripts do not know of it."""
 
-    def requests_since(self, cursor: str | None) -> tuple[list[Asked], str | None]:
+    def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
         return [], cursor

@@ -62,11 +62,11 @@ def agent_run(job: JobContext) -> str:
     """As ``cleared agent run``. Raises ``JobFailed`` where the run did."""
     from cleared.app import run
     from cleared.runs.attempt import Event
-    from cleared.triggers.requested_jobs import depth_after
+    from cleared.triggers.requested_jobs import event_depth_after
 
     host = _open_host(job)
     # What the run emits or asks for is so much further along in a chain of runs that start one another.
-    depth = depth_after(host, job.by) if job.by.startswith("run:") else 0
+    depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run(host, job.target, event=Event(depth=depth))
     if result.error:
         raise JobFailed(f"{job.target} {result.status}: {result.error}")

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 NETWORK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 30.0
-_KEEP: Final = 8_192
+_STDERR_BYTES: Final = 8_192
 """Bytes of a command's standard error that are kept: its end."""
-_PAUSE: Final = 0.02
-_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "TZ")
-_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
-_UNSEEN: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-_MAX_LINE: Final = 400
+_POLL_PAUSE: Final = 0.02
+_PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
+_SMTP_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+_INVISIBLE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_MAX_LINE_LENGTH: Final = 400
 
 
 class Undelivered(Exception):
@@ -56,26 +56,28 @@ class Message:
     """The same as plain data, for a command."""
 
 
-def harmless(text: object, limit: int = _MAX_LINE) -> str:
+def escape_text(text: object, limit: int = _MAX_LINE_LENGTH) -> str:
     """The text on one line and not too long: control, direction and other unseen characters as escapes."""
     string = str(text)
     if len(string) > limit:
         string = f"{string[: limit - 1]}…"
     if string.isascii() and string.isprintable():
         return string
-    return "".join(c if c == " " or unicodedata.category(c) not in _UNSEEN else _escape(c) for c in string)
+    return "".join(
+        c if c == " " or unicodedata.category(c) not in _INVISIBLE_CATEGORIES else _escape_char(c) for c in string
+    )
 
 
-def _escape(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
-def send(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
+def send_message(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
     """Hand it over as ``notifications.method`` says. Raises ``Undelivered``."""
     if settings.method == "smtp":
-        _mail(message, settings)
+        _send_mail(message, settings)
     elif settings.method == "exec":
-        _command(message, settings.command, root, clock)
+        _run_command(message, settings.command, root, clock)
     else:
         raise Undelivered("notifications.method is none")
 
@@ -83,7 +85,7 @@ def send(message: Message, settings: Notifications, root: Path, clock: Clock) ->
 # --- mail -------------------------------------------------------------------------------------------------------------
 
 
-def mail(message: Message, settings: Notifications) -> EmailMessage:
+def build_mail(message: Message, settings: Notifications) -> EmailMessage:
     """The message as a mail; whatever its texts hold, no header is made of it."""
     from email.headerregistry import Address
     from email.message import EmailMessage
@@ -95,26 +97,26 @@ def mail(message: Message, settings: Notifications) -> EmailMessage:
     made = EmailMessage(policy=SMTP)
     made["From"] = Address("cleared", addr_spec=sender)
     made["To"] = Address(addr_spec=to)
-    made["Subject"] = harmless(message.subject)
+    made["Subject"] = escape_text(message.subject)
     made["Date"] = format_datetime(datetime.fromisoformat(message.at))
-    made["Message-ID"] = f"<{harmless(message.key)}@{sender.rpartition('@')[2]}>"
-    made["X-Cleared-Key"] = harmless(message.key)
+    made["Message-ID"] = f"<{escape_text(message.key)}@{sender.rpartition('@')[2]}>"
+    made["X-Cleared-Key"] = escape_text(message.key)
     made["Auto-Submitted"] = "auto-generated"
-    made.set_content("".join(f"{harmless(line)}\n" for line in message.lines), cte="quoted-printable")
+    made.set_content("".join(f"{escape_text(line)}\n" for line in message.lines), cte="quoted-printable")
     return made
 
 
-def _mail(message: Message, settings: Notifications) -> None:
+def _send_mail(message: Message, settings: Notifications) -> None:
     import smtplib
     import ssl
     from email.errors import MessageError
 
     host, kind = settings.smtp_host or "", settings.smtp_security
-    port = settings.smtp_port or _PORTS[kind]
+    port = settings.smtp_port or _SMTP_PORTS[kind]
     if settings.smtp_user and not settings.smtp_password:
         raise Undelivered("notifications.smtp_user is set, but no notifications.smtp_password")
     try:
-        made = mail(message, settings)
+        made = build_mail(message, settings)
         # The name that is said in greeting: to look this machine's up may take longer than all the rest.
         options: dict[str, Any] = {"timeout": NETWORK_SECONDS, "local_hostname": "[127.0.0.1]"}
         if kind == "tls":
@@ -132,17 +134,19 @@ def _mail(message: Message, settings: Notifications) -> None:
         finally:
             server.close()
     except (OSError, smtplib.SMTPException, MessageError, ValueError) as error:
-        raise Undelivered(harmless(f"{host}:{port}: {_said(error)}")) from None
+        raise Undelivered(escape_text(f"{host}:{port}: {_error_text(error)}")) from None
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """What the server or the system said, in words."""
     import smtplib
 
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return "; ".join(f"{who} was refused: {_text(code, said)}" for who, (code, said) in error.recipients.items())
+        return "; ".join(
+            f"{who} was refused: {_reply_text(code, said)}" for who, (code, said) in error.recipients.items()
+        )
     if isinstance(error, smtplib.SMTPResponseException):
-        return _text(error.smtp_code, error.smtp_error)
+        return _reply_text(error.smtp_code, error.smtp_error)
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return f"no answer within {NETWORK_SECONDS:g} seconds"
     if isinstance(error, OSError) and error.strerror:
@@ -150,7 +154,7 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _text(code: int, said: bytes | str) -> str:
+def _reply_text(code: int, said: bytes | str) -> str:
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     return " ".join(f"{code} {text}".split())
 
@@ -158,13 +162,13 @@ def _text(code: int, said: bytes | str) -> str:
 # --- a command --------------------------------------------------------------------------------------------------------
 
 
-def _command(message: Message, argv: Sequence[str], root: Path, clock: Clock) -> None:
+def _run_command(message: Message, argv: Sequence[str], root: Path, clock: Clock) -> None:
     import tempfile
 
-    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     environment["PATH"] = search_path(outside=root)
-    program = _program(argv, root, environment["PATH"])
-    text = json.dumps(payload(message), ensure_ascii=True) + "\n"
+    program = _find_program(argv, root, environment["PATH"])
+    text = json.dumps(message_payload(message), ensure_ascii=True) + "\n"
     try:
         # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
         with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as given:
@@ -175,19 +179,19 @@ def _command(message: Message, argv: Sequence[str], root: Path, clock: Clock) ->
                 cwd=empty, env=environment, close_fds=True, start_new_session=True,
             )  # fmt: skip
             with process:
-                said = _watch(process, clock)
+                said = _wait_for_command(process, clock)
     except (OSError, ValueError) as error:
-        raise Undelivered(harmless(f"{argv[0]}: {_said(error)}")) from None
+        raise Undelivered(escape_text(f"{argv[0]}: {_error_text(error)}")) from None
     name = Path(argv[0]).name
     if said is None:
-        raise Undelivered(harmless(f"{name} was ended after {COMMAND_SECONDS:g} seconds"))
+        raise Undelivered(escape_text(f"{name} was ended after {COMMAND_SECONDS:g} seconds"))
     if process.returncode:
         last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
         how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        raise Undelivered(harmless(f"{name}: {how}: {last.strip()}"))
+        raise Undelivered(escape_text(f"{name}: {how}: {last.strip()}"))
 
 
-def payload(message: Message) -> dict[str, Any]:
+def message_payload(message: Message) -> dict[str, Any]:
     """What a command gets on its standard input."""
     return {
         "key": message.key, "kind": message.kind, "at": message.at, "subject": message.subject,
@@ -195,7 +199,7 @@ def payload(message: Message) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _program(argv: Sequence[str], root: Path, path: str) -> str:
+def _find_program(argv: Sequence[str], root: Path, path: str) -> str:
     """The program's absolute path. Raises ``Undelivered`` where it, or what it is given, lies in the workspace: what
     is approved are these words, and such a file changes without anybody's approval."""
     inside = root.resolve()
@@ -205,17 +209,17 @@ def _program(argv: Sequence[str], root: Path, path: str) -> str:
             there = named.exists() if Path(word).is_absolute() else word and named.is_file()
             if there and named.resolve().is_relative_to(inside):
                 raise Undelivered(
-                    harmless(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
+                    escape_text(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
                 )
     if "/" in argv[0]:
         return str(root / argv[0])
     found = find_program(argv[0], path)
     if found is None or Path(found).resolve().is_relative_to(inside):
-        raise Undelivered(harmless(f"{argv[0]}: there is no such program on the PATH"))
+        raise Undelivered(escape_text(f"{argv[0]}: there is no such program on the PATH"))
     return found
 
 
-def _watch(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
+def _wait_for_command(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
     """The end of what it said on standard error; None where it had to be ended, with all that it had started."""
     import selectors
 
@@ -229,10 +233,10 @@ def _watch(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
         while True:
             over = process.poll() is not None
             for _ in range(32):  # so that one who never stops talking is ended, too
-                if not ready.get_map() or not ready.select(0.0 if over else _PAUSE):
+                if not ready.get_map() or not ready.select(0.0 if over else _POLL_PAUSE):
                     break
-                part = os.read(pipe.fileno(), _KEEP)
-                said = (said + part)[-_KEEP:]
+                part = os.read(pipe.fileno(), _STDERR_BYTES)
+                said = (said + part)[-_STDERR_BYTES:]
                 if not part:
                     ready.unregister(pipe)
             if over:  # something that it left behind may hold the pipe open: nobody waits for that
@@ -243,4 +247,4 @@ def _watch(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
                 return None
             if not ready.get_map():
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(_PAUSE)
+                    process.wait(_POLL_PAUSE)

@@ -16,8 +16,8 @@ from cleared.bridge.jsonrpc import SERVER_ERROR, Request, RpcError, encode_frame
 from cleared.errors import BusyError, Place, UsageError, WorkspaceError
 
 MAX_CONNECTIONS: Final = 32
-_LEAVE: Final = 5.0
-_POLL: Final = 0.5
+_CLOSE_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.5
 _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
@@ -35,9 +35,9 @@ class SocketServer:
         self._path = path
         self._lock = threading.Lock()
         self._open: dict[socket.socket, threading.Thread] = {}
-        _make_room(path)
-        self._listener = _listen(path)
-        self._identity = _identity(path)
+        _remove_stale_socket(path)
+        self._listener = _open_listener(path)
+        self._identity = _file_identity(path)
 
     def __enter__(self) -> Self:
         return self
@@ -45,9 +45,9 @@ class SocketServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def serve(self) -> None:
+    def accept_connections(self) -> None:
         """Accept until an exception (a signal's) ends it."""
-        self._listener.settimeout(_POLL)
+        self._listener.settimeout(_POLL_SECONDS)
         while True:
             try:
                 connection, _ = self._listener.accept()
@@ -56,12 +56,12 @@ class SocketServer:
             except OSError:
                 return
             connection.settimeout(None)
-            self._take(connection)
+            self._start_connection(connection)
 
     def close(self) -> None:
         """Stop listening, let requests that are being answered end (for a few seconds), remove the socket."""
         self._listener.close()
-        if _identity(self._path) == self._identity:
+        if _file_identity(self._path) == self._identity:
             with contextlib.suppress(OSError):
                 self._path.unlink()
         with self._lock:
@@ -70,15 +70,17 @@ class SocketServer:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RD)
         for thread in open_now.values():
-            thread.join(_LEAVE)
+            thread.join(_CLOSE_SECONDS)
 
-    def _take(self, connection: socket.socket) -> None:
+    def _start_connection(self, connection: socket.socket) -> None:
         if peer_uid(connection) != os.getuid():
             connection.close()
             return
         with self._lock:
             if len(self._open) < MAX_CONNECTIONS:
-                thread = threading.Thread(target=self._talk, args=(connection,), name="cleared-rpc", daemon=True)
+                thread = threading.Thread(
+                    target=self._serve_connection, args=(connection,), name="cleared-rpc", daemon=True
+                )
                 self._open[connection] = thread
                 thread.start()
                 return
@@ -87,7 +89,7 @@ class SocketServer:
             connection.sendall(encode_frame(error_frame(None, RpcError(SERVER_ERROR, data["message"], data))))
         connection.close()
 
-    def _talk(self, connection: socket.socket) -> None:
+    def _serve_connection(self, connection: socket.socket) -> None:
         try:
             with connection.makefile("rb") as source, connection.makefile("wb") as sink:
                 serve_lines(cast(BinaryIO, source), cast(BinaryIO, sink), self._handle)
@@ -113,7 +115,7 @@ def peer_uid(connection: socket.socket) -> int | None:
         return None
 
 
-def _make_room(path: Path) -> None:
+def _remove_stale_socket(path: Path) -> None:
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -142,7 +144,7 @@ def _make_room(path: Path) -> None:
     )
 
 
-def _listen(path: Path) -> socket.socket:
+def _open_listener(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -162,7 +164,7 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
         found = path.lstat()
     except OSError:

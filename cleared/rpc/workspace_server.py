@@ -32,33 +32,33 @@ ONLY_IN_A_RUN: Final = frozenset(
 """Primitives that change nothing, but are about a run."""
 
 
-class Service:
+class RequestHandler:
     """Answers requests over one opened workspace. Thread-safe: a request shares nothing with another."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
 
-    def handle(self, request: Request) -> Any:
+    def handle_request(self, request: Request) -> Any:
         """The result of one request. Raises ``RpcError``."""
         method, params = request.method, request.params
         try:
             if method == "rpc.discover":
-                return self.discover()
+                return self.describe_methods()
             command = COMMANDS.get(method)
             if command is not None:
-                return command.call(self.host, params)
-            return self._primitive(method, params)
+                return command.call_function(self.host, params)
+            return self._call_primitive(method, params)
         except Interrupted:  # Ctrl-C ended a run; it is meant for us
             raise KeyboardInterrupt from None
         except ClearedError as e:
             raise refusal_error(e) from None
 
-    def _primitive(self, name: str, params: list[Any] | dict[str, Any]) -> Any:
+    def _call_primitive(self, name: str, params: list[Any] | dict[str, Any]) -> Any:
         primitive = self.host.registry.get(name)
         if primitive is None:
-            raise RpcError(METHOD_NOT_FOUND, data=_unknown(name, self.host))
+            raise RpcError(METHOD_NOT_FOUND, data=_unknown_method_error(name, self.host))
         try:
-            args, kwargs = _given(primitive, params)
+            args, kwargs = _read_arguments(primitive, params)
         except ValueError as e:
             raise refusal_error(PrimitiveError(str(e)), INVALID_PARAMS) from None
         if name in ONLY_IN_A_RUN:
@@ -67,7 +67,7 @@ class Service:
                 remedy="Call it from an agent script (cleared agent run NAME).",
             )
         try:
-            with self.dispatcher() as dispatcher:
+            with self.open_dispatcher() as dispatcher:
                 return to_wire(dispatcher.call_primitive(name, args, kwargs))
         except PrimitiveError as e:
             if (e.place and e.place.field) or len(args) > len(primitive.params):
@@ -75,20 +75,20 @@ class Service:
             raise
 
     @contextmanager
-    def dispatcher(self) -> Iterator[Dispatcher]:
+    def open_dispatcher(self) -> Iterator[Dispatcher]:
         """The door to the primitives for one request: reading only, over the commit that HEAD is now."""
         host = self.host
         with host.open_for_reading() as repo:
             context = make_context(
                 host, repo, Snapshot(repo, repo.read_head()), agent="rpc", now=host.clock.now().replace(microsecond=0),
                 run_id="rpc", event={"id": "rpc", "kind": "on_demand", "name": "", "payload": None}, dry_run=True,
-                on_log=host.show_message, run_script=_no_run,
+                on_log=host.show_message, run_script=_refuse_script_run,
             )  # fmt: skip
             reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout
             with run_deadline(host.clock.monotonic() + seconds, host.clock.monotonic, seconds):
                 yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
 
-    def discover(self) -> dict[str, Any]:
+    def describe_methods(self) -> dict[str, Any]:
         """What there is, as an OpenRPC document (https://spec.open-rpc.org)."""
         offered = [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
         commands = [
@@ -100,7 +100,7 @@ class Service:
                     {
                         "name": a.name,
                         "required": a.default is REQUIRED,
-                        "schema": a.schema,
+                        "schema": a.json_schema,
                     }
                     for a in c.args
                 ],
@@ -112,12 +112,12 @@ class Service:
         return {
             "openrpc": "1.3.2",
             "info": {"title": "cleared", "version": cleared.__version__},
-            "methods": [*commands, *(_described(p) for p in offered)],
+            "methods": [*commands, *(_describe_primitive(p) for p in offered)],
             "$defs": defs,
         }
 
 
-def _described(p: Primitive) -> dict[str, Any]:
+def _describe_primitive(p: Primitive) -> dict[str, Any]:
     schema = params_schema(p)
     return {
         "name": p.name,
@@ -132,7 +132,7 @@ def _described(p: Primitive) -> dict[str, Any]:
     }
 
 
-def _given(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _read_arguments(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments. Null is for one that is not given, where it could be left out and null is no value of its own."""
     if isinstance(params, list):
         if len(params) > len(primitive.params):
@@ -145,7 +145,7 @@ def _given(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tu
     return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in spare}
 
 
-def _unknown(name: str, host: Host) -> dict[str, Any]:
+def _unknown_method_error(name: str, host: Host) -> dict[str, Any]:
     from difflib import get_close_matches
 
     near = get_close_matches(name[:80], [*COMMANDS, *host.registry], n=1)
@@ -154,11 +154,11 @@ def _unknown(name: str, host: Host) -> dict[str, Any]:
     return {"type": type(error).__name__, "message": error.message, "place": None, "remedy": hint, "exit_code": 2}
 
 
-def _no_run(name: str, args: Mapping[str, Any]) -> NoReturn:
+def _refuse_script_run(name: str, args: Mapping[str, Any]) -> NoReturn:
     raise PolicyError("script_run is about a run, and there is none")
 
 
-class Current:
+class CurrentHandler:
     """The service over the workspace under what is in force now; opened again when that has changed."""
 
     def __init__(self, open_host: HostFactory) -> None:
@@ -166,19 +166,19 @@ class Current:
         self._lock = threading.Lock()
         self._host = open_host()
 
-    def handle(self, request: Request) -> Any:
+    def handle_request(self, request: Request) -> Any:
         """As ``Service.handle``."""
         try:
-            service = self._get()
+            service = self._open_handler()
         except ClearedError as e:
             raise refusal_error(e) from None
-        return service.handle(request)
+        return service.handle_request(request)
 
-    def _get(self) -> Service:
+    def _open_handler(self) -> RequestHandler:
         with self._lock:
             if self._host.is_outdated:
                 self._host = self._open()
-            return Service(copy(self._host))  # one request's host may catch up, and no other's
+            return RequestHandler(copy(self._host))  # one request's host may catch up, and no other's
 
 
 def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
@@ -186,13 +186,13 @@ def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout
     opened."""
     import sys
 
-    current = Current(host_factory)
+    current = CurrentHandler(host_factory)
     with (
         stdio.protected_streams(stdin or sys.stdin.buffer, stdout or sys.stdout.buffer) as (source, sink),
         stdio.raise_on_sigterm(),
     ):
         try:
-            jsonrpc.serve_lines(source, sink, current.handle)
+            jsonrpc.serve_lines(source, sink, current.handle_request)
         except stdio.Terminated:
             pass
 
@@ -201,9 +201,9 @@ def serve_socket(host_factory: HostFactory, path: Path) -> None:
     """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.unixsocket``)."""
     from cleared.rpc.unix_socket import SocketServer
 
-    current = Current(host_factory)
-    with stdio.raise_on_sigterm(), SocketServer(path, current.handle) as server:
+    current = CurrentHandler(host_factory)
+    with stdio.raise_on_sigterm(), SocketServer(path, current.handle_request) as server:
         try:
-            server.serve()
+            server.accept_connections()
         except stdio.Terminated:
             pass

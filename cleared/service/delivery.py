@@ -13,27 +13,27 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
 from cleared.runs.outcome import RunResult
-from cleared.service.actions import Actions
+from cleared.service.actions import ServiceActions
 from cleared.triggers import service_notices
-from cleared.triggers.agent_triggers import Listener, Roster
-from cleared.triggers.dropped_files import dropped
+from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
+from cleared.triggers.dropped_files import make_file_event
 from cleared.triggers.pending_deliveries import Delivery, Inbox
-from cleared.triggers.service_log import Logbook
+from cleared.triggers.service_log import ServiceLog
 from cleared.workspace.lock import count_waiters, read_holder
 
-CRASHES: Final = 5
+MAX_CRASHES: Final = 5
 """So often the process may die of a delivery before that counts as a failed run."""
-SETS_ASIDE: Final = 3
+MAX_SET_ASIDE: Final = 3
 """Files in a row that are set aside, before it is taken for the agent's fault and the others wait."""
 _HOUR: Final = timedelta(hours=1)
-_COURTESY: Final = 2.0
+_YIELD_SECONDS: Final = 2.0
 """Seconds that a command a person waits for is let go first."""
 
 
-class Handler:
+class DeliveryRunner:
     """What the runs of one service's lifetime have shown."""
 
-    def __init__(self, actions: Actions, log: Logbook, version: Callable[[str], str]) -> None:
+    def __init__(self, actions: ServiceActions, log: ServiceLog, version: Callable[[str], str]) -> None:
         self.actions, self.log, self.version = actions, log, version
         self.on_failed: Callable[[str, str, str, datetime], None] | None = None
         """Told of run, agent, cause and time of a run that failed."""
@@ -43,7 +43,7 @@ class Handler:
         self._by_events: dict[str, deque[datetime]] = {}
         self._aside: dict[str, int] = {}
 
-    def forgive(self, agent: str) -> None:
+    def reset_agent(self, agent: str) -> None:
         """The agent is another one now: what it failed at before says nothing."""
         self._aside.pop(agent, None)
 
@@ -52,50 +52,50 @@ class Handler:
         began, ended = self._ran.get(agent, (None, None))
         return began is not None and ended is not None and began < at <= ended
 
-    def one(self, host: Host, inbox: Inbox, roster: Roster) -> bool:
+    def run_next(self, host: Host, inbox: Inbox, roster: TriggerIndex) -> bool:
         """Deal with the delivery whose turn it is; False where there is none. Raises ``WorkspaceError`` where nothing
         can be run in this workspace, ``Interrupted`` where a person says stop; the delivery waits then."""
         now = host.clock.now()
-        delivery = inbox.next(now)
+        delivery = inbox.next_delivery(now)
         if delivery is None:
             return False
         listener = roster.listeners.get(delivery.agent)
-        if listener is None or not listener.waits_for(delivery.event):
+        if listener is None or not listener.is_triggered_by(delivery.event):
             why = "the agent is gone" if listener is None else "it does not wait for that any more"
             self.log("delivery.dropped", agent=delivery.agent, key=delivery.event.key, why=why)
-            inbox.finish(delivery, now)
+            inbox.finish_delivery(delivery, now)
             return True
-        if delivery.starts >= CRASHES:
+        if delivery.starts >= MAX_CRASHES:
             why = f"the process died {delivery.starts} times while it ran"
-            service_notices.died(host, delivery.agent, delivery.event, why)
-            self._failed(host, inbox, delivery, listener, why)
+            service_notices.report_crash(host, delivery.agent, delivery.event, why)
+            self._handle_failure(host, inbox, delivery, listener, why)
             return True
-        if self._too_often(host, inbox, delivery, now):
+        if self._exceeds_event_rate(host, inbox, delivery, now):
             return True
-        self._give_way(host)
-        self._run(host, inbox, delivery, listener)
+        self._yield_to_waiters(host)
+        self._run_delivery(host, inbox, delivery, listener)
         return True
 
-    def _run(self, host: Host, inbox: Inbox, delivery: Delivery, listener: Listener) -> None:
+    def _run_delivery(self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent) -> None:
         agent, event, began = delivery.agent, delivery.event, host.clock.now()
-        inbox.begin(delivery)
+        inbox.count_start(delivery)
         if self.on_run:
             self.on_run(delivery)
         try:
-            result = self.actions.run(host, agent, event)
+            result = self.actions.run_agent(host, agent, event)
         except AlreadyRun:
             self.log("delivery.known", agent=agent, kind=event.kind, key=event.key)
-            self._finish(host, inbox, delivery)
+            self._finish_delivery(host, inbox, delivery)
             return
         except (PolicyError, UsageError) as error:
-            self._refused(host, inbox, delivery, str(error))
+            self._handle_refusal(host, inbox, delivery, str(error))
             return
         except BusyError as error:
-            inbox.again(delivery, host.clock.now() + timedelta(seconds=1), str(error), failed=False)
+            inbox.retry_delivery(delivery, host.clock.now() + timedelta(seconds=1), str(error), failed=False)
             self.log("delivery.busy", agent=agent, kind=event.kind, key=event.key, why=str(error))
             return
         except (WorkspaceError, Interrupted, KeyboardInterrupt) as error:
-            inbox.again(delivery, host.clock.now(), str(error), failed=False)
+            inbox.retry_delivery(delivery, host.clock.now(), str(error), failed=False)
             if not isinstance(error, WorkspaceError):
                 self.log("run.interrupted", agent=agent, kind=event.kind, key=event.key)
             raise
@@ -103,9 +103,11 @@ class Handler:
             self._ran[agent] = (began, host.clock.now())
             if self.on_run:
                 self.on_run(None)
-        self._ended(host, inbox, delivery, listener, result)
+        self._handle_result(host, inbox, delivery, listener, result)
 
-    def _ended(self, host: Host, inbox: Inbox, delivery: Delivery, listener: Listener, result: RunResult) -> None:
+    def _handle_result(
+        self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, result: RunResult
+    ) -> None:
         about: dict[str, Any] = {
             "agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key, "run": result.run_id,
             "ms": result.duration_ms, "commit": result.commits[0] if result.commits else None,
@@ -118,7 +120,7 @@ class Handler:
             self.log("run.failed", f"{delivery.agent} failed: {cause.splitlines()[0]}", level="error", **about)
             if self.on_failed:
                 self.on_failed(result.run_id, delivery.agent, cause, host.clock.now())
-            self._failed(host, inbox, delivery, listener, cause)
+            self._handle_failure(host, inbox, delivery, listener, cause)
             return
         if result.status == "waiting":
             self.log("run.waiting", result.cards[0].title, **about)
@@ -126,62 +128,66 @@ class Handler:
             said = f"{delivery.agent}: {result.message}" if result.commits else ""
             self.log("run.succeeded", said, **about, cards=len(result.cards))
         self._aside.pop(delivery.agent, None)
-        self._finish(host, inbox, delivery)
+        self._finish_delivery(host, inbox, delivery)
 
-    def _finish(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
+    def _finish_delivery(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
         left = [file for file in delivery.event.files if (host.root / file[0]).exists()]
-        inbox.finish(delivery, host.clock.now(), left, self.version(delivery.agent))
+        inbox.finish_delivery(delivery, host.clock.now(), left, self.version(delivery.agent))
 
-    def _refused(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
+    def _handle_refusal(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
         """The agent may not run as things are: what comes again by itself is let go, the rest is kept."""
         self.log("run.refused", f"{delivery.agent} was not run: {why}" if delivery.why != why else "", level="warning",
                  agent=delivery.agent, kind=delivery.event.kind, key=delivery.event.key, why=why)  # fmt: skip
         if delivery.event.kind == "schedule":
-            inbox.finish(delivery, host.clock.now())
+            inbox.finish_delivery(delivery, host.clock.now())
         else:
-            inbox.hold(delivery, why)
+            inbox.hold_delivery(delivery, why)
 
-    def _failed(self, host: Host, inbox: Inbox, delivery: Delivery, listener: Listener, cause: str) -> None:
+    def _handle_failure(
+        self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, cause: str
+    ) -> None:
         settings, now = host.config.triggers, host.clock.now()
         retries = listener.header.retries if listener.header.retries is not None else settings.retries
         if delivery.failures < retries:
             wait = min(settings.retry_seconds * 2**delivery.failures, 3_600.0)
-            inbox.again(delivery, now + timedelta(seconds=wait), cause, failed=True)
+            inbox.retry_delivery(delivery, now + timedelta(seconds=wait), cause, failed=True)
             self.log("run.again", agent=delivery.agent, key=delivery.event.key, seconds=wait)
         elif len(delivery.event.files) > 1:
-            self._split(inbox, delivery, listener, retries, cause, now)
+            self._split_files(inbox, delivery, listener, retries, cause, now)
         elif delivery.event.files:
-            self._set_aside(host, inbox, delivery, cause, now)
+            self._set_file_aside(host, inbox, delivery, cause, now)
         else:
             self.log("delivery.given_up", level="error", agent=delivery.agent, kind=delivery.event.kind,
                      key=delivery.event.key, runs=delivery.failures + 1, why=cause)  # fmt: skip
-            self._finish(host, inbox, delivery)
+            self._finish_delivery(host, inbox, delivery)
 
-    def _split(
-        self, inbox: Inbox, delivery: Delivery, listener: Listener, failures: int, cause: str, now: datetime
+    def _split_files(
+        self, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, failures: int, cause: str, now: datetime
     ) -> None:  # fmt: skip
         """Find out which of the files it is: each half for itself."""
         files = list(delivery.event.files)
-        with inbox.together():
-            inbox.drop(delivery)
+        with inbox.transaction():
+            inbox.drop_delivery(delivery)
             for half in (files[: len(files) // 2], files[len(files) // 2 :]):
-                inbox.add(delivery.agent, dropped(listener, half, now), now, failures=failures, why=cause)
+                inbox.add_delivery(
+                    delivery.agent, make_file_event(listener, half, now), now, failures=failures, why=cause
+                )
         self.log("files.split", agent=delivery.agent, key=delivery.event.key, files=len(files))
 
-    def _set_aside(self, host: Host, inbox: Inbox, delivery: Delivery, cause: str, now: datetime) -> None:
+    def _set_file_aside(self, host: Host, inbox: Inbox, delivery: Delivery, cause: str, now: datetime) -> None:
         agent, (path, digest) = delivery.agent, delivery.event.files[0]
-        if self._aside.get(agent, 0) >= SETS_ASIDE:
-            why = f"{SETS_ASIDE} files in a row failed, so it may be the agent's fault: {cause}"
+        if self._aside.get(agent, 0) >= MAX_SET_ASIDE:
+            why = f"{MAX_SET_ASIDE} files in a row failed, so it may be the agent's fault: {cause}"
             self.log("files.wait", f"{agent}: {path} waits for an hour. {why}", level="error", agent=agent, file=path)
-            inbox.again(delivery, now + _HOUR, why, failed=False)
+            inbox.retry_delivery(delivery, now + _HOUR, why, failed=False)
             return
-        where = service_notices.set_aside(host, agent, path, digest, cause, delivery.failures + 1)
+        where = service_notices.set_file_aside(host, agent, path, digest, cause, delivery.failures + 1)
         self._aside[agent] = self._aside.get(agent, 0) + 1
         self.log("file.set_aside", f"{path} was set aside{f' as {where}' if where else ''}: it makes {agent} fail",
                  level="error", agent=agent, file=path, to=where)  # fmt: skip
-        self._finish(host, inbox, delivery)
+        self._finish_delivery(host, inbox, delivery)
 
-    def _too_often(self, host: Host, inbox: Inbox, delivery: Delivery, now: datetime) -> bool:
+    def _exceeds_event_rate(self, host: Host, inbox: Inbox, delivery: Delivery, now: datetime) -> bool:
         """Whether events have started the agent so often within the hour that this one has to wait."""
         if delivery.event.kind != "event":
             return False
@@ -193,14 +199,14 @@ class Handler:
             times.append(now)
             return False
         why = f"events started it {most} times within an hour"
-        inbox.again(delivery, times[0] + _HOUR, why, failed=False)
+        inbox.retry_delivery(delivery, times[0] + _HOUR, why, failed=False)
         self.log("event.rate", f"{delivery.agent} waits: {why}", level="warning", agent=delivery.agent)
-        service_notices.too_many(host, delivery.agent, delivery.event.name, most, format_iso(now)[:13])
+        service_notices.report_event_rate(host, delivery.agent, delivery.event.name, most, format_iso(now)[:13])
         return True
 
-    def _give_way(self, host: Host) -> None:
+    def _yield_to_waiters(self, host: Host) -> None:
         """Let a command go first that somebody waits for: the lock itself knows no order."""
         began = host.clock.monotonic()
         state = host.layout.state_dir
-        while count_waiters(state) and read_holder(state) is None and host.clock.monotonic() - began < _COURTESY:
+        while count_waiters(state) and read_holder(state) is None and host.clock.monotonic() - began < _YIELD_SECONDS:
             time.sleep(0.01)

@@ -12,10 +12,10 @@ from types import FrameType
 from typing import Final, Protocol
 
 from cleared.sandbox.worker_watchdog import InterruptSignals
-from cleared.service.workspace_service import Service
+from cleared.service.workspace_service import WorkspaceService
 
-_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
-LONGEST: Final = 30.0
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+MAX_SLEEP: Final = 30.0
 """Seconds after which the clock is looked at again: it may have been set, or the machine have slept."""
 
 GC_THRESHOLD: Final = (5_000, 10, 10)
@@ -32,7 +32,7 @@ class Waker(Protocol):
         """End a sleep, or the next one. From any thread, and from a signal's handler."""
 
 
-class Pipe:
+class PipeWaker:
     """A waker made of a pipe: waking is one write, which is allowed anywhere."""
 
     def __init__(self) -> None:
@@ -55,11 +55,11 @@ class Pipe:
         os.close(self._write)
 
 
-class Loop:
+class ServiceDriver:
     """Runs until told to stop. The services take turns, so that none waits for another's backlog."""
 
     def __init__(self, waker: Waker, on_idle: Callable[[], float | None]) -> None:
-        self.services: Sequence[Service] = ()
+        self.services: Sequence[WorkspaceService] = ()
         self.waker, self._on_idle = waker, on_idle
         self.stopping = False
 
@@ -68,25 +68,25 @@ class Loop:
         self.stopping = True
         self.waker.wake()
 
-    def run(self) -> None:
+    def run_until_stopped(self) -> None:
         """Raises ``Interrupted`` where a run was interrupted, with nothing of it done."""
         gc.set_threshold(*GC_THRESHOLD)
         while not self.stopping:
-            if not self.turn():
-                self.waker.wait(self._sleep())
+            if not self.step_services():
+                self.waker.wait(self._seconds_to_sleep())
 
-    def turn(self) -> bool:
+    def step_services(self) -> bool:
         """A step of each service; whether any had something to do."""
         worked = False
         for service in self.services:
             if self.stopping:
                 break
-            worked |= service.step()
+            worked |= service.run_step()
         return worked
 
-    def _sleep(self) -> float:
+    def _seconds_to_sleep(self) -> float:
         """Seconds until there is something to do, as far as is known."""
-        times = [LONGEST]
+        times = [MAX_SLEEP]
         own = self._on_idle()
         if own is not None:
             times.append(own)
@@ -98,7 +98,7 @@ class Loop:
 
 
 @contextmanager
-def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
+def stop_on_signals(loop: ServiceDriver, on_stop: Callable[[], None]) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done.
 
     ``on_stop`` is told of the first; perhaps twice, and from another thread.
@@ -106,7 +106,7 @@ def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
 
     asked = False
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         if loop.stopping:
             raise KeyboardInterrupt
@@ -117,14 +117,14 @@ def signals(loop: Loop, on_stop: Callable[[], None]) -> Iterator[None]:
     def break_off(came: bytes) -> bool:
         """While a script computes, no handler of Python's runs: it is seen here first."""
         nonlocal asked
-        times = sum(number in _ENDS for number in came)
+        times = sum(number in _STOP_SIGNALS for number in came)
         again = times > 1 or (times == 1 and asked)
         if times and not asked:
             on_stop()
         asked = asked or times > 0
         return again
 
-    before = {number: signal.signal(number, told) for number in _ENDS}
+    before = {number: signal.signal(number, on_signal) for number in _STOP_SIGNALS}
     usual, InterruptSignals.is_interrupt = InterruptSignals.is_interrupt, staticmethod(break_off)
     try:
         yield

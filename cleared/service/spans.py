@@ -17,13 +17,13 @@ from cleared.runs.outcome import RunResult
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-MOST: Final = 1_000
+ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+MAX_CALL_SPANS: Final = 1_000
 """Calls of one run that get a span of their own."""
 _FLUSH_MS: Final = 2_000
 
 
-class Spans:
+class SpanExporter:
     """Sends spans to the collector from a thread of its own; what cannot be sent is dropped."""
 
     def __init__(self, provider: TracerProvider) -> None:
@@ -31,12 +31,12 @@ class Spans:
         self._tracer = provider.get_tracer("cleared")
 
     @classmethod
-    def wanted(cls, environment: Mapping[str, str]) -> Spans | None:
+    def from_environment(cls, environment: Mapping[str, str]) -> SpanExporter | None:
         """Spans as the environment says; None where it names no collector, or ``OTEL_SDK_DISABLED`` is set.
 
         Raises ``UsageError`` where the packages are missing.
         """
-        named = any(environment.get(name) for name in ENDPOINTS)
+        named = any(environment.get(name) for name in ENDPOINT_VARIABLES)
         if not named or environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
         try:
@@ -46,7 +46,7 @@ class Spans:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError:
             raise UsageError(
-                f"{ENDPOINTS[1]} is set, but the packages for spans are missing",
+                f"{ENDPOINT_VARIABLES[1]} is set, but the packages for spans are missing",
                 remedy='pip install "cleared[otel]", or unset it.',
             ) from None
         service = {} if environment.get("OTEL_SERVICE_NAME") else {"service.name": "cleared"}
@@ -54,15 +54,15 @@ class Spans:
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=10)))
         return cls(provider)
 
-    def record(self, attempt: Attempt, result: RunResult) -> None:
+    def record_run(self, attempt: Attempt, result: RunResult) -> None:
         """The spans of a run that has ended."""
         from opentelemetry import trace
 
         host = attempt.host
         now, ended = host.clock.now(), host.clock.monotonic()
 
-        def at(moment: float) -> int:
-            return _nanoseconds(now) - round((ended - moment) * 1e9)
+        def to_nanoseconds(moment: float) -> int:
+            return _epoch_nanoseconds(now) - round((ended - moment) * 1e9)
 
         event = attempt.event
         about: dict[str, Any] = {
@@ -72,25 +72,27 @@ class Spans:
         }  # fmt: skip
         if result.commits:
             about["cleared.commit"] = result.commits[0]
-        run = self._tracer.start_span(f"run {result.agent}", start_time=at(attempt.started), attributes=about)
+        run = self._tracer.start_span(
+            f"run {result.agent}", start_time=to_nanoseconds(attempt.started), attributes=about
+        )
         if result.error is not None:
             run.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(str(result.error))[:1_000])
         inside = trace.set_span_in_context(run)
-        for call in attempt.calls[:MOST]:
+        for call in attempt.calls[:MAX_CALL_SPANS]:
             span = self._tracer.start_span(
-                call.name, context=inside, start_time=at(call.started),
+                call.name, context=inside, start_time=to_nanoseconds(call.started),
                 attributes={"code.filepath": call.place.file or "", "code.lineno": call.place.line or 0,
                             "cleared.depth": call.depth},
             )  # fmt: skip
             if call.error is not None:
                 span.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(call.error)[:1_000])
-            span.end(at(call.started + call.duration))
-        run.end(_nanoseconds(now))
+            span.end(to_nanoseconds(call.started + call.duration))
+        run.end(_epoch_nanoseconds(now))
 
     def close(self) -> None:
         """Send what is left, for two seconds at most."""
         self._provider.force_flush(_FLUSH_MS)
 
 
-def _nanoseconds(instant: datetime) -> int:
+def _epoch_nanoseconds(instant: datetime) -> int:
     return round(instant.timestamp() * 1_000_000) * 1_000

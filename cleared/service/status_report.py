@@ -16,21 +16,21 @@ from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
 from cleared.runs.approved_scripts import Scripts
-from cleared.service.process_lock import board, running
-from cleared.triggers.agent_triggers import Listener, Roster
-from cleared.triggers.pending_deliveries import Delivery, peek
+from cleared.service.process_lock import find_running_service, read_service_status
+from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
+from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
 from cleared.vcs import Snapshot, describe_lock_holder
 from cleared.workspace.lock import read_holder
 
-_RUNS: Final = 1_000
+_RUNS_READ: Final = 1_000
 
 
-def status(host: Host) -> dict[str, Any]:
+def service_status(host: Host) -> dict[str, Any]:
     """All that ``cleared status`` shows. ``trouble``: what a person should look at; empty is healthy."""
     state_dir, now = host.layout.state_dir, host.clock.now()
-    service, said, lock = running(state_dir), board(state_dir), read_holder(state_dir)
-    counts, deliveries = peek(state_dir)
-    agents = _agents(host, now)
+    service, said, lock = find_running_service(state_dir), read_service_status(state_dir), read_holder(state_dir)
+    counts, deliveries = peek_deliveries(state_dir)
+    agents = _describe_agents(host, now)
     of: dict[str, list[Delivery]] = {}
     for delivery in deliveries:
         of.setdefault(delivery.agent, []).append(delivery)
@@ -87,47 +87,47 @@ def status(host: Host) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _AgentState:
     """An agent that something starts. ``listener``: None where its header cannot be read."""
 
     name: str
-    listener: Listener | None
+    listener: TriggeredAgent | None
     state: str
     """approved, starter, unapproved, untrusted, quarantined, unreadable."""
     why: str
 
     @property
-    def runs(self) -> bool:
+    def can_run(self) -> bool:
         return self.state in ("approved", "starter")
 
 
-def _known(host: Host) -> list[_Known]:
+def _read_agent_states(host: Host) -> list[_AgentState]:
     """All of them, by name, each as it stands now."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        roster = Roster()
-        roster.load(host, snapshot)
+        roster = TriggerIndex()
+        roster.read_agents(host, snapshot)
         source = PreloadedSource(snapshot, host.layout.agents_dir)
         approvals = replace(Scripts(host, snapshot).approvals, source=source)
-        found = [_Known(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
+        found = [_AgentState(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
         for name, listener in roster.listeners.items():
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
             standing = approvals.verify_version(file, data)
-            found.append(_Known(name, listener, standing.state, standing.reason))
+            found.append(_AgentState(name, listener, standing.state, standing.reason))
     return sorted(found, key=lambda known: known.name)
 
 
-def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
+def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
     last: dict[str, dict[str, Any]] = {}
-    for run in TraceStore(host.layout.state_dir).list_runs(_RUNS):
+    for run in TraceStore(host.layout.state_dir).list_runs(_RUNS_READ):
         if not run["dry_run"]:
             last.setdefault(run["agent"], run)
     found = []
-    for known in _known(host):
+    for known in _read_agent_states(host):
         header = known.listener.header if known.listener else None
-        schedule = known.listener.schedule if known.listener and known.runs else None
-        due = schedule.next(now) if schedule else None
+        schedule = known.listener.schedule if known.listener and known.can_run else None
+        due = schedule.next_after(now) if schedule else None
         latest = last.get(known.name)
         error = latest["error"] if latest else None
         found.append(
@@ -144,7 +144,7 @@ def _agents(host: Host, now: datetime) -> list[dict[str, Any]]:
     return found
 
 
-def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
+def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
     """When agents come due in the coming days, soonest first; at most ``limit`` times of each and in all.
 
     ``local`` is in the schedule's own time zone, with its offset; ``state``: whether it will be run then. Raises
@@ -152,7 +152,9 @@ def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200
     """
     now = host.clock.now()
     end, found = now + timedelta(days=days), []
-    scheduled = {k.name: (k, k.listener.schedule) for k in _known(host) if k.listener and k.listener.schedule}
+    scheduled = {
+        k.name: (k, k.listener.schedule) for k in _read_agent_states(host) if k.listener and k.listener.schedule
+    }
     if agent is not None and agent not in scheduled:
         raise UsageError(
             f"no schedule starts an agent {agent!r}", remedy=f"Known: {', '.join(scheduled) or 'none yet'}."
@@ -162,7 +164,7 @@ def schedule(host: Host, days: float, agent: str | None = None, limit: int = 200
             continue
         zone, at = ZoneInfo(times.timezone), now
         for _ in range(limit):
-            due = times.next(at)
+            due = times.next_after(at)
             if due is None or due > end:
                 break
             at = due

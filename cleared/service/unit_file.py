@@ -19,11 +19,11 @@ from cleared.errors import WorkspaceError
 STOP_SECONDS: Final = 90
 """How long a run that is under way may take to end before it is ended, at least."""
 _MAX_SLUG: Final = 40
-_NO_PROGRAM: Final = re.compile(r"""["'\\$]""")
+_UNUSABLE_PROGRAM: Final = re.compile(r"""["'\\$]""")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class UnitFile:
     """A file for the system's service manager."""
 
     name: str
@@ -33,7 +33,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceDefinition:
     """What is to be kept running. Paths are absolute."""
 
     root: Path
@@ -66,10 +66,10 @@ class Service:
         return (str(self.python), "-P", "-m", "cleared", "-C", str(self.root), "up")
 
 
-def systemd(service: Service, config_home: Path) -> Unit:
+def systemd_unit(service: ServiceDefinition, config_home: Path) -> UnitFile:
     """A user unit. ``config_home``: ``$XDG_CONFIG_HOME`` or what stands for it."""
     start = service.argv
-    if _NO_PROGRAM.search(start[0]):  # systemd starts no program of such a name, but gives such arguments
+    if _UNUSABLE_PROGRAM.search(start[0]):  # systemd starts no program of such a name, but gives such arguments
         start = ("/bin/sh", "-c", 'exec "$0" "$@"', *start)
     lines = [
         "# Made by: cleared service install. To remove it: cleared service uninstall.",
@@ -78,8 +78,8 @@ def systemd(service: Service, config_home: Path) -> Unit:
         "",
         "[Service]",
         "Type=exec",
-        f"ExecStart={' '.join(_quoted(word, command=True) for word in start)}",
-        *(f"Environment={_quoted(f'{key}={value}')}" for key, value in sorted(service.environment.items())),
+        f"ExecStart={' '.join(_quote_word(word, command=True) for word in start)}",
+        *(f"Environment={_quote_word(f'{key}={value}')}" for key, value in sorted(service.environment.items())),
         "Restart=on-failure",
         "RestartSec=5",
         "KillSignal=SIGTERM",
@@ -96,10 +96,10 @@ def systemd(service: Service, config_home: Path) -> Unit:
         "WantedBy=default.target",
     ]
     name = f"{service.name}.service"
-    return Unit(name, config_home / "systemd" / "user" / name, "\n".join(lines) + "\n")
+    return UnitFile(name, config_home / "systemd" / "user" / name, "\n".join(lines) + "\n")
 
 
-def launchd(service: Service, home: Path) -> Unit:
+def launchd_agent(service: ServiceDefinition, home: Path) -> UnitFile:
     """A user agent of macOS. ``home``: the user's."""
     import plistlib
 
@@ -114,10 +114,10 @@ def launchd(service: Service, home: Path) -> Unit:
         "StandardErrorPath": str(home / "Library" / "Logs" / f"{service.name}.log"),
     }
     text = plistlib.dumps(data, sort_keys=False).decode()
-    return Unit(service.name, home / "Library" / "LaunchAgents" / f"{service.name}.plist", text)
+    return UnitFile(service.name, home / "Library" / "LaunchAgents" / f"{service.name}.plist", text)
 
 
-def _quoted(word: str, *, command: bool = False) -> str:
+def _quote_word(word: str, *, command: bool = False) -> str:
     """One word of a unit's line. In the arguments of a ``command`` $ begins a variable."""
     word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{word.replace("$", "$$") if command else word}"'

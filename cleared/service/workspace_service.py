@@ -19,48 +19,50 @@ from cleared.changes.host_cache import HostCache
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
-from cleared.service.actions import Actions
-from cleared.service.delivery import Handler
+from cleared.service.actions import ServiceActions
+from cleared.service.delivery import DeliveryRunner
 from cleared.triggers import service_notices
-from cleared.triggers.agent_triggers import Listener, Roster
-from cleared.triggers.dropped_files import Drops
-from cleared.triggers.ended_jobs import CURSOR as _JOBS
-from cleared.triggers.ended_jobs import Jobs, by_time
-from cleared.triggers.event_baseline import News, by_commit, news
-from cleared.triggers.event_stream import Told, told_since
+from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
+from cleared.triggers.dropped_files import DroppedFiles
+from cleared.triggers.ended_jobs import CURSOR_KEY as _JOBS
+from cleared.triggers.ended_jobs import EndedJobs, events_since_script
+from cleared.triggers.event_baseline import WantedDeliveries, events_since_script_commit, select_undelivered
+from cleared.triggers.event_stream import RecordedEvent, read_events_since
 from cleared.triggers.pending_deliveries import Inbox
-from cleared.triggers.schedule import SET_BACK, corrected, due, jitter
-from cleared.triggers.service_log import Logbook
+from cleared.triggers.schedule import MAX_SET_BACK, correct_mark, find_due_times, jitter_seconds
+from cleared.triggers.service_log import ServiceLog
 from cleared.vcs import Repository, Snapshot
 
-GRACE: Final = timedelta(seconds=60)
+MISFIRE_GRACE: Final = timedelta(seconds=60)
 """A schedule that is seen to be due later than this, though nothing was running, was missed: the machine slept."""
-LONGEST_WAIT: Final = timedelta(hours=25)
+MAX_WAIT: Final = timedelta(hours=25)
 """Nothing is put off for longer: a day is the most that a header's jitter can be."""
-_CURSOR: Final = "cursor"
-_RETRY: Final = timedelta(seconds=30)
+_CURSOR_KEY: Final = "cursor"
+_RETRY_AFTER: Final = timedelta(seconds=30)
 
 
-class Service:
+class WorkspaceService:
     """One workspace. ``step`` does one thing; False where there is nothing to do before ``wake_at``."""
 
-    def __init__(self, root: Path, actions: Actions, log: Logbook, on_folders: Callable[[list[Path]], None]) -> None:
+    def __init__(
+        self, root: Path, actions: ServiceActions, log: ServiceLog, on_folders: Callable[[list[Path]], None]
+    ) -> None:
         self.root, self.actions, self.log = root, actions, log
         self._on_folders = on_folders
-        self._kept = HostCache(actions.open)
+        self._kept = HostCache(actions.open_host)
         self.host = self._kept()
         self.log.redactor = self.host.redactor
         self.on_lost: Callable[[], None] = lambda: None
         """Called where ``.cleared/`` was deleted, and with it what says that this service is up."""
         self.problem: str | None = None
         """Why nothing is run, where the workspace cannot be used as it is."""
-        self.roster = Roster()
+        self.roster = TriggerIndex()
         self._repo = Repository.open(root, for_writing=False)
         self.inbox = Inbox(self.host.layout.state_dir)
-        self._fresh = self.inbox.get(_CURSOR) is None
-        self.drops = Drops(root, log, self.now)
-        self.jobs = Jobs(log, self.now)
-        self.handler = Handler(actions, log, self._version)
+        self._fresh = self.inbox.read_cursor(_CURSOR_KEY) is None
+        self.drops = DroppedFiles(root, log, self.now)
+        self.jobs = EndedJobs(log, self.now)
+        self.handler = DeliveryRunner(actions, log, self._agent_version)
         self._head = ""
         self._due: list[tuple[datetime, str]] = []
         self._chore_at: datetime | None = self.now
@@ -79,14 +81,14 @@ class Service:
         self._repo.close()
         self._kept.close()
 
-    def hint(self) -> None:
+    def hint_files(self) -> None:
         """Something may have changed in a watched folder. Called from another thread."""
         self.drops.hinted = True
 
     @property
-    def level(self) -> str:
+    def confinement_level(self) -> str:
         """The confinement that scripts run under."""
-        return self.actions.level(self.host)
+        return self.actions.confinement_level(self.host)
 
     @property
     def head_folders(self) -> tuple[Path, Path]:
@@ -95,44 +97,44 @@ class Service:
 
     # --- the loop's side ---------------------------------------------------------------------------------------
 
-    def step(self) -> bool:
+    def run_step(self) -> bool:
         """Take in what has come; then do one thing of what waits. Whether anything was done."""
         now = self.now
         if now < self._last:
-            self._set_back(now)
+            self._handle_clock_set_back(now)
         # While a run is on, nothing is looked at: what comes due meanwhile is late, not missed.
-        alive_from = self._last if self._worked else max(self._started, now - GRACE)
+        alive_from = self._last if self._worked else max(self._started, now - MISFIRE_GRACE)
         self._last, self._worked = now, False
         if self._try_at is not None and now < self._try_at:
             return False
         try:
-            self._refresh(now)
+            self._refresh_workspace(now)
             self._take_schedules(now, alive_from)
-            self.drops.look(self.host, self.inbox, self._repo, self._head, self._version, now)
+            self.drops.scan_if_due(self.host, self.inbox, self._repo, self._head, self._agent_version, now)
             self._take_jobs(now)
-            self._chores(now)
-            self._worked = self.handler.one(self.host, self.inbox, self.roster)
+            self._settle_questions(now)
+            self._worked = self.handler.run_next(self.host, self.inbox, self.roster)
             if self._worked:
                 self._take_events(self.now)
         except Interrupted:
             raise
         except (ClearedError, OSError, sqlite3.Error) as error:
-            self._trouble(error, now)
+            self._report_problem(error, now)
             return False
         if self.problem is not None:
             self.log("workspace.usable", "the workspace can be used again")
         self.problem, self._try_at = None, None
         return self._worked
 
-    def _set_back(self, now: datetime) -> None:
+    def _handle_clock_set_back(self, now: datetime) -> None:
         """The clock is behind where it was: what is to be done at some time of it would wait for that much longer."""
         self._started = min(self._started, now)
         self.drops.look_at, self._try_at = min(self.drops.look_at, now), None
         self.jobs.look_at = min(self.jobs.look_at, now)
         if self._chore_at is not None:
             self._chore_at = now
-        self.inbox.sooner(self._last - now, now)
-        if self._last - now > SET_BACK:  # it was wrong before: all that was reckoned by it is
+        self.inbox.shift_deliveries(self._last - now, now)
+        if self._last - now > MAX_SET_BACK:  # it was wrong before: all that was reckoned by it is
             self._head = ""
 
     def wake_at(self) -> datetime | None:
@@ -140,36 +142,36 @@ class Service:
         if self._try_at is not None:
             return self._try_at
         times = [
-            self.drops.wake_at(self.host),
-            self.jobs.wake_at(self.host),
+            self.drops.next_scan_at(self.host),
+            self.jobs.next_scan_at(self.host),
             self._chore_at,
             self._due[0][0] if self._due else None,
-            self.inbox.due_at(),
+            self.inbox.next_due_at(),
         ]
         return min((t for t in times if t is not None), default=None)
 
-    def _trouble(self, error: Exception, now: datetime) -> None:
+    def _report_problem(self, error: Exception, now: datetime) -> None:
         """Something is wrong with the workspace itself: nothing is lost by waiting until it is right again."""
         if self.problem != str(error):
             self.log("workspace.trouble", f"nothing is run until this is put right: {error}", level="error")
-        self.problem, self._try_at = str(error), now + _RETRY
+        self.problem, self._try_at = str(error), now + _RETRY_AFTER
         self._kept.close()  # read the settings again, too
 
     # --- the workspace -----------------------------------------------------------------------------------------
 
-    def _refresh(self, now: datetime) -> None:
+    def _refresh_workspace(self, now: datetime) -> None:
         """Notice new settings, new approvals, a new commit, a lost ``.cleared/``."""
         host = self._kept()
         if host is not self.host:
             self.host = host
             self.log.redactor = self.host.redactor
             self._head = ""
-            self.inbox.release(now)
-        if not self.inbox.alive:
+            self.inbox.release_held(now)
+        if not self.inbox.file_exists:
             self.log("inbox.lost", "what was known of the past was deleted; it is read off the history again")
             self.inbox.close()
             self.inbox, self._fresh, self._head = Inbox(self.host.layout.state_dir), True, ""
-            self.drops.forget()
+            self.drops.forget_history()
             self.jobs.look_at = now
             self.on_lost()
         if self._repo.current_branch() != self._repo.branch:
@@ -180,21 +182,21 @@ class Service:
             return
         self._repo.forget_trees()
         snapshot = Snapshot(self._repo, head)
-        if self.roster.load(self.host, snapshot) or not self._head:
-            self._listen(now, snapshot)
+        if self.roster.read_agents(self.host, snapshot) or not self._head:
+            self._update_agents(now, snapshot)
         self._head = head
         self._take_events(now)
-        self.inbox.release(now)
+        self.inbox.release_held(now)
         queue = snapshot.find_entry(self.host.layout.queue_dir)
         if queue != self._queue:
             self._queue, self._chore_at = queue, now
         if self._pruned is None or now - self._pruned > timedelta(days=1):
             self._pruned = now
-            self.inbox.prune(now, self.roster.listeners)
+            self.inbox.remove_obsolete(now, self.roster.listeners)
 
-    def _listen(self, now: datetime, snapshot: Snapshot) -> None:
+    def _update_agents(self, now: datetime, snapshot: Snapshot) -> None:
         """The agents are others than before: reckon anew what comes due, and which folders are watched."""
-        marks = self.inbox.marks()
+        marks = self.inbox.schedule_marks()
         past = latest_keys(self.host, self._repo, snapshot, "schedule") if self._fresh else {}
         new = []
         self._due = []
@@ -203,23 +205,23 @@ class Service:
                 continue
             mark = marks.get(listener.name)
             if mark is None:
-                mark = _instant(past.get(listener.name)) or now
+                mark = _parse_time(past.get(listener.name)) or now
                 new.append((listener.name, mark))
-            if mark != corrected(mark, now):
-                mark = corrected(mark, now)
+            if mark != correct_mark(mark, now):
+                mark = correct_mark(mark, now)
                 new.append((listener.name, mark))
-            at = listener.schedule.next(mark)
+            at = listener.schedule.next_after(mark)
             if at is not None:
                 self._due.append((at, listener.name))
         heapq.heapify(self._due)
-        with self.inbox.together():
-            self.inbox.sooner_than(now + LONGEST_WAIT, now)
-            self.inbox.mark(new)
+        with self.inbox.transaction():
+            self.inbox.limit_waiting(now + MAX_WAIT, now)
+            self.inbox.set_schedule_marks(new)
             for name in self.roster.changed:
-                self.inbox.hurry(name, now)
-                self.handler.forgive(name)
-            self.jobs.listen(self.host, self.inbox, self.roster, now)
-        self._on_folders(self.drops.watch(self.host, self.roster, now))
+                self.inbox.restart_deliveries(name, now)
+                self.handler.reset_agent(name)
+            self.jobs.set_agents(self.host, self.inbox, self.roster, now)
+        self._on_folders(self.drops.set_agents(self.host, self.roster, now))
         for name, why in self.roster.unreadable.items():
             self.log("agent.unreadable", f"{name} is not started by itself: {why}", level="warning", agent=name)
 
@@ -232,21 +234,25 @@ class Service:
             if listener is None or listener.schedule is None:
                 continue
             header = listener.header
-            mark = corrected(self.inbox.mark_of(name) or now, now)
-            found = due(listener.schedule, mark, now, alive_from, header.catch_up or self.host.config.triggers.catch_up)
-            with self.inbox.together():
-                self._schedule(listener, list(found.times), now, alive_from)
-                self.inbox.mark([(name, found.mark)])
+            mark = correct_mark(self.inbox.schedule_mark(name) or now, now)
+            found = find_due_times(
+                listener.schedule, mark, now, alive_from, header.catch_up or self.host.config.triggers.catch_up
+            )
+            with self.inbox.transaction():
+                self._add_schedule_deliveries(listener, list(found.times), now, alive_from)
+                self.inbox.set_schedule_marks([(name, found.mark)])
             if found.missed:
                 self.log("schedule.missed", f"{name}: {found.missed} times were missed and are not made up for",
                          agent=name, missed=found.missed)  # fmt: skip
-            at = listener.schedule.next(found.mark)
+            at = listener.schedule.next_after(found.mark)
             if at is not None:
                 heapq.heappush(self._due, (at, name))
 
-    def _schedule(self, listener: Listener, times: list[datetime], now: datetime, alive_from: datetime) -> None:
+    def _add_schedule_deliveries(
+        self, listener: TriggeredAgent, times: list[datetime], now: datetime, alive_from: datetime
+    ) -> None:
         name, header = listener.name, listener.header
-        waits = self.inbox.waits(name)
+        waits = self.inbox.has_deliveries(name)
         for at in times:
             late = at < alive_from
             if not late and header.overlap != "queue" and (waits or self.handler.was_running(name, at)):
@@ -258,70 +264,77 @@ class Service:
                 )
                 continue
             event = Event("schedule", header.schedule or "", {"due": format_iso(at)}, format_iso(at))
-            delay = timedelta(seconds=jitter(name, at, header.jitter) if header.jitter else 0)
-            self.inbox.add(name, event, now, not_before=max(now, at + delay))
+            delay = timedelta(seconds=jitter_seconds(name, at, header.jitter) if header.jitter else 0)
+            self.inbox.add_delivery(name, event, now, not_before=max(now, at + delay))
             waits = waits or not late
 
     def _take_events(self, now: datetime) -> None:
         """What this clone's commits told since the last look; the cursor moves with what is taken in."""
         head = self._repo.read_head()
-        cursor = self.inbox.get(_CURSOR)
+        cursor = self.inbox.read_cursor(_CURSOR_KEY)
         if head == cursor:
             return
-        found = told_since(self.host, self._repo, head, cursor, lambda name: bool(self.roster.of_event(name)), now)
-        wanted = self._news(found, head, by_commit) if self._fresh else None
-        self._deliver(found, wanted, now, _CURSOR, head)
+        found = read_events_since(
+            self.host, self._repo, head, cursor, lambda name: bool(self.roster.agents_for_event(name)), now
+        )
+        wanted = self._select_undelivered(found, head, events_since_script_commit) if self._fresh else None
+        self._add_event_deliveries(found, wanted, now, _CURSOR_KEY, head)
         self._fresh = False
 
     def _take_jobs(self, now: datetime) -> None:
         """What jobs of the loop have ended since the last look."""
-        found = self.jobs.look(self.host, self.inbox, now)
+        found = self.jobs.scan_if_due(self.host, self.inbox, now)
         if found is not None:
-            wanted = self._news(found.told, self._head, by_time) if found.first else None
-            self._deliver(found.told, wanted, now, _JOBS, found.cursor)
+            wanted = self._select_undelivered(found.events, self._head, events_since_script) if found.is_first else None
+            self._add_event_deliveries(found.events, wanted, now, _JOBS, found.cursor)
 
-    def _news(
-        self, found: list[Told], head: str, since_script: Callable[[Host, Listener, list[Told]], list[Told]]
-    ) -> News:
-        return news(self.host, self._repo, Snapshot(self._repo, head), self.roster, found, since_script)
+    def _select_undelivered(
+        self,
+        found: list[RecordedEvent],
+        head: str,
+        since_script: Callable[[Host, TriggeredAgent, list[RecordedEvent]], list[RecordedEvent]],
+    ) -> WantedDeliveries:
+        return select_undelivered(self.host, self._repo, Snapshot(self._repo, head), self.roster, found, since_script)
 
-    def _deliver(self, found: list[Told], news: News | None, now: datetime, cursor: str, value: str) -> None:
+    def _add_event_deliveries(
+        self, found: list[RecordedEvent], news: WantedDeliveries | None, now: datetime, cursor: str, value: str
+    ) -> None:
         """Take events in for those who listen, and that they are. ``news``: only these, to these agents."""
         most = self.host.config.triggers.max_depth
         for told in found:
             if told.event.depth > most:  # said before the cursor moves on: a kill in between says it again
                 self._stop_chain(told)
-        with self.inbox.together():
+        with self.inbox.transaction():
             for told in found:
                 if told.event.depth > most:
                     continue
-                for listener in self.roster.of_event(told.event.name):
+                for listener in self.roster.agents_for_event(told.event.name):
                     if news is not None and (listener.name, told.event.key) not in news:
                         continue
-                    if listener.header.overlap == "skip" and self.inbox.waits(listener.name):
+                    if listener.header.overlap == "skip" and self.inbox.has_deliveries(listener.name):
                         self.log("event.skipped", f"{listener.name}: skipped {told.event.name}, it is busy still",
                                  agent=listener.name, key=told.event.key)  # fmt: skip
                         continue
-                    self.inbox.add(listener.name, told.event, now)
-            self.inbox.put(cursor, value)
+                    self.inbox.add_delivery(listener.name, told.event, now)
+            self.inbox.set_cursor(cursor, value)
 
-    def _stop_chain(self, told: Told) -> None:
-        names = [listener.name for listener in self.roster.of_event(told.event.name)]
+    def _stop_chain(self, told: RecordedEvent) -> None:
+        names = [listener.name for listener in self.roster.agents_for_event(told.event.name)]
         self.log("event.cycle", f"{', '.join(names)}: not started for {told.event.name}, the chain of events that "
                  "leads to it is too long", level="warning", key=told.event.key)  # fmt: skip
-        service_notices.cycle(self.host, names, told)
+        service_notices.report_event_cycle(self.host, names, told)
 
-    def _version(self, agent: str) -> str:
+    def _agent_version(self, agent: str) -> str:
         """Changes where a file that an agent could do nothing with may be worth another try."""
         listener = self.roster.listeners.get(agent)
         return hashlib.sha256(f"{listener.blob if listener else ''} {self._kept.stamp}".encode()).hexdigest()[:16]
 
-    def _chores(self, now: datetime) -> None:
+    def _settle_questions(self, now: datetime) -> None:
         if self._chore_at is not None and now >= self._chore_at:
-            self._chore_at = self.actions.chore(self.host, self.log)
+            self._chore_at = self.actions.settle_questions(self.host, self.log)
 
 
-def _instant(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text) if text else None
     except ValueError:

@@ -19,7 +19,7 @@ _DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!"
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class TriggeredAgent:
     """An agent that something other than a person starts."""
 
     name: str
@@ -28,34 +28,34 @@ class Listener:
     header: Header
     schedule: Schedule | None = None
 
-    def hears(self, event: str) -> bool:
+    def handles_event_name(self, event: str) -> bool:
         """Whether it listens to events of this name."""
         return "event" in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
 
-    def waits_for(self, event: Event) -> bool:
+    def is_triggered_by(self, event: Event) -> bool:
         """Whether it is still for it."""
-        return self.hears(event.name) if event.kind == "event" else event.kind in self.header.triggers
+        return self.handles_event_name(event.name) if event.kind == "event" else event.kind in self.header.triggers
 
     @property
-    def watch(self) -> tuple[str, ...]:
+    def watched_paths(self) -> tuple[str, ...]:
         return self.header.watch if "file_watch" in self.header.triggers else ()
 
 
-class Roster:
+class TriggerIndex:
     """All listeners of one commit. What an unchanged script's header says is not read again."""
 
     def __init__(self) -> None:
-        self.listeners: dict[str, Listener] = {}
+        self.listeners: dict[str, TriggeredAgent] = {}
         self.unreadable: dict[str, str] = {}
         """Agents whose header cannot be read → why: they are not started."""
         self.changed: set[str] = set()
         """Agents that are others, or no more, since the last time it was loaded."""
-        self._hearing: list[Listener] = []
+        self._hearing: list[TriggeredAgent] = []
         """Those that events start: few of ten thousand, and asked for after every run."""
         self._tree: str | None = None
         self._timezone = ""
 
-    def load(self, host: Host, snapshot: Snapshot) -> bool:
+    def read_agents(self, host: Host, snapshot: Snapshot) -> bool:
         """Bring it to this commit; whether anything is different now."""
         folder = snapshot.find_entry(host.layout.agents_dir)
         tree = folder.oid if folder is not None and folder.is_tree else None
@@ -68,13 +68,13 @@ class Roster:
         before = dict(self.listeners)
         self.listeners, self.unreadable = {}, {}
         new: list[tuple[str, str]] = []
-        for name, blob in self._scripts(host, snapshot):
+        for name, blob in self._list_scripts(host, snapshot):
             if name in known and known[name].blob == blob:
                 self.listeners[name] = known[name]
             else:
                 new.append((name, blob))
         for (name, blob), data in zip(new, snapshot.read_blobs([blob for _, blob in new]), strict=True):
-            header, problem = header_of(data, f"{host.layout.agents_dir}/{name}.py")
+            header, problem = read_header(data, f"{host.layout.agents_dir}/{name}.py")
             if header is None:
                 self.unreadable[name] = problem
             elif set(header.triggers) - {"on_demand"}:
@@ -83,7 +83,7 @@ class Roster:
                     if header.schedule is not None and "schedule" in header.triggers
                     else None
                 )
-                self.listeners[name] = Listener(name, blob, header, schedule)
+                self.listeners[name] = TriggeredAgent(name, blob, header, schedule)
         self.listeners = dict(sorted(self.listeners.items()))
         self._hearing = [each for each in self.listeners.values() if "event" in each.header.triggers]
         self._tree, self._timezone = tree, timezone
@@ -91,18 +91,18 @@ class Roster:
         self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}
         return first or bool(self.changed)
 
-    def _scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def _list_scripts(self, host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Name and blob of each agent."""
         for name, entry in snapshot.list_folder(host.layout.agents_dir).items():
             if name.endswith(".py") and not name.startswith(".") and entry.is_file:
                 yield name.removesuffix(".py"), entry.oid
 
-    def of_event(self, event: str) -> list[Listener]:
+    def agents_for_event(self, event: str) -> list[TriggeredAgent]:
         """Those who listen to it, by name."""
-        return [listener for listener in self._hearing if listener.hears(event)]
+        return [listener for listener in self._hearing if listener.handles_event_name(event)]
 
 
-def header_of(data: bytes, file: str) -> tuple[Header | None, str]:
+def read_header(data: bytes, file: str) -> tuple[Header | None, str]:
     """The header of a script, and why it has none. Only the docstring is parsed: there may be thousands."""
     if len(data) > MAX_SCRIPT_BYTES:
         return None, "the script is too large"

@@ -32,24 +32,24 @@ from cleared.runs.attempt import Event
 from cleared.vcs import Repository, Snapshot, find_clone_id, read_recent_commits
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
-LOOK_BACK: Final = timedelta(days=7)
+MAX_EVENT_AGE: Final = timedelta(days=7)
 """How old an event may be that is delivered without anything known of what was delivered before."""
-_MOST: Final = 10_000
+_MAX_COMMITS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordedEvent:
     """An event, the commit that told it, and the run or decision that made the commit; of a job that ended no commit,
     and the run that asked for it."""
 
     event: Event
     commit: str
-    by: str
+    made_by: str
 
 
-def told_since(
+def read_events_since(
     host: Host, repo: Repository, head: str, cursor: str | None, wanted: Callable[[str], bool], now: datetime
-) -> list[Told]:
+) -> list[RecordedEvent]:
     """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
 
     They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
@@ -60,33 +60,33 @@ def told_since(
     if mine is None or not key:
         return []
     start = Snapshot(repo, cursor) if cursor and repo.has_in_history(cursor) else None
-    last = _last_seen(host, start, mine, key) if start else now
-    oldest = format_iso(min(last, now) - LOOK_BACK) if last is not None else ""
-    past = Past(host, start)
-    found: list[Told] = []
-    for after in _commits(host, repo, head, cursor if start else None):
-        for line in past.add(after):
+    last = _last_attested_at(host, start, mine, key) if start else now
+    oldest = format_iso(min(last, now) - MAX_EVENT_AGE) if last is not None else ""
+    past = SeenAttestations(host, start)
+    found: list[RecordedEvent] = []
+    for after in _list_commits(host, repo, head, cursor if start else None):
+        for line in past.add_commit(after):
             said = parse_attestation(line)
-            if said is not None and _is_own(said, mine, key) and said.at >= oldest:
-                found += _told(host, after, said, wanted)
+            if said is not None and _is_own_attestation(said, mine, key) and said.at >= oldest:
+                found += _events_of_commit(host, after, said, wanted)
     return found
 
 
-def _is_own(said: Attestation, mine: str, key: str) -> bool:
+def _is_own_attestation(said: Attestation, mine: str, key: str) -> bool:
     return said.key == key and said.trailers.get(ORIGIN) == mine
 
 
-def _last_seen(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
+def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
     """When the last that was seen was attested. A line that was taken out of the history and is put back long after
     tells nothing again."""
     for line in reversed(list(added_lines(host.layout, None, start))):
         said = parse_attestation(line)
-        if said is not None and _is_own(said, mine, key):
+        if said is not None and _is_own_attestation(said, mine, key):
             return datetime.fromisoformat(said.at)
     return None
 
 
-class Past:
+class SeenAttestations:
     """The attestations that were seen."""
 
     def __init__(self, host: Host, start: Snapshot | None) -> None:
@@ -95,7 +95,7 @@ class Past:
         self._seen: set[bytes] = set()
         self._known: set[bytes] | None = None
 
-    def add(self, after: Snapshot) -> list[bytes]:
+    def add_commit(self, after: Snapshot) -> list[bytes]:
         """Those of a commit that were in none before."""
         new = [line for line in added_lines(self._layout, self._before, after) if line not in self._seen]
         if new and self._before is not self._start:  # on another branch of a merge it may have been missing
@@ -106,7 +106,7 @@ class Past:
         return new
 
 
-def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Iterator[Snapshot]:
+def _list_commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Iterator[Snapshot]:
     """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
     commits = read_recent_commits(repo, head, cursor) if cursor else None
     if commits is None:
@@ -114,56 +114,60 @@ def _commits(host: Host, repo: Repository, head: str, cursor: str | None) -> Ite
 
         paths = list(list_shards(host.layout, Snapshot(repo, head)))
         with suppress(WorkspaceError):
-            for info in reversed(history.read_log(host.root, _MOST, paths, since=cursor, rev=head)):
+            for info in reversed(history.read_log(host.root, _MAX_COMMITS, paths, since=cursor, rev=head)):
                 yield Snapshot(repo, info.id)
     for each in reversed(commits or ()):
         yield Snapshot(repo, each.id)
     yield Snapshot(repo, head)
 
 
-def _told(host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]) -> Iterator[Told]:
+def _events_of_commit(
+    host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]
+) -> Iterator[RecordedEvent]:
     trailers, by, commit = said.trailers, said.made_by, after.commit or ""
     depth = trailer_number(trailers, DEPTH) + 1
 
-    def told(name: str, payload: Any, key: str = "") -> Told:
-        return Told(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
+    def make_event(name: str, payload: Any, key: str = "") -> RecordedEvent:
+        return RecordedEvent(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
 
-    for event in _lines(host, after, said):
+    for event in _read_emitted_events(host, after, said):
         if wanted(name := str(event["name"])):
-            yield told(name, event["payload"], str(event["id"]).rpartition("/")[2])
+            yield make_event(name, event["payload"], str(event["id"]).rpartition("/")[2])
     about = {"commit": commit, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
     if "Run" in trailers and "Event" in trailers and wanted(RUN_SUCCEEDED):
-        yield told(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": said.subject})
+        yield make_event(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": said.subject})
     if trailers.get("Outcome") == FAILED and wanted(RUN_FAILED):
-        yield told(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": said.subject})
+        yield make_event(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": said.subject})
     if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
         proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit}
-        yield told(PROPOSAL_APPROVED, proposal)
+        yield make_event(PROPOSAL_APPROVED, proposal)
     if said.statement.get("settles") and wanted(CARD_RESOLVED):
-        yield told(CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _resolved(host, after, said)})
+        yield make_event(
+            CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _read_resolved_cards(host, after, said)}
+        )
     if said.statement.get("imports") and wanted(IMPORT_NEW):
         files = import_data(
             [r for r in parse_imports(after.read_file(host.layout.imports), host.layout.imports) if r.run == by]
         )
         if digest_data(files) == said.statement["imports"]:
-            yield told(IMPORT_NEW, {**about, "files": files})
+            yield make_event(IMPORT_NEW, {**about, "files": files})
 
 
-def _lines(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+def _read_emitted_events(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
     """The events that were emitted, in order; of lines that were altered since, none."""
     emits = list(said.statement.get("emits") or ())
     if not emits:
         return []
     mine = [
         e
-        for e in islice(parse_events(after.read_file(host.layout.events)), _MOST + len(emits))
+        for e in islice(parse_events(after.read_file(host.layout.events)), _MAX_COMMITS + len(emits))
         if e["run"] == said.made_by
     ]
     known = {digest_data(event_line(event)): event for event in mine}
     return [known[each] for each in emits if each in known]
 
 
-def _resolved(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+def _read_resolved_cards(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
     cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
     found = [(cards[name], how) for name, how in said.statement["settles"].items() if name in cards]
     return [

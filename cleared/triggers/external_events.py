@@ -11,7 +11,7 @@ from cleared.errors import PrimitiveError, UsageError
 from cleared.primitives.ctx import emit_event
 
 
-def emit(host: Host, name: str, payload: Any) -> str:
+def submit_event(host: Host, name: str, payload: Any) -> str:
     """Commit an event; the service of this clone delivers it, now or when it is up. The event's id.
 
     Raises ``UsageError`` where the name or the payload is not one, ``PolicyError`` inside a job.
@@ -19,7 +19,7 @@ def emit(host: Host, name: str, payload: Any) -> str:
     refuse_in_job()
     made: list[str] = []
 
-    def act(desk: DecisionContext) -> Decision:
+    def make_decision(desk: DecisionContext) -> Decision:
         try:
             emit_event(desk.context, name, payload)
         except PrimitiveError as wrong:
@@ -28,6 +28,6 @@ def emit(host: Host, name: str, payload: Any) -> str:
         return Decision(f"event: {name}")
 
     commit_decision(
-        host, f"event emit {name}", act, by=current_user(), gathers=[]
+        host, f"event emit {name}", make_decision, by=current_user(), gathers=[]
     )  # it decides nothing, so no reviewer is needed
     return made[0]

@@ -19,9 +19,9 @@ from cleared.errors import ClearedError
 from cleared.runs.attempt import Event, parse_event
 from cleared.workspace.database import connect_to_read, connect_to_write
 
-State = Literal["waiting", "held"]
+DeliveryState = Literal["waiting", "held"]
 _VERSION: Final = 1
-_SCHEMA: Final = """
+_TABLES: Final = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS marks (agent TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS deliveries (
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS done (agent TEXT, key TEXT, at REAL NOT NULL, PRIMARY
 CREATE TABLE IF NOT EXISTS files (
   agent TEXT, sha256 TEXT, path TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (agent, sha256)) WITHOUT ROWID;
 """
-KEEP_DONE: Final = 14 * 86_400
+DONE_SECONDS: Final = 14 * 86_400
 """Seconds for which it is remembered that an event was dealt with, beside what the history says."""
 
 
@@ -51,7 +51,7 @@ class Delivery:
     """Runs for it that failed."""
     starts: int
     """Runs for it that were begun, also those of which no end is known: the process was killed."""
-    state: State
+    state: DeliveryState
     why: str
     """Of one that is held: what it waits for. Of one that failed: of what."""
 
@@ -61,18 +61,18 @@ class Inbox:
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / "inbox.db"
-        self._db = connect_to_write(self.path, _SCHEMA, _VERSION, isolation_level=None)
+        self._db = connect_to_write(self.path, _TABLES, _VERSION, isolation_level=None)
 
     def close(self) -> None:
         self._db.close()
 
     @property
-    def alive(self) -> bool:
+    def file_exists(self) -> bool:
         """Whether the file is still where others would look for it: ``.cleared/`` may be deleted at any time."""
         return self.path.exists()
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """All that is done within is done at once, or not at all."""
         self._db.execute("BEGIN")
         try:
@@ -84,30 +84,30 @@ class Inbox:
 
     # --- cursors -----------------------------------------------------------------------------------------------
 
-    def get(self, key: str) -> str | None:
+    def read_cursor(self, key: str) -> str | None:
         found = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
         return str(found[0]) if found else None
 
-    def put(self, key: str, value: str) -> None:
+    def set_cursor(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
 
-    def marks(self) -> dict[str, datetime]:
+    def schedule_marks(self) -> dict[str, datetime]:
         """Agent → the time up to which its schedule is decided."""
-        return {agent: _time(at) for agent, at in self._db.execute("SELECT agent, at FROM marks")}
+        return {agent: _from_timestamp(at) for agent, at in self._db.execute("SELECT agent, at FROM marks")}
 
-    def mark_of(self, agent: str) -> datetime | None:
+    def schedule_mark(self, agent: str) -> datetime | None:
         """The time up to which one agent's schedule is decided."""
         found = self._db.execute("SELECT at FROM marks WHERE agent=?", (agent,)).fetchone()
-        return _time(found[0]) if found else None
+        return _from_timestamp(found[0]) if found else None
 
-    def mark(self, marks: Iterable[tuple[str, datetime]]) -> None:
+    def set_schedule_marks(self, marks: Iterable[tuple[str, datetime]]) -> None:
         self._db.executemany(
             "INSERT OR REPLACE INTO marks VALUES (?,?)", [(agent, at.timestamp()) for agent, at in marks]
         )
 
     # --- deliveries --------------------------------------------------------------------------------------------
 
-    def add(self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
+    def add_delivery(self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
             why: str = "") -> bool:  # fmt: skip
         """Take an event in for an agent; False where it waits already, or was dealt with."""
         assert event.key is not None
@@ -121,113 +121,113 @@ class Inbox:
         )  # fmt: skip
         return done.rowcount == 1
 
-    def next(self, now: datetime) -> Delivery | None:
+    def next_delivery(self, now: datetime) -> Delivery | None:
         """The delivery whose turn it is: the oldest of those that are the first of their agent, and due."""
         rows = self._db.execute(
             "SELECT * FROM deliveries WHERE id IN (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
             " AND not_before<=? ORDER BY id LIMIT 1",
             (now.timestamp(),),
         ).fetchall()
-        return _delivery(rows[0]) if rows else None
+        return _delivery_from_row(rows[0]) if rows else None
 
-    def due_at(self) -> datetime | None:
+    def next_due_at(self) -> datetime | None:
         """When the next delivery's turn comes."""
         found = self._db.execute(
             "SELECT min(not_before) FROM deliveries WHERE id IN"
             " (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
         ).fetchone()
-        return _time(found[0]) if found[0] is not None else None
+        return _from_timestamp(found[0]) if found[0] is not None else None
 
-    def of(self, agent: str) -> list[Delivery]:
+    def deliveries_of(self, agent: str) -> list[Delivery]:
         """All that waits for an agent, oldest first."""
         rows = self._db.execute("SELECT * FROM deliveries WHERE agent=? ORDER BY id", (agent,))
-        return [_delivery(row) for row in rows.fetchall()]
+        return [_delivery_from_row(row) for row in rows.fetchall()]
 
-    def waits(self, agent: str) -> bool:
+    def has_deliveries(self, agent: str) -> bool:
         """Whether anything waits for the agent."""
         return self._db.execute("SELECT 1 FROM deliveries WHERE agent=? LIMIT 1", (agent,)).fetchone() is not None
 
-    def begin(self, delivery: Delivery) -> None:
+    def count_start(self, delivery: Delivery) -> None:
         """A run for it begins; if the process dies, this tells."""
         self._db.execute("UPDATE deliveries SET starts=starts+1 WHERE id=?", (delivery.id,))
 
-    def finish(
+    def finish_delivery(
         self, delivery: Delivery, now: datetime, files: Iterable[tuple[str, str]] = (), version: str = ""
     ) -> None:
         """It is dealt with, and so are these of its files, which are still there."""
         assert delivery.event.key is not None
-        with self.together():
-            self.keep_files(delivery.agent, files, version)
+        with self.transaction():
+            self.add_handled_files(delivery.agent, files, version)
             self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
             self._db.execute(
                 "INSERT OR REPLACE INTO done VALUES (?,?,?)", (delivery.agent, delivery.event.key, now.timestamp())
             )
 
-    def again(self, delivery: Delivery, at: datetime, why: str, *, failed: bool) -> None:
+    def retry_delivery(self, delivery: Delivery, at: datetime, why: str, *, failed: bool) -> None:
         """Try it again at ``at``; ``failed``: the run counts as one that failed."""
         self._db.execute(
             "UPDATE deliveries SET not_before=?, why=?, failures=failures+?, starts=0, state='waiting' WHERE id=?",
             (at.timestamp(), why[:1_000], int(failed), delivery.id),
         )
 
-    def hold(self, delivery: Delivery, why: str) -> None:
+    def hold_delivery(self, delivery: Delivery, why: str) -> None:
         """Keep it until ``release``: it cannot be run as things are."""
         self._db.execute("UPDATE deliveries SET state='held', why=?, starts=0 WHERE id=?", (why[:1_000], delivery.id))
 
-    def release(self, now: datetime) -> None:
+    def release_held(self, now: datetime) -> None:
         """Things have changed: what is held is tried again."""
         self._db.execute("UPDATE deliveries SET state='waiting', not_before=? WHERE state='held'", (now.timestamp(),))
 
-    def hurry(self, agent: str, now: datetime) -> None:
+    def restart_deliveries(self, agent: str, now: datetime) -> None:
         """The agent is another one now: what failed, or is held, is tried at once, and from the beginning."""
         self._db.execute(
             "UPDATE deliveries SET state='waiting', not_before=?, failures=0, starts=0 WHERE agent=? AND why<>''",
             (now.timestamp(), agent),
         )
 
-    def sooner(self, by: timedelta, now: datetime) -> None:
+    def shift_deliveries(self, by: timedelta, now: datetime) -> None:
         """The clock was set back by that much: what waits for a time waits no longer for it than it would have."""
         self._db.execute(
             "UPDATE deliveries SET not_before=max(not_before-?, ?) WHERE not_before>?",
             (by.total_seconds(), now.timestamp(), now.timestamp()),
         )
 
-    def sooner_than(self, latest: datetime, now: datetime) -> None:
+    def limit_waiting(self, latest: datetime, now: datetime) -> None:
         """What waits for longer was put off by a clock that was wrong: its turn is now."""
         self._db.execute("UPDATE deliveries SET not_before=? WHERE not_before>?", (now.timestamp(), latest.timestamp()))
 
-    def drop(self, delivery: Delivery) -> None:
+    def drop_delivery(self, delivery: Delivery) -> None:
         """Forget it."""
         self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
 
     # --- files -------------------------------------------------------------------------------------------------
 
-    def files(self, agent: str) -> dict[str, tuple[str, str]]:
+    def handled_files(self, agent: str) -> dict[str, tuple[str, str]]:
         """SHA-256 → (path, version of the agent and its settings) of the files that were dealt with and are still
         there."""
         rows = self._db.execute("SELECT sha256, path, version FROM files WHERE agent=?", (agent,))
         return {sha: (path, version) for sha, path, version in rows.fetchall()}
 
-    def keep_files(self, agent: str, files: Iterable[tuple[str, str]], version: str) -> None:
+    def add_handled_files(self, agent: str, files: Iterable[tuple[str, str]], version: str) -> None:
         """These (path, SHA-256) are dealt with."""
         self._db.executemany(
             "INSERT OR REPLACE INTO files VALUES (?,?,?,?)", [(agent, sha, path, version) for path, sha in files]
         )
 
-    def forget_files(self, agent: str, digests: Iterable[str]) -> None:
+    def remove_handled_files(self, agent: str, digests: Iterable[str]) -> None:
         """These are gone: the same content is new when it comes again."""
         self._db.executemany("DELETE FROM files WHERE agent=? AND sha256=?", [(agent, sha) for sha in digests])
 
-    def prune(self, now: datetime, agents: Mapping[str, Any]) -> None:
+    def remove_obsolete(self, now: datetime, agents: Mapping[str, Any]) -> None:
         """Forget what is of no use any more: old ends, and what belongs to agents that are gone."""
-        with self.together():
-            self._db.execute("DELETE FROM done WHERE at<?", (now.timestamp() - KEEP_DONE,))
+        with self.transaction():
+            self._db.execute("DELETE FROM done WHERE at<?", (now.timestamp() - DONE_SECONDS,))
             for table in ("marks", "files"):
                 gone = [a for (a,) in self._db.execute(f"SELECT DISTINCT agent FROM {table}") if a not in agents]
                 self._db.executemany(f"DELETE FROM {table} WHERE agent=?", [(a,) for a in gone])
 
 
-def peek(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
+def peek_deliveries(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
     """How many deliveries wait and are held, and the first of them, for whoever asks beside the service."""
     path = state_dir / "inbox.db"
     try:
@@ -239,15 +239,23 @@ def peek(state_dir: Path) -> tuple[dict[str, int], list[Delivery]]:
             db.close()
     except (sqlite3.Error, ClearedError):
         return {}, []
-    return counts, [_delivery(row) for row in rows]
+    return counts, [_delivery_from_row(row) for row in rows]
 
 
-def _time(seconds: float) -> datetime:
+def _from_timestamp(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _delivery(row: tuple[Any, ...]) -> Delivery:
+def _delivery_from_row(row: tuple[Any, ...]) -> Delivery:
     identity, agent, _, event, created, not_before, failures, starts, state, why = row
     return Delivery(
-        identity, agent, parse_event(json.loads(event)), _time(created), _time(not_before), failures, starts, state, why
+        identity,
+        agent,
+        parse_event(json.loads(event)),
+        _from_timestamp(created),
+        _from_timestamp(not_before),
+        failures,
+        starts,
+        state,
+        why,
     )

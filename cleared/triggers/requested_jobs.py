@@ -9,14 +9,14 @@ from typing import Final
 from cleared.changes.consumed_events import event_depth
 from cleared.changes.host import Host
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
-from cleared.triggers.event_stream import told_since
+from cleared.triggers.event_stream import read_events_since
 from cleared.vcs import Repository, Snapshot
 
 _RUN: Final = "run:"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommittedJobRequest:
     """A job that a run asked for."""
 
     run: str
@@ -29,11 +29,13 @@ class Asked:
     """How many events led to it, itself included."""
 
     @property
-    def by(self) -> str:
+    def requested_by(self) -> str:
         return f"{_RUN}{self.run}"
 
 
-def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now: datetime) -> list[Asked]:
+def read_job_requests(
+    host: Host, repo: Repository, head: str, cursor: str | None, now: datetime
+) -> list[CommittedJobRequest]:
     """What the commits of this clone after ``cursor``, up to ``head``, ask the loop for; oldest first.
 
     Each is told once if the cursor is kept together with what is made of it. Without a cursor, or where it is in
@@ -43,15 +45,17 @@ def asked_since(host: Host, repo: Repository, head: str, cursor: str | None, now
     if head == cursor:
         return []
     found = []
-    for told in told_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE_EVENT, now):
+    for told in read_events_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE_EVENT, now):
         payload = told.event.payload
         kind, target = (payload.get("kind"), payload.get("target")) if isinstance(payload, dict) else (None, None)
         if isinstance(kind, str) and isinstance(target, str):
-            found.append(Asked(told.by, str(told.event.key), kind, target, told.commit, told.event.depth))
+            found.append(
+                CommittedJobRequest(told.made_by, str(told.event.key), kind, target, told.commit, told.event.depth)
+            )
     return found
 
 
-def depth_after(host: Host, by: str) -> int:
+def event_depth_after(host: Host, by: str) -> int:
     """How many events led to one that comes of what ``by`` asked for (``run:<id>``; else nothing led to it)."""
     if not by.startswith(_RUN):
         return 1

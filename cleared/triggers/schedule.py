@@ -22,9 +22,9 @@ from zoneinfo import ZoneInfo
 from cleared.errors import UsageError
 from cleared.sandbox import header_values
 
-MOST = 10_000
+MAX_TIMES = 10_000
 """So many times at most are made up for at once, or listed."""
-SET_BACK = timedelta(hours=24)
+MAX_SET_BACK = timedelta(hours=24)
 """A clock that is set back by more than this was wrong before, not is wrong now."""
 
 _DAY = 86_400
@@ -33,14 +33,14 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _TICK = timedelta(microseconds=1)
 # Eight years and some: from one 29 February to the next over 2100, which has none.
 _HORIZON = 3_000 * _DAY
-_END = (date(9000, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
+_LAST_SECOND = (date(9000, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
 # No clock was ever set by more than a day (islands that changed sides of the date line), so what was longer ago
 # than two has no part in what is due now.
-_LOOK_BACK = 2 * _DAY
+_OFFSET_LOOK_BACK = 2 * _DAY
 # zoneinfo does not tell when clocks are set, so it is looked for in steps; no zone since 1970 had two changes within
 # six days. What was found is kept in blocks.
-_STEP = 5 * _DAY
-_BLOCK = 20 * _STEP
+_SEARCH_STEP = 5 * _DAY
+_BLOCK_SECONDS = 20 * _SEARCH_STEP
 
 
 class Schedule:
@@ -72,47 +72,47 @@ class Schedule:
         self.expression = expression
         self.timezone = timezone
         try:
-            self._calendar = _calendar(expression)
-            self._zone = _zone(timezone)
+            self._calendar = _parse_expression(expression)
+            self._zone = _load_zone(timezone)
         except header_values.BadValue as bad:
             raise UsageError(bad.message, remedy=bad.remedy) from None
 
-    def next(self, after: datetime) -> datetime | None:
+    def next_after(self, after: datetime) -> datetime | None:
         """The first time strictly after ``after``, in UTC; ``None`` where there is none in the next eight years."""
-        start = _second(after) + 1
-        for piece in self._pieces(start, start + _HORIZON):
-            for second in self._times(piece):
-                return _instant(second)
+        start = _to_second(after) + 1
+        for piece in self._stretches_between(start, start + _HORIZON):
+            for second in self._times_in(piece):
+                return _to_instant(second)
         return None
 
-    def between(self, after: datetime, until: datetime, limit: int = MOST) -> list[datetime]:
+    def times_between(self, after: datetime, until: datetime, limit: int = MAX_TIMES) -> list[datetime]:
         """The times after ``after`` up to and with ``until``, in UTC, oldest first; the newest ``limit`` of them."""
-        pieces = list(self._pieces(_second(after) + 1, _second(until) + 1))
-        seconds = (second for piece in reversed(pieces) for second in self._times(piece, newest_first=True))
-        return [_instant(second) for second in islice(seconds, limit)][::-1]
+        pieces = list(self._stretches_between(_to_second(after) + 1, _to_second(until) + 1))
+        seconds = (second for piece in reversed(pieces) for second in self._times_in(piece, newest_first=True))
+        return [_to_instant(second) for second in islice(seconds, limit)][::-1]
 
-    def count(self, after: datetime, until: datetime) -> int:
+    def count_between(self, after: datetime, until: datetime) -> int:
         """How many times there are after ``after`` up to and with ``until``, without listing them."""
         found = 0
-        for piece in self._pieces(_second(after) + 1, _second(until) + 1):
-            sizes = (end - begin for _, begin, end in self._calendar.days_of(piece.low, piece.high))
+        for piece in self._stretches_between(_to_second(after) + 1, _to_second(until) + 1):
+            sizes = (end - begin for _, begin, end in self._calendar.named_times(piece.low, piece.high))
             found += any(sizes) if piece.skipped else sum(sizes)
         return found
 
-    def _pieces(self, start: int, end: int) -> Iterator[_Piece]:
+    def _stretches_between(self, start: int, end: int) -> Iterator[_Stretch]:
         """The local times whose turn comes in ``[start, end)`` of UTC, in stretches that no change of clocks divides.
 
         Oldest first. Begins earlier than ``start``, to know which local times have had their turn.
         """
-        end = min(end, _END)
-        at = start - _LOOK_BACK
+        end = min(end, _LAST_SECOND)
+        at = start - _OFFSET_LOOK_BACK
         if start >= end:
             return
-        offset = self._zone.offset(at)
+        offset = self._zone.offset_at(at)
         turn = at + offset  # local times from here on have not had their turn
-        for change, following in self._zone.changes(at, end):
+        for change, following in self._zone.changes_between(at, end):
             if max(turn, start + offset) < change + offset:
-                yield _Piece(max(turn, start + offset), change + offset, offset)
+                yield _Stretch(max(turn, start + offset), change + offset, offset)
             if self._calendar.every_hour:
                 turn = change + following
             else:
@@ -120,25 +120,25 @@ class Schedule:
                 if turn < change + following:
                     # With the first time after the gap, as that is when the skipped ones come due.
                     if change >= start:
-                        yield _Piece(turn, change + following + 1, following, skipped=True)
+                        yield _Stretch(turn, change + following + 1, following, skipped=True)
                     turn = change + following + 1
             offset = following
         if max(turn, start + offset) < end + offset:
-            yield _Piece(max(turn, start + offset), end + offset, offset)
+            yield _Stretch(max(turn, start + offset), end + offset, offset)
 
-    def _times(self, piece: _Piece, newest_first: bool = False) -> Iterator[int]:
+    def _times_in(self, piece: _Stretch, newest_first: bool = False) -> Iterator[int]:
         """When what is named in ``piece`` comes due, in seconds of UTC."""
-        for day, begin, end in self._calendar.days_of(piece.low, piece.high, newest_first):
+        for day, begin, end in self._calendar.named_times(piece.low, piece.high, newest_first):
             if piece.skipped:
                 yield piece.high - 1 - piece.offset
                 return
             ranks = range(begin, end)
             for rank in reversed(ranks) if newest_first else ranks:
-                yield day + self._calendar.time(rank) - piece.offset
+                yield day + self._calendar.time_of_rank(rank) - piece.offset
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTimes:
     """What of a schedule is to be run at a moment."""
 
     times: tuple[datetime, ...]
@@ -149,34 +149,34 @@ class Due:
     """Everything up to here is decided."""
 
 
-def due(
+def find_due_times(
     schedule: Schedule, mark: datetime, now: datetime, alive_from: datetime, catch_up: Literal["none", "latest", "all"]
-) -> Due:
+) -> DueTimes:
     """What came due after ``mark`` up to and with ``now``.
 
     What came due since ``alive_from`` is on time, and all of it runs. What came due before, while nobody was awake,
     was missed: ``none`` drops it, ``latest`` makes up for the newest of it if nothing is on time, ``all`` makes up
     for all of it (the newest 10,000). Where the clock was set back, ``corrected`` says from where it goes on.
     """
-    mark = corrected(mark, now)
+    mark = correct_mark(mark, now)
     woke = max(mark, min(alive_from - _TICK, now))
-    on_time = schedule.between(woke, now, limit=sys.maxsize)
-    wanted = {"none": 0, "latest": 0 if on_time else 1, "all": MOST}[catch_up]
-    late = schedule.between(mark, woke, limit=wanted)
-    return Due((*late, *on_time), schedule.count(mark, woke) - len(late), max(mark, now))
+    on_time = schedule.times_between(woke, now, limit=sys.maxsize)
+    wanted = {"none": 0, "latest": 0 if on_time else 1, "all": MAX_TIMES}[catch_up]
+    late = schedule.times_between(mark, woke, limit=wanted)
+    return DueTimes((*late, *on_time), schedule.count_between(mark, woke) - len(late), max(mark, now))
 
 
-def corrected(mark: datetime, now: datetime) -> datetime:
+def correct_mark(mark: datetime, now: datetime) -> datetime:
     """The mark to go on from, where the clock may have been set.
 
     Set back by up to 24 hours, the mark stays: what ran is not run again, and the schedule waits until the clock is
     there again. Set back by more, it was wrong before, and the mark becomes ``now``. Set forward, the mark stays: what
     lies between was missed.
     """
-    return now if mark - now > SET_BACK else mark
+    return now if mark - now > MAX_SET_BACK else mark
 
 
-def jitter(agent: str, at: datetime, seconds: float) -> float:
+def jitter_seconds(agent: str, at: datetime, seconds: float) -> float:
     """By how many seconds the run of ``agent`` that is due ``at`` is put off: at least 0, less than ``seconds``.
 
     Always the same for the same agent and time, so that a restart does not draw again; 0 where ``seconds`` is 0.
@@ -185,7 +185,7 @@ def jitter(agent: str, at: datetime, seconds: float) -> float:
     return int.from_bytes(drawn, "big") / 2**32 * seconds
 
 
-class _Piece(NamedTuple):
+class _Stretch(NamedTuple):
     """The local times in ``[low, high)``: each is due ``offset`` earlier in UTC.
 
     Where they were ``skipped``, all are due as one: at the last of them, which is the first that exists.
@@ -197,33 +197,35 @@ class _Piece(NamedTuple):
     skipped: bool = False
 
 
-class _Calendar:
+class _LocalTimes:
     """The local times that an expression names, whatever the zone."""
 
     __slots__ = ("_days", "_hours", "_minutes", "_per_hour", "_seconds", "_size", "every_hour")
 
-    def __init__(self, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...], days: _Days) -> None:
+    def __init__(
+        self, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...], days: _CalendarDays
+    ) -> None:
         self._hours, self._minutes, self._seconds, self._days = hours, minutes, seconds, days
         self._per_hour = len(minutes) * len(seconds)
         self._size = len(hours) * self._per_hour
         self.every_hour = len(hours) == 24
 
-    def days_of(self, low: int, high: int, newest_first: bool = False) -> Iterator[tuple[int, int, int]]:
+    def named_times(self, low: int, high: int, newest_first: bool = False) -> Iterator[tuple[int, int, int]]:
         """What is named in ``[low, high)`` of the local clock, day by day: when the day begins, and the ranks among
         its times, from and up to."""
-        for number in self._days.within(low // _DAY, (high - 1) // _DAY, newest_first):
+        for number in self._days.days_between(low // _DAY, (high - 1) // _DAY, newest_first):
             day = number * _DAY
-            begin, end = self._rank(low - day), self._rank(high - day)
+            begin, end = self._rank_of_time(low - day), self._rank_of_time(high - day)
             if begin < end:
                 yield day, begin, end
 
-    def time(self, rank: int) -> int:
+    def time_of_rank(self, rank: int) -> int:
         """The time of day of that rank, in seconds."""
         hour, rest = divmod(rank, self._per_hour)
         minute, second = divmod(rest, len(self._seconds))
         return self._hours[hour] * 3600 + self._minutes[minute] * 60 + self._seconds[second]
 
-    def _rank(self, time: int) -> int:
+    def _rank_of_time(self, time: int) -> int:
         """How many times of a day come before that second of it."""
         if time <= 0:
             return 0
@@ -242,33 +244,33 @@ class _Calendar:
         return rank + bisect_left(self._seconds, second)
 
 
-class _Days:
+class _CalendarDays:
     """The days that day of month, month and weekday name; days and months are counted from 1970 and from year 0."""
 
     __slots__ = ("_either", "_found", "_month_days", "_months", "_nth", "_weekdays")
 
     def __init__(self, month_day: str, month: str, weekday: str) -> None:
-        self._month_days = frozenset(_field(2, month_day).values)
-        self._months = frozenset(_field(3, month).values)
-        self._weekdays = frozenset(_field(4, weekday).values)
-        self._nth = _field(4, weekday).nth
+        self._month_days = frozenset(_parse_field(2, month_day).values)
+        self._months = frozenset(_parse_field(3, month).values)
+        self._weekdays = frozenset(_parse_field(4, weekday).values)
+        self._nth = _parse_field(4, weekday).nth
         self._either = not month_day.startswith(("*", "?")) and not weekday.startswith(("*", "?"))
         self._found: dict[int, tuple[int, ...]] = {}
 
-    def within(self, first: int, last: int, newest_first: bool) -> Iterator[int]:
+    def days_between(self, first: int, last: int, newest_first: bool) -> Iterator[int]:
         """Those from ``first`` up to and with ``last``."""
-        months = range(_month_of(first), _month_of(last) + 1)
+        months = range(_month_number(first), _month_number(last) + 1)
         for month in reversed(months) if newest_first else months:
             if month % 12 + 1 not in self._months:
                 continue
             days = self._found.get(month)
             if days is None:
-                days = self._found[month] = tuple(self._search(*divmod(month, 12)))
+                days = self._found[month] = tuple(self._find_days(*divmod(month, 12)))
             for day in reversed(days) if newest_first else days:
                 if first <= day <= last:
                     yield day
 
-    def _search(self, year: int, month: int) -> Iterator[int]:
+    def _find_days(self, year: int, month: int) -> Iterator[int]:
         monday_based, length = monthrange(year, month + 1)
         before = date(year, month + 1, 1).toordinal() - _EPOCH_DAY - 1
         for day in range(1, length + 1):
@@ -283,7 +285,7 @@ class _Days:
                 yield before + day
 
 
-class _Zone:
+class _ZoneOffsets:
     """How far a zone's clocks are from UTC, and when they are set."""
 
     __slots__ = ("_blocks", "_info")
@@ -292,44 +294,44 @@ class _Zone:
         self._info = ZoneInfo(name)
         self._blocks: dict[int, tuple[tuple[int, int], ...]] = {}
 
-    def offset(self, second: int) -> int:
+    def offset_at(self, second: int) -> int:
         """Local time less UTC, in seconds, at a second of UTC."""
-        offset = _instant(second).astimezone(self._info).utcoffset()
+        offset = _to_instant(second).astimezone(self._info).utcoffset()
         assert offset is not None
         return offset // timedelta(seconds=1)
 
-    def changes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def changes_between(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """When clocks are set after ``start`` and before ``end``, and the offset from then on; oldest first.
 
         With the ends of blocks among them, where nothing changes, so that who has what it wants looks no further.
         """
-        for number in range(start // _BLOCK, (end - 1) // _BLOCK + 1):
+        for number in range(start // _BLOCK_SECONDS, (end - 1) // _BLOCK_SECONDS + 1):
             block = self._blocks.get(number)
             if block is None:
-                block = self._blocks[number] = tuple(self._search(number * _BLOCK))
+                block = self._blocks[number] = tuple(self._find_changes(number * _BLOCK_SECONDS))
             yield from (change for change in block if start < change[0] < end)
 
-    def _search(self, start: int) -> Iterator[tuple[int, int]]:
-        before = self.offset(start)
-        for low in range(start, start + _BLOCK, _STEP):
-            after = self.offset(low + _STEP)
+    def _find_changes(self, start: int) -> Iterator[tuple[int, int]]:
+        before = self.offset_at(start)
+        for low in range(start, start + _BLOCK_SECONDS, _SEARCH_STEP):
+            after = self.offset_at(low + _SEARCH_STEP)
             if after != before:
-                old, new = low, low + _STEP
+                old, new = low, low + _SEARCH_STEP
                 while new - old > 1:
                     middle = (old + new) // 2
-                    old, new = (middle, new) if self.offset(middle) == before else (old, middle)
+                    old, new = (middle, new) if self.offset_at(middle) == before else (old, middle)
                 yield new, after
             before = after
-        yield start + _BLOCK, before
+        yield start + _BLOCK_SECONDS, before
 
 
-class _Field(NamedTuple):
+class _CronField(NamedTuple):
     values: tuple[int | str, ...]
     nth: dict[int, frozenset[int | str]]
 
 
 @lru_cache(maxsize=4096)
-def _field(position: int, text: str) -> _Field:
+def _parse_field(position: int, text: str) -> _CronField:
     """What one field names, by croniter: read field by field, as ten thousand expressions share a few hundred fields.
 
     Raises ``values.Bad`` where it is no field.
@@ -347,38 +349,38 @@ def _field(position: int, text: str) -> _Field:
     found = expanded[position]
     low, high = croniter.croniter.RANGES[position]
     named = tuple(range(low, high + 1)) if "*" in found else tuple(found)
-    return _Field(named, {weekday: frozenset(which) for weekday, which in nth.items()})
+    return _CronField(named, {weekday: frozenset(which) for weekday, which in nth.items()})
 
 
 @lru_cache(maxsize=4096)
-def _days(month_day: str, month: str, weekday: str) -> _Days:
-    return _Days(month_day, month, weekday)
+def _parse_days(month_day: str, month: str, weekday: str) -> _CalendarDays:
+    return _CalendarDays(month_day, month, weekday)
 
 
 @lru_cache(maxsize=16_384)
-def _calendar(expression: str) -> _Calendar:
+def _parse_expression(expression: str) -> _LocalTimes:
     minute, hour, month_day, month, weekday, *second = header_values.cron_fields(expression)
     minutes, hours, seconds = (
-        tuple(number for number in _field(position, text).values if isinstance(number, int))
+        tuple(number for number in _parse_field(position, text).values if isinstance(number, int))
         for position, text in ((0, minute), (1, hour), (5, second[0] if second else "0"))
     )
-    return _Calendar(hours, minutes, seconds, _days(month_day, month, weekday))
+    return _LocalTimes(hours, minutes, seconds, _parse_days(month_day, month, weekday))
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> _Zone:
-    return _Zone(header_values.read_timezone(name))
+def _load_zone(name: str) -> _ZoneOffsets:
+    return _ZoneOffsets(header_values.read_timezone(name))
 
 
-def _second(instant: datetime) -> int:
+def _to_second(instant: datetime) -> int:
     """The second of UTC that ``instant`` is in; nothing is due before 1970."""
     return max((instant - _EPOCH) // timedelta(seconds=1), -1)
 
 
-def _instant(second: int) -> datetime:
+def _to_instant(second: int) -> datetime:
     return _EPOCH + timedelta(seconds=second)
 
 
-def _month_of(day: int) -> int:
+def _month_number(day: int) -> int:
     found = date.fromordinal(day + _EPOCH_DAY)
     return found.year * 12 + found.month - 1

@@ -13,18 +13,18 @@ from cleared.clock import Clock
 from cleared.config.secrets import Redactor
 from cleared.workspace.safe_files import append_rotated
 
-NAME: Final = "service.log"
+FILE_NAME: Final = "service.log"
 MAX_BYTES: Final = 2 << 20
-KEEP: Final = 3
+OLD_FILES: Final = 3
 """Old files beside the one that is written: ``service.log.1`` is the newest of them."""
-_MAX_TEXT: Final = 2_000
+_MAX_TEXT_LENGTH: Final = 2_000
 
 
-class Logbook:
+class ServiceLog:
     """Appends what happens; also as a line for whoever watches (``say``). A full disk stops nothing."""
 
     def __init__(self, state_dir: Path, clock: Clock, say: Callable[[str], None]) -> None:
-        self.path = state_dir / NAME
+        self.path = state_dir / FILE_NAME
         self._clock, self._say = clock, say
         self.redactor = Redactor()
 
@@ -33,29 +33,29 @@ class Logbook:
         clean = self.redactor.redact_text
         row = {"at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"), "level": level,
                "what": what}  # fmt: skip
-        row |= {k: clean(v)[:_MAX_TEXT] if isinstance(v, str) else v for k, v in fields.items() if v is not None}
+        row |= {k: clean(v)[:_MAX_TEXT_LENGTH] if isinstance(v, str) else v for k, v in fields.items() if v is not None}
         if text:
-            row["text"] = clean(text)[:_MAX_TEXT]
+            row["text"] = clean(text)[:_MAX_TEXT_LENGTH]
             self._say(row["text"])
         with suppress(OSError):
             line = json.dumps(row, ensure_ascii=True, default=str) + "\n"
-            append_rotated(self.path, line.encode("ascii"), MAX_BYTES, KEEP)
+            append_rotated(self.path, line.encode("ascii"), MAX_BYTES, OLD_FILES)
 
 
-def tail(state_dir: Path, count: int) -> list[dict[str, Any]]:
+def read_last_rows(state_dir: Path, count: int) -> list[dict[str, Any]]:
     """The newest lines, oldest first, over rotated files too."""
     lines: list[bytes] = []
-    for path in (state_dir / NAME, *(Path(f"{state_dir / NAME}.{n}") for n in range(1, KEEP + 1))):
+    for path in (state_dir / FILE_NAME, *(Path(f"{state_dir / FILE_NAME}.{n}") for n in range(1, OLD_FILES + 1))):
         if len(lines) >= count:
             break
         try:
             lines = path.read_bytes().splitlines() + lines
         except OSError:
             continue
-    return list(_rows(lines[-count:] if count else []))
+    return list(_parse_rows(lines[-count:] if count else []))
 
 
-def _rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+def _parse_rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
@@ -65,16 +65,16 @@ def _rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-class Follower:
+class LogFollower:
     """Reads what is added to the log, across its rotation."""
 
     def __init__(self, state_dir: Path) -> None:
-        self.path = state_dir / NAME
+        self.path = state_dir / FILE_NAME
         self._file: tuple[int, int] | None = None
         self._left = b""
-        self.read()
+        self.read_new_rows()
 
-    def read(self) -> list[dict[str, Any]]:
+    def read_new_rows(self) -> list[dict[str, Any]]:
         """What was added since the last time."""
         try:
             with self.path.open("rb") as file:
@@ -89,4 +89,4 @@ class Follower:
             self._file = (0, 0)
             return []
         *lines, self._left = (self._left + data).split(b"\n")
-        return list(_rows(lines))
+        return list(_parse_rows(lines))

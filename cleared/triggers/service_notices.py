@@ -16,54 +16,56 @@ from cleared.decisions.decision_context import Decision, DecisionContext, commit
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
-from cleared.triggers.ended_jobs import asked_by
-from cleared.triggers.event_stream import JOB_FINISHED, Told
+from cleared.triggers.ended_jobs import find_job_requester
+from cleared.triggers.event_stream import JOB_FINISHED, RecordedEvent
 from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.drop_names import FAILED_FOLDER
 from cleared.workspace.safe_files import read_stable
 
 
-def cycle(host: Host, agents: list[str], told: Told) -> None:
+def report_event_cycle(host: Host, agents: list[str], told: RecordedEvent) -> None:
     """A chain of events was stopped: a card with the chain."""
-    chain = [*_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
-    title = f"A chain of events was stopped after {told.event.depth - 1}: {_loop(chain)}"
-    _card(
-        host, EVENT_CYCLE.name, (told.event.name, *agents, told.by), title[:300], chain=chain, event=told.event.name,
+    chain = [*_trace_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
+    title = f"A chain of events was stopped after {told.event.depth - 1}: {_shortest_cycle(chain)}"
+    _add_card(
+        host, EVENT_CYCLE.name, (told.event.name, *agents, told.made_by), title[:300], chain=chain, event=told.event.name,
         event_key=told.event.key, agents=agents,
         remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
         "long a chain may be.",
     )  # fmt: skip
 
 
-def too_many(host: Host, agent: str, event: str, most: int, hour: str) -> None:
+def report_event_rate(host: Host, agent: str, event: str, most: int, hour: str) -> None:
     """Events start an agent too often: a card, one for each hour."""
-    _card(
+    _add_card(
         host, EVENT_CYCLE.name, (agent, hour), f"{agent}: events started it {most} times within an hour; more wait",
         event=event, agents=[agent], chain=[f"{event} → {agent}"],
         remedy="If it is meant, raise triggers.max_event_runs in config.yaml; else let less be emitted.",
     )  # fmt: skip
 
 
-def same_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> None:
+def report_duplicate_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> None:
     """A file has the content of one that the agent had a run for."""
     title = f"{path} has the content of {earlier}, which {agent} has had; nothing was run"
-    _card(host, DUPLICATE_FILE.name, (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
+    _add_card(host, DUPLICATE_FILE.name, (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
 
 
-def died(host: Host, agent: str, event: Event, why: str) -> None:
+def report_crash(host: Host, agent: str, event: Event, why: str) -> None:
     """A run took the whole process down with it, so that nothing but this can tell of it."""
     key = ("died", agent, event.key or "")
     about = retry_details(event.to_record(), agent, card_id(FAILED_RUN.name, *key))
-    _card(
+    _add_card(
         host, FAILED_RUN.name, key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
         not_done="nothing of it was kept", **about,
     )  # fmt: skip
 
 
-def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = RESOLVED_BY, **details: Any) -> None:
+def _add_card(
+    host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = RESOLVED_BY, **details: Any
+) -> None:
     """``about``: the agent, where it is one agent's."""
 
-    def act(desk: DecisionContext) -> Decision | None:
+    def make_decision(desk: DecisionContext) -> Decision | None:
         known = desk.context.cards.committed_cards.get(card_id(kind, *key))
         if known is not None:
             return None
@@ -71,16 +73,16 @@ def _card(host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str
         desk.context.stage_card(kind, key, title, **details)
         return Decision(f"log: {title}"[:200])
 
-    commit_decision(host, f"service: {kind}", act, by=RESOLVED_BY, gathers=[])
+    commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, gathers=[])
 
 
-def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
+def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
     """Move a file that no run gets through with out of the way, to ``import/failed/``, with a card that says why; where
     it lies now. One outside of ``import/`` stays, and is left alone; so is one that is another by now."""
     drop = f"{host.layout.import_dir}/"
     target: list[str] = []
 
-    def act(desk: DecisionContext) -> Decision | None:
+    def make_decision(desk: DecisionContext) -> Decision | None:
         moves: tuple[LocalMove, ...] = ()
         files: dict[str, bytes | None] = {}
         if path.startswith(drop):
@@ -90,7 +92,7 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 return None
             if hashlib.sha256(data).hexdigest() != digest:
                 return None
-            target.append(_free(host, desk, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
+            target.append(_find_free_name(host, desk, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
             if desk.snapshot.find_blob_id(path) is not None:
                 files = {path: None, target[0]: data}
@@ -113,11 +115,11 @@ def set_aside(host: Host, agent: str, path: str, digest: str, cause: str, times:
                 )
         return Decision(f"log: {title}"[:200], files, local_moves=moves)
 
-    commit_decision(host, f"service: set {path} aside", act, by=RESOLVED_BY)
+    commit_decision(host, f"service: set {path} aside", make_decision, by=RESOLVED_BY)
     return target[0] if target else None
 
 
-def _free(host: Host, desk: DecisionContext, wanted: str) -> str:
+def _find_free_name(host: Host, desk: DecisionContext, wanted: str) -> str:
     path = PurePosixPath(wanted)
     for number in range(1, 100_000):
         name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
@@ -126,25 +128,25 @@ def _free(host: Host, desk: DecisionContext, wanted: str) -> str:
     return str(path.with_name(f"{path.stem}-{desk.context.run_id}{path.suffix}"))
 
 
-def _chain(host: Host, told: Told) -> list[str]:
+def _trace_chain(host: Host, told: RecordedEvent) -> list[str]:
     """The runs that led to it, oldest first: ``event → agent``."""
     found: list[str] = []
-    run = told.by
+    run = told.made_by
     for _ in range(told.event.depth):
         commits = history.find_by_trailer(host.root, "Run", run)
         if not commits:
             break
         trailers = commits[0].trailers
         kind, _, key = (trailers.get("Event") or trailers.get("Attempt") or "").partition(" ")
-        name = _name(host, key) if kind == "event" else kind
+        name = _event_name(host, key) if kind == "event" else kind
         found.append(f"{name} → {trailers.get('Agent', '?')}")
         if kind != "event":
             break
-        run = asked_by(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
+        run = find_job_requester(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
     return found[::-1]
 
 
-def _name(host: Host, key: str) -> str:
+def _event_name(host: Host, key: str) -> str:
     """What an event is called, by its key."""
     ordinal = key.partition("/")[2]
     if ordinal.startswith("job_"):
@@ -156,7 +158,7 @@ def _name(host: Host, key: str) -> str:
     return next((str(event["name"]) for event in parse_events(data) if event["id"] == key), "an event")
 
 
-def _loop(chain: list[str]) -> str:
+def _shortest_cycle(chain: list[str]) -> str:
     """The shortest end of the chain that shows what goes round."""
     steps = [step.rpartition(" → ")[2] for step in chain]
     last = steps[-1]

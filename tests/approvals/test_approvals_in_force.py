@@ -13,7 +13,7 @@ from cleared.app import open_workspace, run
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
 from cleared.changes.host_cache import HostCache
-from cleared.rpc.workspace_server import Current
+from cleared.rpc.workspace_server import CurrentHandler
 from cleared.tui.key_actions import ActionExecutor
 
 POSTS = (
@@ -37,12 +37,12 @@ def by_hand(ws: Workspace) -> None:
     assert ws.read("config.yaml") != text
 
 
-def call(current: Current, method: str, *params: Any) -> Any:
-    return current.handle(Request(method, list(params), 1))
+def call(current: CurrentHandler, method: str, *params: Any) -> Any:
+    return current.handle_request(Request(method, list(params), 1))
 
 
 def test_rpc_goes_on_under_what_is_approved_meanwhile(posts: Workspace) -> None:
-    current = Current(lambda: open_workspace(posts.root))
+    current = CurrentHandler(lambda: open_workspace(posts.root))
     assert call(current, "agent.run", "posts")["status"] == "succeeded"
     posts.ok("config", "approve")
     found = call(current, "agent.run", "posts")

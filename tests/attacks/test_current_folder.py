@@ -55,9 +55,9 @@ def test_the_command_itself_and_its_wall(trapped: Workspace, tmp_path: Path, wal
 
 def told(ws: Workspace) -> str:
     box = Notifier(open_workspace(ws.root, clock=FixedClock(NIGHT)))
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + timedelta(minutes=1))
-    return str(box.state()["last_error"])
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + timedelta(minutes=1))
+    return str(box.status_data()["last_error"])
 
 
 @pytest.mark.parametrize("argv", ["-c, import json", "-m, json.tool"])

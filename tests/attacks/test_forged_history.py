@@ -15,7 +15,7 @@ from harness import IDENTITY, JANUARY, Workspace
 from world import World
 
 from cleared.app import open_workspace
-from cleared.triggers.requested_jobs import Asked, asked_since
+from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
 from cleared.vcs import Repository
 
 RUN = "20250210T055900Z-aaaaaa"
@@ -92,13 +92,13 @@ def test_it_would_if_signatures_were_not_looked_at(world: World, monkeypatch: py
     assert forged_event(world) == ["pay 1,000,000"]
 
 
-def forged_job(ws: Workspace) -> list[Asked]:
+def forged_job(ws: Workspace) -> list[CommittedJobRequest]:
     ws.script('ctx_emit("other")', name="says")
     host = open_workspace(ws.root)
     with Repository.open(ws.root, for_writing=False) as repo:
         before = repo.read_head()
         forge(ws, {"name": "loop.enqueue", "payload": {"kind": "agent_run", "target": "says"}})
-        return asked_since(host, repo, repo.read_head(), before, host.clock.now())
+        return read_job_requests(host, repo, repo.read_head(), before, host.clock.now())
 
 
 def test_a_forged_order_asks_the_loop_for_nothing(ws: Workspace) -> None:
@@ -337,7 +337,7 @@ def test_what_is_taken_out_and_put_back_is_not_told_again(world: World, monkeypa
 
 def test_it_would_be_if_age_was_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T06:00:00Z")
-    monkeypatch.setattr("cleared.triggers.event_stream._last_seen", lambda *_: None)
+    monkeypatch.setattr("cleared.triggers.event_stream._last_attested_at", lambda *_: None)
     assert put_back(world) == [1, 1]
 
 

@@ -25,7 +25,7 @@ from cleared.primitives.run_log import RunLog
 from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Registry, primitive
 from cleared.registry.vocabulary import DecodingContext
-from cleared.rpc.workspace_server import Service
+from cleared.rpc.workspace_server import RequestHandler
 from cleared.runs import attempt
 from cleared.schema import money
 
@@ -148,7 +148,7 @@ HUGE = {
 @pytest.fixture
 def door(ws: Workspace) -> Iterator[Dispatcher]:
     """The primitives as a client reaches them, who is in no sandbox."""
-    with Service(open_workspace(ws.root, clock=clock_from(CLOCK))).dispatcher() as found:
+    with RequestHandler(open_workspace(ws.root, clock=clock_from(CLOCK))).open_dispatcher() as found:
         found.effects = frozenset(Effect)
         yield found
 

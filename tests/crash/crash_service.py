@@ -18,8 +18,10 @@ from typing import Any
 
 from forked import Forking, attend
 
-AROUND = ("begin", "finish", "again")
-AFTER = ("add", "drop", "put", "mark", "keep_files", "forget_files")
+AROUND = ("count_start", "finish_delivery", "retry_delivery")
+AFTER = (
+    "add_delivery", "drop_delivery", "set_cursor", "set_schedule_marks", "add_handled_files", "remove_handled_files",
+)  # fmt: skip
 """Methods of the inbox around which a process can be killed; the others are parts of what is done at once."""
 
 
@@ -58,21 +60,21 @@ def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
     """What there is to do at that time, by the real service."""
     from cleared.app import Served, open_workspace
     from cleared.changes.host import Host
-    from cleared.service.workspace_service import Service
-    from cleared.triggers.service_log import Logbook
+    from cleared.service.workspace_service import WorkspaceService
+    from cleared.triggers.service_log import ServiceLog
 
     clock = Hand(at)
 
     class Stepped(Served):
-        def open(self, root: Path | None = None) -> Host:
+        def open_host(self, root: Path | None = None) -> Host:
             return open_workspace(root or self.root, clock=clock, on_step=point, say=lambda _: None)
 
     _attach(point)
     with Stepped(root, clock, None) as served:
-        service = Service(root, served, Logbook(root / ".cleared", clock, lambda _: None), lambda _: None)
+        service = WorkspaceService(root, served, ServiceLog(root / ".cleared", clock, lambda _: None), lambda _: None)
         for _ in range(3):  # looks at the folders once more when all is done, as it does every minute
-            service.hint()
-            while service.step() or _sleeps(service, clock):
+            service.hint_files()
+            while service.run_step() or _sleeps(service, clock):
                 pass
         assert service.problem is None, service.problem
         service.close()
@@ -99,7 +101,7 @@ def _within(name: str) -> Iterator[None]:
 
 
 def _attach(point: Callable[[str], None]) -> None:
-    from cleared.service.delivery import Handler
+    from cleared.service.delivery import DeliveryRunner
     from cleared.triggers import service_notices
     from cleared.triggers.pending_deliveries import Inbox
 
@@ -120,19 +122,19 @@ def _attach(point: Callable[[str], None]) -> None:
         attach(Inbox, name)
     for name in AFTER:
         attach(Inbox, name, before=False)
-    attach(Handler, "_ended")
-    attach(Handler, "_split")
-    for name in ("cycle", "set_aside"):
+    attach(DeliveryRunner, "_handle_result")
+    attach(DeliveryRunner, "_split_files")
+    for name in ("report_event_cycle", "set_file_aside"):
         attach(service_notices, name, within=True)
-    together = Inbox.together
+    transaction = Inbox.transaction
 
     @contextlib.contextmanager
     def all_at_once(self: Inbox) -> Any:
-        with together(self):
+        with transaction(self):
             yield
-        point("after together")
+        point("after transaction")
 
-    Inbox.together = all_at_once  # type: ignore[method-assign]
+    Inbox.transaction = all_at_once  # type: ignore[method-assign]
 
 
 def _obey(order: dict[str, Any]) -> int:

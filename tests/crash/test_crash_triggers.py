@@ -84,7 +84,7 @@ def points(waiting: Path, services: Services, tmp_path_factory: pytest.TempPathF
     root = copy_books(waiting, tmp_path_factory.mktemp("calm") / "books")
     found = services.serve(root, AT)
     check(root, Left())
-    assert services.serve(root, AT)[-1:] != ["after begin"]
+    assert services.serve(root, AT)[-1:] != ["after count_start"]
     return found
 
 
@@ -206,9 +206,12 @@ def test_c8_the_service_killed_at_each_of_its_steps(
     waiting: Path, points: list[str], services: Services, tmp_path: Path, lost: bool
 ) -> None:
     """Row C8. Every other time, the one that comes after it is killed as well."""
-    kinds = {"after add", "before begin", "ran", "ref", "file", "before _ended", "before finish", "after finish",
-             "cycle ref", "after cycle", "after put", "set_aside intent", "set_aside file", "after set_aside",
-             "before _split", "after drop"}  # fmt: skip
+    kinds = {
+        "after add_delivery", "before count_start", "ran", "ref", "file", "before _handle_result",
+        "before finish_delivery", "after finish_delivery", "report_event_cycle ref", "after report_event_cycle",
+        "after set_cursor", "set_file_aside intent", "set_file_aside file", "after set_file_aside",
+        "before _split_files", "after drop_delivery",
+    }  # fmt: skip
     assert kinds <= set(points), kinds - set(points)
     draw = random.Random(5)
     for number in chosen(points, lost):

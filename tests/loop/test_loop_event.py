@@ -153,7 +153,11 @@ def test_where_nobody_listens_the_folder_is_neither_watched_nor_looked_at(ws: Wo
     with World(ws) as world:
         world.settle()
         service = world.service
-        assert service is not None and service.jobs.folders == [] and service.jobs.wake_at(service.host) is None
+        assert (
+            service is not None
+            and service.jobs.watched_folders == []
+            and service.jobs.next_scan_at(service.host) is None
+        )
 
 
 # -- chains -----------------------------------------------------------------------------------------------------------

@@ -17,17 +17,17 @@ from cleared.config.loading import load_config_file
 from cleared.errors import PolicyError
 from cleared.jobs.inbox import enqueue_job
 from cleared.primitives.loop import loop_enqueue
-from cleared.triggers.requested_jobs import Asked, asked_since
+from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
 from cleared.vcs import Repository
 
 ASK = 'loop_enqueue("git_status_summary")'
 
 
-def asked(ws: Workspace, cursor: str | None = None) -> list[Asked]:
+def asked(ws: Workspace, cursor: str | None = None) -> list[CommittedJobRequest]:
     """What the loop would take in."""
     host = open_workspace(ws.root)
     with Repository.open(host.root, for_writing=False) as repo:
-        return asked_since(host, repo, repo.read_head() or "", cursor, datetime.fromisoformat(CLOCK))
+        return read_job_requests(host, repo, repo.read_head() or "", cursor, datetime.fromisoformat(CLOCK))
 
 
 def proposed(ws: Workspace, body: str, header: str = "", name: str = "probe") -> Done:
@@ -66,7 +66,7 @@ def test_a_job_is_asked_for_by_the_commit_and_named_with_the_run(ws: Workspace) 
     assert ws.trailers()["Emits"] == "2"
     run = made["run_id"]
     first, second = asked(ws)
-    assert (first.by, first.run, first.key, first.depth) == (f"run:{run}", run, f"{run}/0", 1)
+    assert (first.requested_by, first.run, first.key, first.depth) == (f"run:{run}", run, f"{run}/0", 1)
     assert second.key == f"{run}/1" and first.commit == ws.head()
     assert [event["name"] for event in emitted(ws)] == ["loop.enqueue"] * 2
 
@@ -288,10 +288,10 @@ def test_a_result_that_is_none_is_passed_over(ws: Workspace) -> None:
 
 
 def test_outside_of_a_run_jobs_can_be_read_and_not_asked_for(ws: Workspace) -> None:
-    from cleared.rpc.workspace_server import Service
+    from cleared.rpc.workspace_server import RequestHandler
 
-    service = Service(open_workspace(ws.root))
-    with service.dispatcher() as door:
+    service = RequestHandler(open_workspace(ws.root))
+    with service.open_dispatcher() as door:
         assert door.call_primitive("loop_jobs", (), {}) == []
-    with service.dispatcher() as door, pytest.raises(PolicyError):
+    with service.open_dispatcher() as door, pytest.raises(PolicyError):
         door.call_primitive(loop_enqueue.name, ("git_status_summary",), {})

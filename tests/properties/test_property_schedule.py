@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cleared.sandbox import header_values
-from cleared.triggers.schedule import Schedule, due
+from cleared.triggers.schedule import Schedule, find_due_times
 
 EXAMPLES = settings(max_examples=150, deadline=None)
 DAY = timedelta(days=1)
@@ -80,17 +80,17 @@ def test_C1_next_rises_and_between_is_next_again_and_again(expression: str, wher
     schedule = of(expression, zone)
     found, instant = [], start
     for _ in range(30):
-        following = schedule.next(instant)
+        following = schedule.next_after(instant)
         if following is None:
             break
         assert following > instant and following.tzinfo is UTC and not following.microsecond
-        assert schedule.next(following - timedelta(microseconds=1)) == following
+        assert schedule.next_after(following - timedelta(microseconds=1)) == following
         found.append(following)
         instant = following
-    assert schedule.between(start, instant) == found
-    assert schedule.count(start, instant) == len(found)
+    assert schedule.times_between(start, instant) == found
+    assert schedule.count_between(start, instant) == len(found)
     for late in (1, 7, 29):
-        assert schedule.between(start, instant, limit=late) == found[-late:]
+        assert schedule.times_between(start, instant, limit=late) == found[-late:]
 
 
 @EXAMPLES
@@ -101,13 +101,13 @@ def test_C2_however_an_interval_is_divided_the_same_comes_due(
     zone, start = where
     schedule = of(expression, zone)
     points = [start, *(start + timedelta(microseconds=cut) for cut in sorted(cuts)), start + 5 * DAY]
-    whole = schedule.between(start, points[-1], limit=10**6)
+    whole = schedule.times_between(start, points[-1], limit=10**6)
     assert all(earlier < later for earlier, later in pairwise(whole))
-    assert [t for a, b in pairwise(points) for t in schedule.between(a, b, limit=10**6)] == whole
-    assert sum(schedule.count(a, b) for a, b in pairwise(points)) == len(whole)
+    assert [t for a, b in pairwise(points) for t in schedule.times_between(a, b, limit=10**6)] == whole
+    assert sum(schedule.count_between(a, b) for a, b in pairwise(points)) == len(whole)
     mark, ran = start, []
     for now in points:
-        decided = due(schedule, mark, now, start, "none")
+        decided = find_due_times(schedule, mark, now, start, "none")
         mark = decided.mark
         ran += decided.times
     assert ran == [instant for instant in whole if instant > start]
@@ -125,11 +125,11 @@ def test_C2_clocks_that_are_set_back_and_forth_make_nothing_run_twice(
     for _ in range(20):
         now += drawn.choice((1, 1, 1, -1)) * timedelta(hours=6) * drawn.random()
         now = max(now, mark - DAY)
-        decided = due(schedule, mark, now, start, "all")
+        decided = find_due_times(schedule, mark, now, start, "all")
         mark = decided.mark
         ran += decided.times
         assert not decided.missed
-    assert ran == schedule.between(start, mark, limit=10**6)
+    assert ran == schedule.times_between(start, mark, limit=10**6)
 
 
 @EXAMPLES
@@ -146,7 +146,9 @@ def test_C2_every_day_that_there_is_has_its_daily_once(where: tuple[str, datetim
         {(start + timedelta(minutes=minute)).astimezone(info).date() for minute in minutes}
         for minutes in (range(-2 * 1440, 1), range(1, 12 * 1440 + 1))
     )
-    fired = [instant.astimezone(info).date() for instant in Schedule("@daily", zone).between(start, start + 12 * DAY)]
+    fired = [
+        instant.astimezone(info).date() for instant in Schedule("@daily", zone).times_between(start, start + 12 * DAY)
+    ]
     assert fired == sorted(shown - before)
 
 
@@ -158,7 +160,7 @@ def test_C2_where_local_times_are_named_each_local_day_has_them_once(
     """Against the days of croniter, each local time converted by the rule for itself."""
     zone, start = where
     schedule = of(expression, zone)
-    hours = Schedule(" ".join(("0", expression.split()[1], "* * *")), "UTC").count(start, start + DAY)
+    hours = Schedule(" ".join(("0", expression.split()[1], "* * *")), "UTC").count_between(start, start + DAY)
     assume(hours < 24)
     info = ZoneInfo(zone)
     local = start.astimezone(info).replace(tzinfo=None, microsecond=0) - 2 * DAY
@@ -170,7 +172,7 @@ def test_C2_where_local_times_are_named_each_local_day_has_them_once(
     else:
         assume(False)
     end = start + 3 * DAY
-    assert schedule.between(start, end) == sorted(instant for instant in wanted if start < instant <= end)
+    assert schedule.times_between(start, end) == sorted(instant for instant in wanted if start < instant <= end)
 
 
 def naive_times(expression: str, start: datetime) -> Iterator[datetime]:
@@ -197,7 +199,7 @@ def test_C1_in_UTC_it_is_what_croniter_says(expression: str, day: date) -> None:
     schedule = of(expression, "UTC")
     instant = start.replace(tzinfo=UTC)
     for naive in islice(naive_times(expression, start), 20):
-        following = schedule.next(instant)
+        following = schedule.next_after(instant)
         if following is None:
             assert naive > start + 8 * 365 * DAY
             break

@@ -16,7 +16,7 @@ from proposing import FEBRUARY, edit, history, live, proposal, propose, text, th
 
 from cleared.app import open_workspace
 from cleared.bridge.jsonrpc import Request, RpcError
-from cleared.rpc.workspace_server import Service
+from cleared.rpc.workspace_server import RequestHandler
 
 
 def count(ws: Workspace, since: str) -> int:
@@ -331,15 +331,15 @@ def test_no_primitive_and_no_method_decides(ws: Workspace) -> None:
     """Decisions are not among what scripts, engines and models can call."""
     write(ws, "1")
     propose(ws, "probe")
-    service = Service(open_workspace(ws.root))
-    offered = {m["name"] for m in service.handle(Request("rpc.discover", {}, 1))["methods"]}
+    service = RequestHandler(open_workspace(ws.root))
+    offered = {m["name"] for m in service.handle_request(Request("rpc.discover", {}, 1))["methods"]}
     names = offered | {p["name"] for p in here("primitives", "--json").json}
     words = r"approv|reject|propos|decid|rollback|quarantin|trust|sign|grant|config_set|settings"
     assert [n for n in names if re.search(words, n, re.I)] == []
     with unchanged(ws):
         for name in ("agent.approve", "agent_approve", "approve", "agent.propose", "config.set"):
             with pytest.raises(RpcError, match="Method not found"):
-                service.handle(Request(name, {"proposal": "P1"}, 1))
+                service.handle_request(Request(name, {"proposal": "P1"}, 1))
 
 
 def test_a_script_cannot_reach_its_own_proposal(ws: Workspace) -> None:

@@ -24,7 +24,7 @@ from cleared.bridge.jsonrpc import Request, RpcError, answer_line
 from cleared.clock import clock_from
 from cleared.errors import ClearedError, PolicyError, PrimitiveError, UsageError
 from cleared.registry.json_values import from_wire, to_wire
-from cleared.rpc.workspace_server import ONLY_IN_A_RUN, Current, Service
+from cleared.rpc.workspace_server import ONLY_IN_A_RUN, CurrentHandler, RequestHandler
 
 # -- one contract, two transports -------------------------------------------------------------------------------------
 
@@ -43,10 +43,10 @@ Caller = Callable[..., Any]
 @pytest.fixture(params=["direct", "json-rpc"])
 def call(request: pytest.FixtureRequest, posted: Workspace) -> Caller:
     """``call(name, *args, **kwargs)`` over a transport."""
-    service = Service(open_workspace(posted.root, clock=clock_from(CLOCK)))
+    service = RequestHandler(open_workspace(posted.root, clock=clock_from(CLOCK)))
 
     def direct(name: str, *args: Any, **kwargs: Any) -> Any:
-        with service.dispatcher() as dispatcher:
+        with service.open_dispatcher() as dispatcher:
             try:
                 return dispatcher.call_primitive(name, args, kwargs)
             except ClearedError as e:
@@ -56,7 +56,7 @@ def call(request: pytest.FixtureRequest, posted: Workspace) -> Caller:
         assert not (args and kwargs), "JSON-RPC has one or the other"
         params = to_wire(list(args) or kwargs)
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params})
-        told = json.loads(answer_line(line.encode(), service.handle) or b"")
+        told = json.loads(answer_line(line.encode(), service.handle_request) or b"")
         if "error" in told:
             data = told["error"]["data"]
             raise Refused(data["type"], data["message"], data["remedy"], (data["place"] or {}).get("field"))
@@ -122,12 +122,12 @@ def test_contract_refusals(
 
 
 @pytest.fixture
-def service(posted: Workspace) -> Service:
-    return Service(open_workspace(posted.root, clock=clock_from(CLOCK)))
+def service(posted: Workspace) -> RequestHandler:
+    return RequestHandler(open_workspace(posted.root, clock=clock_from(CLOCK)))
 
 
 def ask(service: Any, method: str, params: Any = None) -> Any:
-    return service.handle(Request(method, [] if params is None else params, 1))
+    return service.handle_request(Request(method, [] if params is None else params, 1))
 
 
 def refusal(service: Any, method: str, params: Any = None) -> RpcError:
@@ -136,7 +136,7 @@ def refusal(service: Any, method: str, params: Any = None) -> RpcError:
     return refused.value
 
 
-def test_a9_the_codes_of_refusals(service: Service) -> None:
+def test_a9_the_codes_of_refusals(service: RequestHandler) -> None:
     assert refusal(service, "nope").code == -32601
     assert "journal.list" in refusal(service, "journal.lst").data["remedy"]
     assert refusal(service, "accounts_get", {}).code == -32602
@@ -153,7 +153,7 @@ def test_a9_the_codes_of_refusals(service: Service) -> None:
     assert "ingest" in unknown.data["remedy"]
 
 
-def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, service: Service) -> None:
+def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, service: RequestHandler) -> None:
     """Fault 24: of commands and of primitives, by name and by position; where null is a value of its own, it is one."""
     assert ask(service, "run.list", {"limit": None, "agent": None}) == ask(service, "run.list")
     assert ask(service, "queue.list", [None]) == ask(service, "queue.list")
@@ -162,10 +162,10 @@ def test_a9_null_means_absent_for_every_optional_parameter(posted: Workspace, se
     assert refusal(service, "agent.show", [None]).data["place"]["field"] == "name"
     assert refusal(service, "accounts_get", [None]).data["place"]["field"] == "account_id"
     line = b'{"jsonrpc":"2.0","id":1,"method":"accounts.list","params":null}'
-    assert json.loads(answer_line(line, service.handle) or b"")["result"] == ask(service, "accounts.list")
+    assert json.loads(answer_line(line, service.handle_request) or b"")["result"] == ask(service, "accounts.list")
 
 
-def test_what_is_about_a_run_is_refused_outside_of_one(service: Service) -> None:
+def test_what_is_about_a_run_is_refused_outside_of_one(service: RequestHandler) -> None:
     given = {"ctx_log": ["x"], "script_run": ["vendor_name"], "importer_deduplicate": [[]]}
     for name in ONLY_IN_A_RUN:
         refused = refusal(service, name, given.get(name, []))
@@ -176,12 +176,12 @@ def test_what_is_about_a_run_is_refused_outside_of_one(service: Service) -> None
             assert (refused.code, refused.data["type"]) == (-32000, "PolicyError"), name
 
 
-def test_there_is_no_decision_among_the_methods(service: Service) -> None:
+def test_there_is_no_decision_among_the_methods(service: RequestHandler) -> None:
     for method in ("journal.void", "period.close", "period.reopen", "agent.approve", "queue.resolve", "import", "init"):
         assert refusal(service, method, ["2025-01-001"]).code == -32601
 
 
-def test_the_commands_say_what_the_command_line_says(posted: Workspace, service: Service) -> None:
+def test_the_commands_say_what_the_command_line_says(posted: Workspace, service: RequestHandler) -> None:
     for method, params, argv in (
         ("agent.list", {}, ["agent", "list"]),
         ("agent.show", {"name": "ingest"}, ["agent", "show", "ingest"]),
@@ -205,7 +205,7 @@ def test_the_commands_say_what_the_command_line_says(posted: Workspace, service:
 
 def test_agent_run_is_the_one_path(ws: Workspace) -> None:
     ws.drop("january.csv")
-    service = Service(open_workspace(ws.root, clock=clock_from(CLOCK)))
+    service = RequestHandler(open_workspace(ws.root, clock=clock_from(CLOCK)))
     before = ws.head()
     rehearsed = ask(service, "agent.run", {"name": "ingest", "dry_run": True})
     assert rehearsed["status"] == "dry_run" and len(rehearsed["entries"]) == 4 and ws.head() == before
@@ -223,7 +223,7 @@ def test_agent_run_is_the_one_path(ws: Workspace) -> None:
 def test_agent_run_takes_what_the_command_takes(ws: Workspace) -> None:
     """Fault 18: a payload, and the card of what failed; with the command's refusals."""
     ws.agent("probe", 'ctx_log("ran")\nctx_event()["payload"]')
-    service = Service(open_workspace(ws.root, clock=clock_from(CLOCK)))
+    service = RequestHandler(open_workspace(ws.root, clock=clock_from(CLOCK)))
     assert ask(service, "agent.run", {"name": "probe", "data": {"a": [1, None]}})["result"] == {"a": [1, None]}
     assert ask(service, "agent.run", {"name": "probe"})["result"] is None
     assert ask(service, "agent.run", {"name": "probe", "dry_run": True, "data": "x"})["result"] == "x"
@@ -241,7 +241,7 @@ def test_agent_run_takes_what_the_command_takes(ws: Workspace) -> None:
 
 
 def test_every_request_sees_the_books_of_that_moment(ws: Workspace) -> None:
-    current = Current(lambda: open_workspace(ws.root, clock=clock_from(CLOCK)))
+    current = CurrentHandler(lambda: open_workspace(ws.root, clock=clock_from(CLOCK)))
     assert ask(current, "journal_query") == []
     ws.drop("january.csv")
     ws.run("ingest")
@@ -254,7 +254,7 @@ def test_every_request_sees_the_books_of_that_moment(ws: Workspace) -> None:
     assert refusal(current, "journal_query").data["exit_code"] == 4
 
 
-def test_discover_describes_what_can_be_called(service: Service) -> None:
+def test_discover_describes_what_can_be_called(service: RequestHandler) -> None:
     found = ask(service, "rpc.discover")
     json.dumps(found, allow_nan=False)
     methods = {m["name"]: m for m in found["methods"]}
@@ -268,7 +268,7 @@ def test_discover_describes_what_can_be_called(service: Service) -> None:
     assert "#/$defs/decimal" in json.dumps(methods["money_allocate"]) and "decimal" in found["$defs"]
 
 
-def test_reading_changes_nothing(posted: Workspace, service: Service) -> None:
+def test_reading_changes_nothing(posted: Workspace, service: RequestHandler) -> None:
     before = posted.state()
     for name, primitive in service.host.registry.items():
         if (
@@ -412,7 +412,7 @@ def test_another_users_process_is_hung_up_on(posted: Workspace, path: Path, monk
     from cleared.rpc.unix_socket import SocketServer, peer_uid
 
     with SocketServer(path, lambda r: "secret") as found:
-        threading.Thread(target=found.serve, daemon=True).start()
+        threading.Thread(target=found.accept_connections, daemon=True).start()
         friend = Client(path)
         assert friend.ask("x")["result"] == "secret"
         friend.close()
@@ -431,7 +431,7 @@ def test_the_kernel_says_who_connects(path: Path) -> None:
     from cleared.rpc.unix_socket import SocketServer
 
     with SocketServer(path, lambda r: "secret") as found:
-        threading.Thread(target=found.serve, daemon=True).start()
+        threading.Thread(target=found.accept_connections, daemon=True).start()
         path.parent.chmod(0o755)
         path.chmod(0o666)  # the mode alone would let them in
         code = (
@@ -446,7 +446,7 @@ def test_too_many_clients_are_told_so(path: Path) -> None:
     from cleared.rpc.unix_socket import MAX_CONNECTIONS, SocketServer
 
     with SocketServer(path, lambda r: 1) as found:
-        threading.Thread(target=found.serve, daemon=True).start()
+        threading.Thread(target=found.accept_connections, daemon=True).start()
         clients = [Client(path) for _ in range(MAX_CONNECTIONS)]
         assert [c.ask("x")["result"] for c in clients] == [1] * MAX_CONNECTIONS
         late = Client(path)

@@ -17,7 +17,7 @@ from typing import Any, Self
 from harness import Workspace, here
 from soak_files import SETTLE, Row
 
-from cleared.triggers.pending_deliveries import peek
+from cleared.triggers.pending_deliveries import peek_deliveries
 
 TAKE = (
     'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n'
@@ -126,9 +126,13 @@ class Up:
         """Wait until nothing is left to do but these files in ``import/``, which stay."""
         end, since = time.monotonic() + seconds, None
         while since is None or time.monotonic() - since < 2 * SETTLE + 0.5:
-            assert time.monotonic() < end, (self.left() - staying, peek(self.ws.root / ".cleared"), self.tail())
+            assert time.monotonic() < end, (
+                self.left() - staying,
+                peek_deliveries(self.ws.root / ".cleared"),
+                self.tail(),
+            )
             self.check_alive()
-            idle = not self.board().get("running") and not peek(self.ws.root / ".cleared")[1]
+            idle = not self.board().get("running") and not peek_deliveries(self.ws.root / ".cleared")[1]
             if not idle or self.left() != staying:
                 since = None
             elif since is None:

@@ -14,9 +14,9 @@ from cleared.app import Served
 from cleared.changes.host import Host
 from cleared.runs.attempt import Event
 from cleared.runs.outcome import RunResult
-from cleared.service.workspace_service import Service
-from cleared.triggers.pending_deliveries import peek
-from cleared.triggers.service_log import Logbook, tail
+from cleared.service.workspace_service import WorkspaceService
+from cleared.triggers.pending_deliveries import peek_deliveries
+from cleared.triggers.service_log import ServiceLog, read_last_rows
 
 
 class Time:
@@ -43,7 +43,7 @@ class World:
         self.ws, self.time = ws, Time(at)
         self.ws.config("import.settle_seconds=0")
         self.served: Served | None = None
-        self.service: Service | None = None
+        self.service: WorkspaceService | None = None
         self.folders: list[Path] = []
         self.before_run: Callable[[str, Event], None] = lambda agent, event: None
 
@@ -53,8 +53,8 @@ class World:
 
     def start(self) -> None:
         self.served = _Told(self)
-        log = Logbook(self.state_dir, self.time, lambda _: None)
-        self.service = Service(self.ws.root, self.served, log, self.folders.extend)
+        log = ServiceLog(self.state_dir, self.time, lambda _: None)
+        self.service = WorkspaceService(self.ws.root, self.served, log, self.folders.extend)
 
     def stop(self) -> None:
         if self.service is not None:
@@ -75,7 +75,7 @@ class World:
         assert self.service is not None
         self.service.drops.look_at = self.time.at  # as if the watcher had told, some time after the last look
         for _ in range(most):
-            worked, wake = self.service.step(), self.service.wake_at()
+            worked, wake = self.service.run_step(), self.service.wake_at()
             if not worked and (wake is None or wake > self.time.at + timedelta(seconds=0.1)):
                 return
             self.time.at = max(self.time.at, wake or self.time.at) if not worked else self.time.at
@@ -84,7 +84,7 @@ class World:
     def until_run(self) -> None:
         """Up to the end of the next run."""
         assert self.service is not None
-        while not self.service.step():
+        while not self.service.run_step():
             self.time.at = self.service.wake_at() or self.time.at
 
     def until(self, at: str | datetime) -> None:
@@ -105,7 +105,7 @@ class World:
     # --- what happened -----------------------------------------------------------------------------------------
 
     def log(self, *what: str) -> list[dict[str, Any]]:
-        rows = tail(self.state_dir, 100_000)
+        rows = read_last_rows(self.state_dir, 100_000)
         return [row for row in rows if not what or row["what"] in what]
 
     def ran(self, agent: str | None = None) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ class World:
 
     def waiting(self) -> list[tuple[str, str, str]]:
         """Agent, kind of event, state of all that waits."""
-        return [(d.agent, d.event.kind, d.state) for d in peek(self.state_dir)[1]]
+        return [(d.agent, d.event.kind, d.state) for d in peek_deliveries(self.state_dir)[1]]
 
     def commits(self, trailer: str) -> list[str]:
         """The values of a trailer over the whole history, oldest first."""
@@ -132,9 +132,9 @@ class _Told(Served):
         super().__init__(world.ws.root, world.time, None)
         self._world = world
 
-    def run(self, host: Host, agent: str, event: Event) -> RunResult:
+    def run_agent(self, host: Host, agent: str, event: Event) -> RunResult:
         self._world.before_run(agent, event)
-        return super().run(host, agent, event)
+        return super().run_agent(host, agent, event)
 
 
 def instants(*times: str) -> list[str]:

@@ -20,7 +20,7 @@ from harness import Workspace
 
 import cleared.triggers.watched_folder as module
 from cleared.clock import FixedClock, SystemClock
-from cleared.triggers.watched_folder import Folder, Look
+from cleared.triggers.watched_folder import FolderScan, WatchedFolder
 
 SETTLE = 2.0
 
@@ -58,8 +58,8 @@ def clock() -> HandClock:
     return HandClock()
 
 
-def folder(root: Path, clock: Any, *watch: str, settle: float = SETTLE, max_bytes: int = 1 << 26) -> Folder:
-    return Folder(root, watch or ("import/",), settle, clock, max_bytes=max_bytes)
+def folder(root: Path, clock: Any, *watch: str, settle: float = SETTLE, max_bytes: int = 1 << 26) -> WatchedFolder:
+    return WatchedFolder(root, watch or ("import/",), settle, clock, max_bytes=max_bytes)
 
 
 def put(root: Path, path: str, content: bytes = b"a,b\n1,2\n") -> Path:
@@ -69,15 +69,15 @@ def put(root: Path, path: str, content: bytes = b"a,b\n1,2\n") -> Path:
     return file
 
 
-def paths(look: Look) -> list[str]:
+def paths(look: FolderScan) -> list[str]:
     return [found.path for found in look.ready]
 
 
-def later(root: Path, *watch: str) -> Look:
+def later(root: Path, *watch: str) -> FolderScan:
     """A first look, an hour after everything was written."""
     clock = HandClock()
     clock.advance(3600)
-    return folder(root, clock, *watch).look()
+    return folder(root, clock, *watch).scan_files()
 
 
 @contextlib.contextmanager
@@ -107,37 +107,37 @@ class TestWhenAFileIsComplete:
         assert look.problems == ()
 
     def test_nothing_there(self, root: Path, clock: HandClock) -> None:
-        assert folder(root, clock).look() == Look((), None)
-        assert folder(root, clock, "nowhere/", "import/a/b/*.csv", "x/y/").look() == Look((), None)
+        assert folder(root, clock).scan_files() == FolderScan((), None)
+        assert folder(root, clock, "nowhere/", "import/a/b/*.csv", "x/y/").scan_files() == FolderScan((), None)
 
     def test_a_new_file_counts_when_it_was_still_and_the_wait_is_exact(self, root: Path, clock: HandClock) -> None:
         put(root, "import/a.csv")
         clock.to_now()
         looked = folder(root, clock)
-        first = looked.look()
+        first = looked.scan_files()
         assert first.ready == ()
         assert first.again_in == pytest.approx(SETTLE, abs=0.5)  # the file is some milliseconds old
         clock.advance(first.again_in - 0.005)
-        almost = looked.look()
+        almost = looked.scan_files()
         assert almost.ready == ()
         assert almost.again_in == pytest.approx(0.005, abs=0.002)
         clock.advance(almost.again_in)
-        done = looked.look()
+        done = looked.scan_files()
         assert paths(done) == ["import/a.csv"]
         assert done.again_in is None
-        assert looked.look() == done
+        assert looked.scan_files() == done
 
     def test_the_wait_is_for_the_next_of_several(self, root: Path, clock: HandClock) -> None:
         looked = folder(root, clock)
-        looked.look()
+        looked.scan_files()
         for name, offset in (("a", 0.0), ("b", 0.5)):
             clock.advance(offset)
             file = put(root, f"import/{name}.csv")
             os.utime(file, (clock.wall, clock.wall))
-            looked.look()
-        assert looked.look().again_in == pytest.approx(1.5, abs=0.05)
+            looked.scan_files()
+        assert looked.scan_files().again_in == pytest.approx(1.5, abs=0.05)
         clock.advance(1.55)
-        look = looked.look()
+        look = looked.scan_files()
         assert paths(look) == ["import/a.csv"]
         assert look.again_in == pytest.approx(0.45, abs=0.05)
 
@@ -149,22 +149,22 @@ class TestWhenAFileIsComplete:
             clock.advance(1.5)
             stamp = clock.wall - 0.1
             os.utime(root / "import/a.csv", (stamp, stamp))
-            look = looked.look()
+            look = looked.scan_files()
             assert look.ready == (), n
             assert look.again_in == pytest.approx(1.9, abs=0.05)
         clock.advance(2)
-        assert [f.size for f in looked.look().ready] == [30]
+        assert [f.size for f in looked.scan_files().ready] == [30]
 
     def test_a_touch_makes_it_wait_again_and_changes_nothing(self, root: Path, clock: HandClock) -> None:
         file = put(root, "import/a.csv")
         looked = folder(root, clock)
         clock.advance(60)
-        before = looked.look().ready
+        before = looked.scan_files().ready
         assert len(before) == 1
         os.utime(file, (clock.wall, clock.wall))
-        assert looked.look().ready == ()
+        assert looked.scan_files().ready == ()
         clock.advance(SETTLE)
-        assert looked.look().ready == before
+        assert looked.scan_files().ready == before
 
     def test_a_copy_with_the_old_times_is_as_new_as_it_is(self, root: Path, tmp_path: Path) -> None:
         old = put(tmp_path, "old.csv")
@@ -172,23 +172,23 @@ class TestWhenAFileIsComplete:
         looked = folder(root, SystemClock(), settle=0.6)
         subprocess.run(["cp", "-p", str(old), str(root / "import/a.csv")], check=True)
         assert (root / "import/a.csv").stat().st_mtime == 1e9
-        look = looked.look()
+        look = looked.scan_files()
         assert look.ready == ()
         assert look.again_in is not None
         time.sleep(look.again_in)
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
 
     def test_a_finished_download_waits_from_its_renaming(self, root: Path) -> None:
         put(root, "import/a.csv.part")
         looked = folder(root, SystemClock(), settle=0.6)
         time.sleep(0.7)
-        assert looked.look() == Look((), None)
+        assert looked.scan_files() == FolderScan((), None)
         (root / "import/a.csv.part").rename(root / "import/a.csv")
-        look = looked.look()
+        look = looked.scan_files()
         assert look.ready == ()
         assert look.again_in is not None
         time.sleep(look.again_in)
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
 
     def test_a_renamed_file_has_the_same_content(self, root: Path) -> None:
         put(root, "import/a.csv")
@@ -202,22 +202,22 @@ class TestWhenAFileIsComplete:
         put(root, "import/a.csv", b"")
         looked = folder(root, clock)
         clock.advance(20)
-        look = looked.look()
+        look = looked.scan_files()
         assert look.ready == ()
         assert look.again_in == pytest.approx(10, abs=1)
         clock.advance(look.again_in)
-        assert [(f.path, f.size) for f in looked.look().ready] == [("import/a.csv", 0)]
+        assert [(f.path, f.size) for f in looked.scan_files().ready] == [("import/a.csv", 0)]
 
     def test_an_empty_file_that_is_written_waits_like_any(self, root: Path, clock: HandClock) -> None:
         file = put(root, "import/a.csv", b"")
         looked = folder(root, clock)
-        looked.look()
+        looked.scan_files()
         clock.advance(20)
         file.write_bytes(b"now")
         os.utime(file, (clock.wall, clock.wall))
-        assert looked.look().again_in == pytest.approx(SETTLE, abs=0.05)
+        assert looked.scan_files().again_in == pytest.approx(SETTLE, abs=0.05)
         clock.advance(SETTLE + 0.05)
-        assert [f.size for f in looked.look().ready] == [3]
+        assert [f.size for f in looked.scan_files().ready] == [3]
 
     def test_c3_a_slow_writer_counts_once_and_whole(self, root: Path) -> None:
         """C3"""
@@ -237,14 +237,14 @@ class TestWhenAFileIsComplete:
         seen: list[str] = []
         end = time.monotonic() + 10
         while time.monotonic() < end and not seen:
-            look = looked.look()
+            look = looked.scan_files()
             seen += [f.sha256 for f in look.ready]
             time.sleep(min(0.05, look.again_in or 0.05))
         writer.join()
         assert written.is_set()
         whole = hashlib.sha256((root / "import/slow.csv").read_bytes()).hexdigest()
         assert seen == [whole]
-        assert [f.sha256 for f in looked.look().ready] == [whole]
+        assert [f.sha256 for f in looked.scan_files().ready] == [whole]
 
 
 class TestClocksThatDisagree:
@@ -252,45 +252,45 @@ class TestClocksThatDisagree:
         file = put(root, "import/a.csv")
         os.utime(file, (clock.wall + 1e6, clock.wall + 1e6))
         looked = folder(root, clock)
-        first = looked.look()
+        first = looked.scan_files()
         assert first.ready == ()
         assert first.again_in == pytest.approx(SETTLE, abs=0.005)
         clock.advance(1)
-        assert looked.look().again_in == pytest.approx(1, abs=0.005)
+        assert looked.scan_files().again_in == pytest.approx(1, abs=0.005)
         clock.advance(1)
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
 
     def test_a_clock_that_stands_still_in_the_past(self, root: Path) -> None:
         put(root, "import/a.csv")
         looked = folder(root, FixedClock(datetime(2025, 2, 1, tzinfo=UTC)), settle=0.2)
-        look = looked.look()
+        look = looked.scan_files()
         assert look.ready == ()
         assert look.again_in == pytest.approx(0.2, abs=0.02)
         time.sleep(look.again_in)
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
 
     def test_a_drive_whose_clock_is_late_does_not_make_half_a_file_complete(self, root: Path, clock: HandClock) -> None:
         looked = folder(root, clock)
-        looked.look()
+        looked.scan_files()
         clock.wall += 3600  # the times of files are an hour behind from now on
         for _ in range(3):
             clock.advance(1)
             with (root / "import/a.csv").open("ab") as file:
                 file.write(b"piece\n")
-            assert looked.look().ready == ()
+            assert looked.scan_files().ready == ()
         clock.advance(SETTLE)
-        assert [f.size for f in looked.look().ready] == [18]
+        assert [f.size for f in looked.scan_files().ready] == [18]
 
     def test_a_clock_set_back_takes_nothing_back(self, root: Path, clock: HandClock) -> None:
         put(root, "import/a.csv")
         looked = folder(root, clock)
         clock.advance(60)
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
         clock.wall -= 86_400
         put(root, "import/b.csv")
-        assert paths(looked.look()) == ["import/a.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv"]
         clock.advance(SETTLE)
-        assert paths(looked.look()) == ["import/a.csv", "import/b.csv"]
+        assert paths(looked.scan_files()) == ["import/a.csv", "import/b.csv"]
 
 
 class TestWhatCounts:
@@ -305,7 +305,7 @@ class TestWhatCounts:
     def test_what_is_unfinished_hidden_or_done_does_not(self, root: Path, name: str) -> None:
         put(root, f"import/{name}")
         put(root, "import/good.csv")
-        assert later(root) == Look(later(root, "import/good.csv").ready, None)
+        assert later(root) == FolderScan(later(root, "import/good.csv").ready, None)
         assert paths(later(root, "**/*", ".")) == ["import/good.csv"]
 
     @pytest.mark.parametrize("name", ["2025/01/a.csv", "old/failed/a.csv", "x/processed/a.csv", "part", "a b,c.csv"])
@@ -338,7 +338,7 @@ class TestWhatCounts:
         (root / "import/nowhere").symlink_to(root / "import/none")
         (root / "import/loop").symlink_to(root / "import")
         os.mkfifo(root / "import/pipe.csv")
-        assert later(root) == Look(later(root, "import/real.csv").ready, None)
+        assert later(root) == FolderScan(later(root, "import/real.csv").ready, None)
 
     def test_a_link_on_the_way_is_named_and_not_followed(
         self, root: Path, tmp_path_factory: pytest.TempPathFactory
@@ -402,8 +402,8 @@ class TestWhatCounts:
         clock = HandClock()
         clock.advance(3600)
         looked = folder(root, clock, value)
-        assert looked.look() == Look((), None, (f"watch: {value}: this folder is never looked at",))
-        assert looked.look() == Look((), None)
+        assert looked.scan_files() == FolderScan((), None, (f"watch: {value}: this folder is never looked at",))
+        assert looked.scan_files() == FolderScan((), None)
         assert looked.directories == ()
 
     def test_what_is_to_be_watched(self, root: Path) -> None:
@@ -431,13 +431,13 @@ class TestWhatGoesWrong:
         (bad / "b.csv").write_bytes(b"x")
         clock.advance(3600)
         looked = folder(root, clock)
-        look = looked.look()
+        look = looked.scan_files()
         assert paths(look) == sorted(f"import/{n}" for n in ("line\nbreak.csv", "déjà vu.csv", "tab\t.csv", " .csv"))
         assert look.problems == (
             "import/bad\\udcff.csv is not looked at: its name is not UTF-8. Rename it",
             "import/fol\\udcffder is not looked at: its name is not UTF-8. Rename it",
         )
-        assert looked.look() == Look(look.ready, None)
+        assert looked.scan_files() == FolderScan(look.ready, None)
 
     def test_what_cannot_be_read_is_named_once_and_the_others_go_on(self) -> None:
         with tempfile.TemporaryDirectory(prefix="cleared-") as home:  # where nobody may go, unlike pytest's own
@@ -454,8 +454,8 @@ class TestWhatGoesWrong:
             clock.advance(3600)
             looked = folder(root, clock)
             with as_nobody():
-                look = looked.look()
-                again = looked.look()
+                look = looked.scan_files()
+                again = looked.scan_files()
             assert paths(look) == ["import/good.csv"]
             assert look.again_in is None
             assert sorted(look.problems) == [
@@ -463,17 +463,17 @@ class TestWhatGoesWrong:
                 "import/sub/ cannot be looked at: permission denied",
                 "import/x\\ny/ cannot be looked at: permission denied",
             ]
-            assert again == Look(look.ready, None)
+            assert again == FolderScan(look.ready, None)
             for path, mode in (("import/a.csv", 0o644), ("import/sub", 0o755), ("import/x\ny", 0o755)):
                 (root / path).chmod(mode)
             clock.advance(3600)
             with as_nobody():
-                mended = looked.look()
+                mended = looked.scan_files()
             assert len(mended.ready) == 4
             (root / "import/a.csv").chmod(0)
             clock.advance(3600)
             with as_nobody():
-                assert looked.look().problems == ("import/a.csv cannot be read: permission denied",)
+                assert looked.scan_files().problems == ("import/a.csv cannot be read: permission denied",)
 
     def test_many_troubles_are_not_told_without_end(self, root: Path) -> None:
         raw = os.fsencode(root / "import")
@@ -501,11 +501,11 @@ class TestWhatGoesWrong:
             return read(descriptor, size)
 
         monkeypatch.setattr(module.os, "read", meddle)
-        look = looked.look()
+        look = looked.scan_files()
         assert paths(look) == ["import/b.csv"]
         assert look.again_in == pytest.approx(SETTLE, abs=0.01)
         clock.advance(look.again_in)
-        final = looked.look()
+        final = looked.scan_files()
         assert [f.sha256 for f in final.ready][:1] == [hashlib.sha256(b"the whole").hexdigest()]
 
     def test_a_file_that_goes_away_is_no_trouble(
@@ -523,7 +523,7 @@ class TestWhatGoesWrong:
             return real(path, flags, *rest)
 
         monkeypatch.setattr(module.os, "open", vanish)
-        look = looked.look()
+        look = looked.scan_files()
         assert paths(look) == ["import/b.csv"]
         assert look.problems == ()
         assert look.again_in is None
@@ -534,14 +534,14 @@ class TestWhatGoesWrong:
             put(root, f"import/{n}.csv")
         clock.advance(60)
         looked = folder(root, clock)
-        look = looked.look()
+        look = looked.scan_files()
         assert paths(look) == [f"import/{n}.csv" for n in range(5)]
         assert len(look.problems) == 1
         assert look.problems[0].startswith("there are more than 5 files in import; only the first by name")
         (root / "import/0.csv").unlink()
-        looked.look()
+        looked.scan_files()
         clock.advance(SETTLE)
-        assert paths(looked.look()) == [f"import/{n}.csv" for n in range(1, 6)]
+        assert paths(looked.scan_files()) == [f"import/{n}.csv" for n in range(1, 6)]
 
 
 class TestCost:
@@ -554,12 +554,12 @@ class TestCost:
         opened = []
         real = os.open
         monkeypatch.setattr(module.os, "open", lambda path, flags: opened.append(path) or real(path, flags))
-        first = looked.look()
+        first = looked.scan_files()
         assert len(first.ready) == len(opened) == 10_000
         took = []
         for _ in range(5):
             start = time.perf_counter()
-            assert looked.look() == first
+            assert looked.scan_files() == first
             took.append(time.perf_counter() - start)
         assert len(opened) == 10_000
         assert min(took) <= 0.3  # a quiet machine needs 0.07
@@ -571,14 +571,14 @@ class TestCost:
         real = os.open
         monkeypatch.setattr(module.os, "open", lambda path, flags: opened.append(path) or real(path, flags))
         clock.advance(60)
-        assert len(looked.look().ready) == 1
+        assert len(looked.scan_files().ready) == 1
         away = root / "a.csv"
         os.link(file, away)
         file.unlink()
-        assert looked.look() == Look((), None)
+        assert looked.scan_files() == FolderScan((), None)
         away.rename(file)
         clock.advance(60)
-        assert len(looked.look().ready) == 1
+        assert len(looked.scan_files().ready) == 1
         assert len(opened) == 2
 
     def test_a_file_of_any_size_takes_no_more_memory(self, root: Path) -> None:
@@ -588,7 +588,7 @@ class TestCost:
         clock.advance(60)
         looked = folder(root, clock, max_bytes=1 << 20)
         tracemalloc.start()
-        look = looked.look()
+        look = looked.scan_files()
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert [f.size for f in look.ready] == [64 << 20]

@@ -21,7 +21,7 @@ from mailserver import MailServer, certificate
 from cleared.app import open_workspace
 from cleared.clock import FixedClock
 from cleared.notify import channels
-from cleared.notify.notifications import Notifier, next_digest
+from cleared.notify.notifications import Notifier, next_digest_at
 
 NIGHT = datetime(2025, 2, 10, 2, 0, tzinfo=UTC)
 MORNING = datetime(2025, 2, 10, 8, 0, tzinfo=UTC)
@@ -95,9 +95,9 @@ def planned(at: datetime | None) -> datetime:
 
 def test_nothing_is_sent_unless_it_is_switched_on(ws: Workspace) -> None:
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    assert box.tick(NIGHT + DAY) is None
-    assert box.state() == {
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    assert box.send_due_messages(NIGHT + DAY) is None
+    assert box.status_data() == {
         "method": "none", "last_sent_at": None, "waiting": 0, "next_attempt_at": None, "last_error": None
     }  # fmt: skip
     assert not (ws.root / ".cleared/notify.json").exists()
@@ -108,10 +108,10 @@ def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServ
     posted.ok("agent", "propose", "ingest")
     by_mail(posted, server)
     box = notifier(posted)
-    assert box.tick(NIGHT) == MORNING
+    assert box.send_due_messages(NIGHT) == MORNING
     posted.script("1/0", code=1)
-    assert box.tick(MORNING - MINUTE) == MORNING and not server.mails
-    assert box.tick(MORNING) == MORNING + DAY
+    assert box.send_due_messages(MORNING - MINUTE) == MORNING and not server.mails
+    assert box.send_due_messages(MORNING) == MORNING + DAY
     (mail,) = server.mails
     assert mail["Subject"] == "Acme: 4 cards wait, 1 run failed"
     assert mail["To"] == "me@example.com" and "cleared" in mail["From"]
@@ -119,39 +119,39 @@ def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServ
     text = mail.get_content()
     assert "    2  An entry to confirm or correct." in text and "P1: " in text
     assert "The oldest waits since 2025-02-10: 2025-01-0" in text and "probe: 1" in text and str(posted.root) in text
-    assert box.tick(MORNING + 23 * HOUR) == MORNING + DAY
-    box.tick(MORNING + DAY)
+    assert box.send_due_messages(MORNING + 23 * HOUR) == MORNING + DAY
+    box.send_due_messages(MORNING + DAY)
     assert [m["Subject"] for m in server.mails][1:] == ["Acme: 4 cards wait"]
     assert server.mails[0]["Message-ID"] != server.mails[1]["Message-ID"]
-    assert box.state()["last_sent_at"] == "2025-02-11T08:00:00Z"
+    assert box.status_data()["last_sent_at"] == "2025-02-11T08:00:00Z"
     assert not any("3d or longer" in m.get_content() for m in server.mails)
-    box.tick(MORNING + 3 * DAY)
+    box.send_due_messages(MORNING + 3 * DAY)
     assert "Waiting for 3d or longer:" in server.mails[-1].get_content(), "review.remind_after"
 
 
 def test_nothing_is_sent_where_nothing_waits(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
-    box.tick(NIGHT)
-    assert box.tick(MORNING) == MORNING + DAY
-    assert not server.mails and box.state()["waiting"] == 0
+    box.send_due_messages(NIGHT)
+    assert box.send_due_messages(MORNING) == MORNING + DAY
+    assert not server.mails and box.status_data()["waiting"] == 0
 
 
 def test_a_digest_that_was_slept_through_comes_once_and_late(posted: Workspace, server: MailServer) -> None:
     by_mail(posted, server)
-    notifier(posted).tick(NIGHT)
+    notifier(posted).send_due_messages(NIGHT)
     late = MORNING + 5 * DAY + 3 * HOUR
     again = notifier(posted)
-    assert again.tick(late) == MORNING + 6 * DAY
+    assert again.send_due_messages(late) == MORNING + 6 * DAY
     assert len(server.mails) == 1
 
 
 def test_the_digest_goes_by_the_clocks_of_the_business(posted: Workspace, server: MailServer) -> None:
     by_mail(posted, server, "notifications.daily_digest_time=06:30", "business.timezone=America/New_York")
-    assert notifier(posted).tick(NIGHT) == datetime(2025, 2, 10, 11, 30, tzinfo=UTC)
+    assert notifier(posted).send_due_messages(NIGHT) == datetime(2025, 2, 10, 11, 30, tzinfo=UTC)
     posted.put("config.yaml", posted.read("config.yaml").replace('"06:30"', "~"))
     posted.ok("config", "approve")
-    assert notifier(posted).tick(MORNING + DAY) is None, "no time, no digest"
+    assert notifier(posted).send_due_messages(MORNING + DAY) is None, "no time, no digest"
 
 
 @pytest.mark.parametrize(
@@ -166,40 +166,40 @@ def test_the_digest_goes_by_the_clocks_of_the_business(posted: Workspace, server
 def test_the_digest_comes_once_on_days_when_clocks_change(day: str, expected: str) -> None:
     """C1: DST gap and fold."""
     midnight = datetime.fromisoformat(f"{day}T00:00:00+01:00")
-    found = next_digest(midnight - 2 * HOUR, "02:30", "Europe/Berlin")
+    found = next_digest_at(midnight - 2 * HOUR, "02:30", "Europe/Berlin")
     assert found.isoformat() == expected
-    assert next_digest(found, "02:30", "Europe/Berlin") - found >= 23 * HOUR
+    assert next_digest_at(found, "02:30", "Europe/Berlin") - found >= 23 * HOUR
 
 
 def test_a_failed_run_is_told_within_a_minute_and_others_in_one_message(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
-    box.tick(NIGHT)
-    box.failed("run-1", "ingest", "january.csv: no account fits\nsecond line", NIGHT)
-    due = planned(box.tick(NIGHT))
+    box.send_due_messages(NIGHT)
+    box.record_failure("run-1", "ingest", "january.csv: no account fits\nsecond line", NIGHT)
+    due = planned(box.send_due_messages(NIGHT))
     assert NIGHT < due <= NIGHT + MINUTE and not server.mails
-    box.failed("run-2", "ingest", "again", NIGHT + timedelta(seconds=10))
-    box.failed("run-2", "ingest", "again", NIGHT + timedelta(seconds=11))
-    box.tick(due)
+    box.record_failure("run-2", "ingest", "again", NIGHT + timedelta(seconds=10))
+    box.record_failure("run-2", "ingest", "again", NIGHT + timedelta(seconds=11))
+    box.send_due_messages(due)
     (mail,) = server.mails
     assert mail["Subject"] == "Acme: 2 runs of ingest failed"
     text = mail.get_content()
     assert "january.csv: no account fits" in text and "cleared run show run-1" in text and text.count("run-2") == 1
     for minute in range(2, 14):
-        box.failed(f"late-{minute}", f"agent{minute % 2}", "no", NIGHT + minute * MINUTE)
-        again = planned(box.tick(NIGHT + minute * MINUTE))
+        box.record_failure(f"late-{minute}", f"agent{minute % 2}", "no", NIGHT + minute * MINUTE)
+        again = planned(box.send_due_messages(NIGHT + minute * MINUTE))
     assert len(server.mails) == 1 and again <= due + 15 * MINUTE
-    box.tick(again)
+    box.send_due_messages(again)
     assert [m["Subject"] for m in server.mails][1:] == ["Acme: 12 runs of 2 agents failed"]
-    assert box.tick(again) == MORNING and box.state()["waiting"] == 0
+    assert box.send_due_messages(again) == MORNING and box.status_data()["waiting"] == 0
 
 
 def test_hundreds_of_failures_are_one_message_of_a_readable_length(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
     for number in range(300):
-        box.failed(f"run-{number}", "ingest", "x" * 5_000, NIGHT)
-    box.tick(NIGHT + MINUTE)
+        box.record_failure(f"run-{number}", "ingest", "x" * 5_000, NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     (mail,) = server.mails
     assert (
         mail["Subject"] == "Acme: 300 runs of ingest failed" and "and 280 more: cleared run list" in mail.get_content()
@@ -211,8 +211,8 @@ def test_hundreds_of_failures_are_one_message_of_a_readable_length(ws: Workspace
 def test_failures_may_be_left_to_the_digest(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server, "notifications.on_failure=false")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    assert box.tick(NIGHT + MINUTE) == MORNING and not server.mails
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    assert box.send_due_messages(NIGHT + MINUTE) == MORNING and not server.mails
 
 
 # -- at least once ----------------------------------------------------------------------------------------------------
@@ -222,35 +222,35 @@ def test_what_cannot_be_sent_is_tried_again_ever_more_slowly_and_shown(ws: Works
     by_mail(ws, server)
     box = notifier(ws)
     server.refuse["MAIL"] = "451 come again later"
-    box.failed("run-1", "ingest", "no", NIGHT)
-    now = planned(box.tick(NIGHT))
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    now = planned(box.send_due_messages(NIGHT))
     pauses = []
     for _ in range(8):
-        following = planned(box.tick(now))
+        following = planned(box.send_due_messages(now))
         pauses.append((following - now) // MINUTE)
         now = following
         if now > MORNING:
             break
     assert pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
-    state = notifier(ws).state()  # as another process sees it
+    state = notifier(ws).status_data()  # as another process sees it
     assert state["waiting"] == 1 and "451 come again later" in state["last_error"] and state["last_sent_at"] is None
     del server.refuse["MAIL"]
-    box.tick(now)
+    box.send_due_messages(now)
     assert len(server.mails) == 1
-    assert notifier(ws).state()["waiting"] == 0 and notifier(ws).state()["last_error"] is None
+    assert notifier(ws).status_data()["waiting"] == 0 and notifier(ws).status_data()["last_error"] is None
 
 
 def test_a_message_is_given_up_after_three_days(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
     server.refuse["RCPT"] = "550 nobody of that name"
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    box.tick(NIGHT + 2 * DAY)
-    assert box.state()["waiting"] == 1 and "550 nobody of that name" in box.state()["last_error"]
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    box.send_due_messages(NIGHT + 2 * DAY)
+    assert box.status_data()["waiting"] == 1 and "550 nobody of that name" in box.status_data()["last_error"]
     del server.refuse["RCPT"]
-    box.tick(NIGHT + 4 * DAY)
-    assert box.state()["waiting"] == 0 and not server.mails
+    box.send_due_messages(NIGHT + 4 * DAY)
+    assert box.status_data()["waiting"] == 0 and not server.mails
 
 
 @pytest.mark.parametrize("refusal", ["421 too busy", "554 no"])
@@ -259,22 +259,22 @@ def test_no_answer_and_any_refusal_is_no_exception(ws: Workspace, server: MailSe
     box = notifier(ws)
     for verb in ("EHLO", "MAIL", "RCPT", "DATA"):
         server.refuse = {verb: refusal, "HELO": refusal}
-        box.failed(f"run-{verb}", "ingest", "no", NIGHT)
-        box.tick(NIGHT + HOUR)
-        assert refusal in box.state()["last_error"], verb
+        box.record_failure(f"run-{verb}", "ingest", "no", NIGHT)
+        box.send_due_messages(NIGHT + HOUR)
+        assert refusal in box.status_data()["last_error"], verb
     server.close()
-    box.tick(NIGHT + 3 * HOUR)
-    assert "refused" in box.state()["last_error"]
+    box.send_due_messages(NIGHT + 3 * HOUR)
+    assert "refused" in box.status_data()["last_error"]
 
 
 def test_a_mail_that_was_taken_is_not_sent_again_because_the_server_hangs_up(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
     server.hang_up_after_data = True
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    box.tick(NIGHT + HOUR)
-    assert len(server.mails) == 1 and box.state()["last_error"] is None
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    box.send_due_messages(NIGHT + HOUR)
+    assert len(server.mails) == 1 and box.status_data()["last_error"] is None
 
 
 def test_a_server_that_says_nothing_holds_nobody_up(
@@ -287,16 +287,16 @@ def test_a_server_that_says_nothing_holds_nobody_up(
         by_mail(ws, server)
         ws.config(f"notifications.smtp_port={silent.getsockname()[1]}")
         box = notifier(ws)
-        box.failed("run-1", "ingest", "no", NIGHT)
+        box.record_failure("run-1", "ingest", "no", NIGHT)
         began = time.monotonic()
-        thread = threading.Thread(target=box.tick, args=(NIGHT + MINUTE,))
+        thread = threading.Thread(target=box.send_due_messages, args=(NIGHT + MINUTE,))
         thread.start()
         time.sleep(0.1)
-        box.failed("run-2", "ingest", "no", NIGHT)  # told meanwhile, and a second tick
-        assert box.tick(NIGHT + MINUTE) == NIGHT + MINUTE + timedelta(seconds=1)
+        box.record_failure("run-2", "ingest", "no", NIGHT)  # told meanwhile, and a second tick
+        assert box.send_due_messages(NIGHT + MINUTE) == NIGHT + MINUTE + timedelta(seconds=1)
         assert time.monotonic() - began < 0.28
         thread.join()
-    assert "no answer within 0.3 seconds" in box.state()["last_error"] and box.state()["waiting"] == 2
+    assert "no answer within 0.3 seconds" in box.status_data()["last_error"] and box.status_data()["waiting"] == 2
 
 
 def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(ws: Workspace, command: Command) -> None:
@@ -305,8 +305,8 @@ def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(w
         "import sys\nfrom pathlib import Path\nfrom datetime import datetime, timedelta\n"
         "from cleared.app import open_workspace\nfrom cleared.notify.notifications import Notifier\n"
         "box = Notifier(open_workspace(Path(sys.argv[1])))\nnow = datetime.fromisoformat(sys.argv[2])\n"
-        "if sys.argv[3:]:\n    box.failed('run-1', 'ingest', 'no', now)\n"
-        "box.tick(now + timedelta(minutes=1))\n"
+        "if sys.argv[3:]:\n    box.record_failure('run-1', 'ingest', 'no', now)\n"
+        "box.send_due_messages(now + timedelta(minutes=1))\n"
     )
     argv = [sys.executable, "-c", program, str(ws.root), NIGHT.isoformat()]
     assert subprocess.run([*argv, "tell"], check=False).returncode == -9
@@ -315,12 +315,12 @@ def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(w
     assert subprocess.run(argv, check=False).returncode == 0
     assert subprocess.run(argv, check=False).returncode == 0
     assert len(command.messages) == 3 and len({m["key"] for m in command.messages}) == 1
-    assert notifier(ws).state()["waiting"] == 0
+    assert notifier(ws).status_data()["waiting"] == 0
 
 
 def test_what_was_told_before_a_kill_is_sent_after_it(ws: Workspace, command: Command) -> None:
-    notifier(ws).failed("run-1", "ingest", "no", NIGHT)
-    notifier(ws).tick(NIGHT + MINUTE)
+    notifier(ws).record_failure("run-1", "ingest", "no", NIGHT)
+    notifier(ws).send_due_messages(NIGHT + MINUTE)
     assert [m["failures"][0]["run_id"] for m in command.messages] == ["run-1"]
 
 
@@ -335,12 +335,12 @@ def test_a_damaged_state_begins_anew(ws: Workspace, command: Command, damage: by
     else:
         ws.put(".cleared/notify.json", damage)
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     if damage is None:  # and where it cannot be kept, nothing is sent that might be sent for ever
-        assert not command.messages and "notify.json" in box.state()["last_error"]
+        assert not command.messages and "notify.json" in box.status_data()["last_error"]
         path.rmdir()
-        box.tick(NIGHT + 2 * MINUTE)
+        box.send_due_messages(NIGHT + 2 * MINUTE)
     assert len(command.messages) == 1 and json.loads(path.read_bytes())["outbox"] == []
 
 
@@ -350,29 +350,29 @@ def test_a_clock_that_is_set_back_delays_nothing_for_long(ws: Workspace, server:
     ahead = NIGHT + 400 * DAY
     box = notifier(ws)
     server.refuse["MAIL"] = "451 later"
-    box.tick(ahead)
-    box.failed("run-1", "ingest", "no", ahead)
-    box.tick(ahead + MINUTE)
-    box.failed("run-2", "ingest", "no", ahead)
+    box.send_due_messages(ahead)
+    box.record_failure("run-1", "ingest", "no", ahead)
+    box.send_due_messages(ahead + MINUTE)
+    box.record_failure("run-2", "ingest", "no", ahead)
     del server.refuse["MAIL"]
-    box.tick(NIGHT)
-    assert box.tick(NIGHT) == MORNING
-    assert len(server.mails) == 2 and box.state()["waiting"] == 0
+    box.send_due_messages(NIGHT)
+    assert box.send_due_messages(NIGHT) == MORNING
+    assert len(server.mails) == 2 and box.status_data()["waiting"] == 0
 
 
 def test_a_queue_that_cannot_be_read_is_shown_and_looked_at_again(posted: Workspace, server: MailServer) -> None:
     by_mail(posted, server)
     box = notifier(posted)
-    box.tick(NIGHT)
+    box.send_due_messages(NIGHT)
     head = posted.root / ".git/HEAD"
     kept = head.read_text()
     head.write_text("ref: refs/heads/nowhere\n")
-    again = planned(box.tick(MORNING))
-    assert MORNING < again <= MORNING + 10 * MINUTE and "cannot be read" in box.state()["last_error"]
-    assert box.tick(MORNING + MINUTE) == again
+    again = planned(box.send_due_messages(MORNING))
+    assert MORNING < again <= MORNING + 10 * MINUTE and "cannot be read" in box.status_data()["last_error"]
+    assert box.send_due_messages(MORNING + MINUTE) == again
     head.write_text(kept)
-    assert box.tick(again) == MORNING + DAY
-    assert len(server.mails) == 1 and box.state()["last_error"] is None
+    assert box.send_due_messages(again) == MORNING + DAY
+    assert len(server.mails) == 1 and box.status_data()["last_error"] is None
 
 
 # -- mail -------------------------------------------------------------------------------------------------------------
@@ -382,8 +382,8 @@ def test_texts_from_outside_make_no_header_and_steer_no_terminal(ws: Workspace, 
     by_mail(ws, server)
     box = notifier(ws)
     evil = "x\r\nBcc: eve@example.com\r\n\r\n\x1b[2J\u202egpj\0.\r\n.\r\nMAIL FROM:<eve@example.com>"
-    box.failed("run\r\nX-Evil: 1", evil, evil + "é" * 2_000, NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run\r\nX-Evil: 1", evil, evil + "é" * 2_000, NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     (mail,) = server.mails
     assert server.envelopes == [("FROM:<me@example.com>", ["TO:<me@example.com>"])]
     assert mail["Bcc"] is None and mail["X-Evil"] is None
@@ -396,15 +396,15 @@ def test_texts_from_outside_make_no_header_and_steer_no_terminal(ws: Workspace, 
 def test_a_state_file_that_somebody_else_wrote_makes_no_header_either(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server)
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
     server.refuse["MAIL"] = "451 later"
-    box.tick(NIGHT + MINUTE)
+    box.send_due_messages(NIGHT + MINUTE)
     path = ws.root / ".cleared/notify.json"
     state = json.loads(path.read_bytes())
     state["outbox"][0]["message"] |= {"subject": "a\nBcc: eve@x.org", "key": "k>\r\nBcc: eve@x.org", "lines": ["\x1b"]}
     path.write_text(json.dumps(state))
     server.refuse.clear()
-    notifier(ws).tick(NIGHT + HOUR)
+    notifier(ws).send_due_messages(NIGHT + HOUR)
     (mail,) = server.mails
     assert mail["Bcc"] is None and mail.get_content().strip() == r"\x1b"
 
@@ -412,8 +412,8 @@ def test_a_state_file_that_somebody_else_wrote_makes_no_header_either(ws: Worksp
 def test_a_mail_says_that_a_program_sent_it_and_names_itself(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server, "notifications.sender=books@example.org")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "Käse für 4 €", NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run-1", "ingest", "Käse für 4 €", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     (mail,) = server.mails
     key = mail["X-Cleared-Key"]
     assert mail["Message-ID"] == f"<{key}@example.org>" and key.startswith("failure-")
@@ -432,11 +432,11 @@ def test_mail_is_encrypted_and_the_server_is_checked(
         by_mail(ws, server, f"notifications.smtp_security={security}", "notifications.smtp_user=me")
         ws.config(f"notifications.smtp_password={PASSWORD}")
         box = notifier(ws)
-        box.failed("run-1", "ingest", "no", NIGHT)
-        box.tick(NIGHT + MINUTE)
-        assert not server.mails and not server.logins and "certificate" in box.state()["last_error"].lower()
+        box.record_failure("run-1", "ingest", "no", NIGHT)
+        box.send_due_messages(NIGHT + MINUTE)
+        assert not server.mails and not server.logins and "certificate" in box.status_data()["last_error"].lower()
         monkeypatch.setenv("SSL_CERT_FILE", str(pem))
-        box.tick(NIGHT + HOUR)
+        box.send_due_messages(NIGHT + HOUR)
         assert len(server.mails) == 1 and server.logins == ["me"]
     finally:
         server.close()
@@ -445,9 +445,9 @@ def test_mail_is_encrypted_and_the_server_is_checked(
 def test_without_encryption_nothing_is_sent_where_it_was_asked_for(ws: Workspace, server: MailServer) -> None:
     by_mail(ws, server, "notifications.smtp_security=starttls")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    assert not server.mails and "STARTTLS" in box.state()["last_error"]
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    assert not server.mails and "STARTTLS" in box.status_data()["last_error"]
 
 
 def test_i1_the_password_is_nowhere_but_in_the_configuration(ws: Workspace, server: MailServer) -> None:
@@ -459,13 +459,13 @@ def test_i1_the_password_is_nowhere_but_in_the_configuration(ws: Workspace, serv
     approved = ws.ok("config", "approve")
     box = notifier(ws)
     kept = ws.root / ".cleared/notify.json"
-    box.failed(f"run-{PASSWORD}", f"a-{PASSWORD}", f"b {PASSWORD}", NIGHT)
+    box.record_failure(f"run-{PASSWORD}", f"a-{PASSWORD}", f"b {PASSWORD}", NIGHT)
     assert PASSWORD not in kept.read_text()
-    box.tick(NIGHT + MINUTE)
+    box.send_due_messages(NIGHT + MINUTE)
     assert PASSWORD not in kept.read_text() and "[redacted]" in kept.read_text()
-    assert "535 no: [redacted] is wrong" in box.state()["last_error"]
+    assert "535 no: [redacted] is wrong" in box.status_data()["last_error"]
     server.password = PASSWORD
-    box.tick(NIGHT + HOUR)
+    box.send_due_messages(NIGHT + HOUR)
     assert b"[redacted]" in server.raw[0] and PASSWORD.encode() not in server.raw[0]
     assert PASSWORD not in done.out + done.err + approved.out + approved.err + ws.git("log", "-p", "--all")
     for path, data in ws.state().files.items():
@@ -490,8 +490,8 @@ def test_a_command_gets_the_message_and_nothing_else(
     monkeypatch.setenv("TZ", "UTC")
     os.dup2(0, 150, inheritable=True)
     box = notifier(posted)
-    box.tick(NIGHT)
-    box.tick(MORNING)
+    box.send_due_messages(NIGHT)
+    box.send_due_messages(MORNING)
     os.close(150)
     message, seen = command.messages
     environment, folder, arguments, own_group, open_file = seen  # type: ignore[misc]
@@ -506,10 +506,10 @@ def test_a_command_gets_the_message_and_nothing_else(
 def test_a_command_that_fails_says_why_by_its_last_line(ws: Workspace, command: Command) -> None:
     command.does("sys.stderr.write('x' * 200_000 + '\\nthe last \\x1b[2J line\\n\\n'); sys.exit(7)")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    assert box.state()["last_error"] == r"notify.py: exit code 7: the last \x1b[2J line"
-    assert len(command.messages) == 1 and box.state()["waiting"] == 1
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    assert box.status_data()["last_error"] == r"notify.py: exit code 7: the last \x1b[2J line"
+    assert len(command.messages) == 1 and box.status_data()["waiting"] == 1
 
 
 @pytest.mark.parametrize(
@@ -524,11 +524,11 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
     pid = command.kept.with_name("pid")
     command.does(f"open({str(pid)!r}, 'w').write(str(os.getpid()))\n{then}")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
     began = time.monotonic()
-    box.tick(NIGHT + MINUTE)
+    box.send_due_messages(NIGHT + MINUTE)
     assert time.monotonic() - began < 3
-    assert box.state()["last_error"] == "notify.py was ended after 0.5 seconds"
+    assert box.status_data()["last_error"] == "notify.py was ended after 0.5 seconds"
     shown = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
     assert not [line for line in shown.splitlines() if line.split()[0] == pid.read_text() and "Z" not in line]
 
@@ -536,18 +536,18 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
 def test_what_a_command_leaves_running_is_not_waited_for(ws: Workspace, command: Command) -> None:
     command.does("subprocess.Popen(['sleep', '5'])")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
     began = time.monotonic()
-    box.tick(NIGHT + MINUTE)
-    assert time.monotonic() - began < 3 and box.state()["waiting"] == 0
+    box.send_due_messages(NIGHT + MINUTE)
+    assert time.monotonic() - began < 3 and box.status_data()["waiting"] == 0
 
 
 def test_no_shell_reads_the_arguments(ws: Workspace, command: Command) -> None:
     command.does(f"open({str(command.kept)!r}, 'a').write(repr(sys.argv[1:]).replace(chr(39), chr(34)) + chr(10))")
     ws.config(f"notifications.command={command.path}, $(id) `id`; id, -x")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     assert command.messages[1] == ["$(id) `id`; id", "-x"]  # type: ignore[comparison-overlap]
 
 
@@ -562,18 +562,18 @@ def test_what_lies_in_the_workspace_is_not_run(
     monkeypatch.setenv("PATH", f"{ws.root}:.:{os.environ['PATH']}")
     ws.config(f"notifications.command={argv.format(root=ws.root)}")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    assert "workspace" in box.state()["last_error"] and not (ws.root / "ran").exists()
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    assert "workspace" in box.status_data()["last_error"] and not (ws.root / "ran").exists()
 
 
 @pytest.mark.parametrize("argv", ["no-such-program-here", "/no/such/program", "/etc/passwd"])
 def test_a_program_that_is_not_there_is_an_error_to_show(ws: Workspace, command: Command, argv: str) -> None:
     ws.config(f"notifications.command={argv}")
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
-    assert argv in box.state()["last_error"] and box.state()["waiting"] == 1
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
+    assert argv in box.status_data()["last_error"] and box.status_data()["waiting"] == 1
 
 
 # -- policy -----------------------------------------------------------------------------------------------------------
@@ -592,13 +592,13 @@ def test_a_clone_sends_nothing_until_its_settings_are_trusted(
 
     def a_day() -> None:
         box = notifier(there)
-        box.tick(NIGHT)
-        box.failed("run-1", "ingest", "no", NIGHT)
-        box.tick(NIGHT + MINUTE)
-        box.tick(MORNING)
+        box.send_due_messages(NIGHT)
+        box.record_failure("run-1", "ingest", "no", NIGHT)
+        box.send_due_messages(NIGHT + MINUTE)
+        box.send_due_messages(MORNING)
 
     a_day()
-    assert notifier(there).state()["method"] == "none" and not command.messages
+    assert notifier(there).status_data()["method"] == "none" and not command.messages
     there.ok("trust", "--yes")
     a_day()
     assert [m["kind"] for m in command.messages] == ["failure", "digest"]
@@ -608,14 +608,14 @@ def test_an_edit_takes_effect_when_it_is_approved(posted: Workspace, command: Co
     before = posted.read("config.yaml")
     posted.put("config.yaml", before.replace(str(command.path), "/bin/false"))
     box = notifier(posted)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     assert len(command.messages) == 1
     posted.ok("config", "approve")
     box.host = open_workspace(posted.root, clock=FixedClock(NIGHT))
-    box.failed("run-2", "ingest", "no", NIGHT)
-    box.tick(NIGHT + HOUR)
-    assert len(command.messages) == 1 and "false: exit code 1" in box.state()["last_error"]
+    box.record_failure("run-2", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + HOUR)
+    assert len(command.messages) == 1 and "false: exit code 1" in box.status_data()["last_error"]
 
 
 def test_the_password_needs_no_approval_and_stays_beside_a_policy_that_waits(ws: Workspace) -> None:
@@ -633,8 +633,8 @@ def test_i1_of_a_password_in_a_text_that_is_cut_short_nothing_is_left(ws: Worksp
     name = "x" * 140 + PASSWORD
     ws.put("config.yaml", ws.read("config.yaml").replace("name: Acme", f"name: {name}"))
     box = notifier(ws)
-    box.failed("run-1", "ingest", "no", NIGHT)
-    box.tick(NIGHT + MINUTE)
+    box.record_failure("run-1", "ingest", "no", NIGHT)
+    box.send_due_messages(NIGHT + MINUTE)
     (message,) = command.messages
     assert message["business"] == "x" * 140 + "[redacted]" and PASSWORD[:5] not in json.dumps(message)
 
@@ -661,5 +661,5 @@ def test_settings_that_cannot_work_are_refused_by_name(ws: Workspace, text: str,
 
 
 def test_the_state_can_be_read_by_its_owner_alone(ws: Workspace, command: Command) -> None:
-    notifier(ws).tick(NIGHT)
+    notifier(ws).send_due_messages(NIGHT)
     assert stat.S_IMODE((ws.root / ".cleared").stat().st_mode) == 0o700

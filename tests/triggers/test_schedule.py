@@ -20,7 +20,7 @@ import pytest
 
 from cleared.errors import UsageError
 from cleared.sandbox import header_values
-from cleared.triggers.schedule import Schedule, corrected, due, jitter
+from cleared.triggers.schedule import Schedule, correct_mark, find_due_times, jitter_seconds
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -35,7 +35,7 @@ def at(text: str) -> datetime:
 
 def fires(expression: str, timezone: str, after: str, hours: float) -> list[str]:
     """What comes due, as ``29T01:00`` of UTC."""
-    found = Schedule(expression, timezone).between(at(after), at(after) + hours * HOUR)
+    found = Schedule(expression, timezone).times_between(at(after), at(after) + hours * HOUR)
     return [f"{instant:%dT%H:%M:%S}".removesuffix(":00") for instant in found]
 
 
@@ -129,8 +129,8 @@ def test_C2_every_hour_goes_by_elapsed_time(expression: str) -> None:
 )  # fmt: skip
 def test_C2_odd_zones(zone: str, expression: str, after: str, hours: float, expected: list[str]) -> None:
     assert fires(expression, zone, after, hours) == expected
-    for instant in Schedule(expression, zone).between(at(after), at(after) + hours * HOUR):
-        assert Schedule(expression, zone).next(instant - timedelta(microseconds=1)) == instant
+    for instant in Schedule(expression, zone).times_between(at(after), at(after) + hours * HOUR):
+        assert Schedule(expression, zone).next_after(instant - timedelta(microseconds=1)) == instant
 
 
 # --- the calendar ---------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_C1_days(expression: str, expected: list[str]) -> None:
     schedule = Schedule(expression, "UTC")
     found, instant = [], at("2026-01-01T00:00")
     for _ in expected:
-        following = schedule.next(instant)
+        following = schedule.next_after(instant)
         assert following is not None
         found.append(f"{following:%Y-%m-%d}")
         instant = following
@@ -194,34 +194,34 @@ def test_C1_times_of_day(expression: str, expected: list[str]) -> None:
 
 
 def test_C1_from_one_29_February_to_the_next_over_a_year_without() -> None:
-    assert Schedule("0 0 29 2 *", "UTC").next(at("2096-03-01T00:00")) == at("2104-02-29T00:00")
+    assert Schedule("0 0 29 2 *", "UTC").next_after(at("2096-03-01T00:00")) == at("2104-02-29T00:00")
 
 
 def test_C1_none_where_nothing_comes_for_eight_years() -> None:
     sunday = Schedule("0 0 29 2 */7", "UTC")
-    assert sunday.next(at("2026-01-01T00:00")) == at("2032-02-29T00:00")
-    assert sunday.next(at("2032-02-29T00:00")) is None  # 2060
-    assert Schedule("@daily", "UTC").next(datetime.max.replace(tzinfo=UTC)) is None
+    assert sunday.next_after(at("2026-01-01T00:00")) == at("2032-02-29T00:00")
+    assert sunday.next_after(at("2032-02-29T00:00")) is None  # 2060
+    assert Schedule("@daily", "UTC").next_after(datetime.max.replace(tzinfo=UTC)) is None
 
 
 def test_C1_next_is_strictly_after_and_any_aware_time_will_do() -> None:
     daily = Schedule("0 6 * * *", "Europe/London")
     six = at("2026-07-01T05:00")
-    assert daily.next(six - timedelta(microseconds=1)) == six
-    assert daily.next(six) == daily.next(six + timedelta(microseconds=1)) == six + DAY
-    found = daily.next(datetime(2026, 7, 1, 0, 0, tzinfo=ZoneInfo("Europe/London")))
+    assert daily.next_after(six - timedelta(microseconds=1)) == six
+    assert daily.next_after(six) == daily.next_after(six + timedelta(microseconds=1)) == six + DAY
+    found = daily.next_after(datetime(2026, 7, 1, 0, 0, tzinfo=ZoneInfo("Europe/London")))
     assert found == six and found is not None and found.tzinfo is UTC
 
 
 def test_C2_of_too_many_the_newest_are_listed_and_all_are_counted() -> None:
     every = Schedule("* * * * * *", "America/New_York")
     start, end = at("2016-01-01T00:00"), at("2026-01-01T00:00")
-    found = every.between(start, end)
+    found = every.times_between(start, end)
     assert len(found) == 10_000 and found[0] == end - timedelta(seconds=9_999) and found[-1] == end
-    assert every.count(start, end) == (end - start) // timedelta(seconds=1)
-    assert every.between(start, end, limit=2) == [end - timedelta(seconds=1), end]
-    assert every.between(start, end, limit=0) == every.between(end, start) == []
-    assert every.count(end, start) == 0
+    assert every.count_between(start, end) == (end - start) // timedelta(seconds=1)
+    assert every.times_between(start, end, limit=2) == [end - timedelta(seconds=1), end]
+    assert every.times_between(start, end, limit=0) == every.times_between(end, start) == []
+    assert every.count_between(end, start) == 0
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_C1_a_zone_that_does_not_exist_is_refused() -> None:
      ("0 0 31 2 */7", False), ("0 0 30 2 1#1", True)],
 )  # fmt: skip
 def test_A1_the_header_takes_what_happens_and_only_that(expression: str, happens: bool) -> None:
-    assert (Schedule(expression, "UTC").next(at("2024-01-01T00:00")) is not None) is happens
+    assert (Schedule(expression, "UTC").next_after(at("2024-01-01T00:00")) is not None) is happens
     if happens:
         assert header_values.read_cron(expression) == expression
     else:
@@ -267,7 +267,7 @@ def test_C1_ten_thousand_schedules_are_made_and_asked_in_a_second() -> None:
         for zone in drawn.choices(zones, k=10_000)
     ]
     started = time.process_time()
-    assert all(Schedule(*row).next(at("2026-06-01T00:00")) for row in rows)
+    assert all(Schedule(*row).next_after(at("2026-06-01T00:00")) for row in rows)
     assert time.process_time() - started < 3  # with room for a slow machine
 
 
@@ -280,7 +280,7 @@ def test_C1_the_clock_crossing_six_fires_once() -> None:
     mark = alive = six - HOUR
     fired = []
     for seconds in (-1, -0.001, 0, 0.001, 1, 60, 3600):
-        found = due(schedule, mark, six + timedelta(seconds=seconds), alive, "latest")
+        found = find_due_times(schedule, mark, six + timedelta(seconds=seconds), alive, "latest")
         fired += found.times
         mark = found.mark
         assert found.missed == 0
@@ -295,19 +295,21 @@ def test_C2_48_hours_down_by_catch_up(expression: str, none: int, latest: int, e
     schedule = Schedule(expression, "America/New_York")
     mark, now = at("2026-07-01T12:31"), at("2026-07-03T12:31")  # Wednesday to Friday
     for catch_up, expected in zip(MODES, (none, latest, every), strict=True):
-        found = due(schedule, mark, now, now, catch_up)
+        found = find_due_times(schedule, mark, now, now, catch_up)
         assert (len(found.times), found.missed, found.mark) == (expected, every - expected, now)
-        assert list(found.times) == schedule.between(mark, now)[every - expected :]
-        assert due(schedule, found.mark, now, now, catch_up).times == ()
+        assert list(found.times) == schedule.times_between(mark, now)[every - expected :]
+        assert find_due_times(schedule, found.mark, now, now, catch_up).times == ()
 
 
 def test_C2_48_hours_down_over_a_change_of_clocks() -> None:
     for start, hours in (("2026-03-28T12:30", 48), ("2026-10-24T12:30", 48)):
-        found = due(Schedule("@hourly", "Europe/London"), at(start), at(start) + 2 * DAY, at(start) + 2 * DAY, "all")
+        found = find_due_times(
+            Schedule("@hourly", "Europe/London"), at(start), at(start) + 2 * DAY, at(start) + 2 * DAY, "all"
+        )
         assert len(found.times) == len(set(found.times)) == hours
         for expression in ("30 1 * * *", "0 1 * * *", "59 1 * * *"):
             schedule = Schedule(expression, "Europe/London")
-            assert len(due(schedule, at(start), at(start) + 2 * DAY, at(start) + 2 * DAY, "all").times) == 2
+            assert len(find_due_times(schedule, at(start), at(start) + 2 * DAY, at(start) + 2 * DAY, "all").times) == 2
 
 
 def test_C2_what_is_on_time_runs_and_the_latest_is_not_made_up_for_beside_it() -> None:
@@ -315,20 +317,20 @@ def test_C2_what_is_on_time_runs_and_the_latest_is_not_made_up_for_beside_it() -
     mark, alive, now = at("2026-07-01T00:30"), at("2026-07-01T05:00"), at("2026-07-01T06:10")
     on_time = (at("2026-07-01T05:00"), at("2026-07-01T06:00"))
     late = tuple(at(f"2026-07-01T0{hour}:00") for hour in (1, 2, 3, 4))
-    assert due(schedule, mark, now, alive, "none").times == on_time
-    assert due(schedule, mark, now, alive, "latest").times == on_time
-    assert due(schedule, mark, now, alive, "latest").missed == 4
-    assert due(schedule, mark, now, alive, "all").times == late + on_time
-    assert due(schedule, mark, now, now, "latest").times == on_time[1:]
-    assert due(schedule, mark, now, now, "latest").missed == 5
+    assert find_due_times(schedule, mark, now, alive, "none").times == on_time
+    assert find_due_times(schedule, mark, now, alive, "latest").times == on_time
+    assert find_due_times(schedule, mark, now, alive, "latest").missed == 4
+    assert find_due_times(schedule, mark, now, alive, "all").times == late + on_time
+    assert find_due_times(schedule, mark, now, now, "latest").times == on_time[1:]
+    assert find_due_times(schedule, mark, now, now, "latest").missed == 5
 
 
 def test_C2_all_makes_up_for_ten_thousand_and_says_how_many_more_there_were() -> None:
     schedule = Schedule("* * * * *", "UTC")
     mark, now = at("2026-07-01T00:00"), at("2026-07-11T00:00")
-    found = due(schedule, mark, now, now + MINUTE, "all")
+    found = find_due_times(schedule, mark, now, now + MINUTE, "all")
     assert (len(found.times), found.missed, found.times[-1]) == (10_000, 4_400, now)
-    awake = due(schedule, mark, now, mark, "all")
+    awake = find_due_times(schedule, mark, now, mark, "all")
     assert (len(awake.times), awake.missed) == (14_400, 0)
 
 
@@ -336,32 +338,32 @@ def test_C2_a_clock_set_back_a_little_waits_and_one_that_was_wrong_starts_over()
     schedule = Schedule("@hourly", "UTC")
     mark = at("2026-07-02T12:10")
     for back in (timedelta(seconds=1), HOUR, 24 * HOUR):
-        found = due(schedule, mark, mark - back, mark - back, "all")
-        assert (found.times, found.missed, found.mark) == ((), 0, mark) and corrected(mark, mark - back) == mark
-    there = due(schedule, mark, mark + HOUR, mark - HOUR, "all")
+        found = find_due_times(schedule, mark, mark - back, mark - back, "all")
+        assert (found.times, found.missed, found.mark) == ((), 0, mark) and correct_mark(mark, mark - back) == mark
+    there = find_due_times(schedule, mark, mark + HOUR, mark - HOUR, "all")
     assert there.times == (at("2026-07-02T13:00"),)
     back = mark - 24 * HOUR - timedelta(seconds=1)
-    found = due(schedule, mark, back, back, "all")
-    assert (found.times, found.missed, found.mark) == ((), 0, back) and corrected(mark, back) == back
-    assert due(schedule, back, back + HOUR, back, "all").times == (at("2026-07-01T13:00"),)
+    found = find_due_times(schedule, mark, back, back, "all")
+    assert (found.times, found.missed, found.mark) == ((), 0, back) and correct_mark(mark, back) == back
+    assert find_due_times(schedule, back, back + HOUR, back, "all").times == (at("2026-07-01T13:00"),)
 
 
 def test_C2_a_clock_set_forward_is_time_that_was_missed() -> None:
     schedule = Schedule("@hourly", "UTC")
     mark, now = at("2026-07-01T00:30"), at("2026-07-03T00:30")
-    assert corrected(mark, now) == mark
-    assert [len(due(schedule, mark, now, now, catch_up).times) for catch_up in MODES] == [0, 1, 48]
+    assert correct_mark(mark, now) == mark
+    assert [len(find_due_times(schedule, mark, now, now, catch_up).times) for catch_up in MODES] == [0, 1, 48]
 
 
 def test_C1_jitter_is_drawn_once_for_all() -> None:
     six = at("2026-07-01T06:00")
-    drawn = [jitter(f"agent{number}", six, 60.0) for number in range(2_000)]
-    assert drawn == [jitter(f"agent{number}", six, 60.0) for number in range(2_000)]
+    drawn = [jitter_seconds(f"agent{number}", six, 60.0) for number in range(2_000)]
+    assert drawn == [jitter_seconds(f"agent{number}", six, 60.0) for number in range(2_000)]
     assert all(0 <= seconds < 60 for seconds in drawn) and len(set(drawn)) == 2_000
     assert 27 < sum(drawn) / 2_000 < 33 and min(drawn) < 1 and max(drawn) > 59
-    assert jitter("a", six, 60.0) == jitter("a", six.astimezone(ZoneInfo("Asia/Tokyo")), 60.0)
-    assert len({jitter("a", six + day * DAY, 60.0) for day in range(100)}) == 100
-    assert jitter("a", six, 0.0) == 0.0
+    assert jitter_seconds("a", six, 60.0) == jitter_seconds("a", six.astimezone(ZoneInfo("Asia/Tokyo")), 60.0)
+    assert len({jitter_seconds("a", six + day * DAY, 60.0) for day in range(100)}) == 100
+    assert jitter_seconds("a", six, 0.0) == 0.0
 
 
 # --- 400 days, minute by minute -------------------------------------------------------------------------------------
@@ -452,12 +454,12 @@ def test_C2_400_days_of_sleep_and_downtime_over_every_change_of_clocks(zone: str
         sessions = list(wakes(random.Random(f"{zone} {number}")))
         last = sessions[-1][-1]
         wanted = [instant for instant in oracle(expected, zone) if instant <= last]
-        assert schedule.between(START, min(last, END - MINUTE), limit=10**6) == wanted
+        assert schedule.times_between(START, min(last, END - MINUTE), limit=10**6) == wanted
         for catch_up in MODES:
             mark, ran, missed = START, [], 0
             for session in sessions:
                 for now in session:
-                    found = due(schedule, mark, min(now, END - MINUTE), session[0], catch_up)
+                    found = find_due_times(schedule, mark, min(now, END - MINUTE), session[0], catch_up)
                     mark = found.mark
                     ran += found.times
                     missed += found.missed

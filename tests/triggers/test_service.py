@@ -135,11 +135,11 @@ def test_jitter_delays_by_less_than_said_and_always_by_the_same(world: World) ->
     agent(world, "beat", "trigger: schedule\nschedule: 0 * * * *\njitter: 10m\n", BEAT)
     with world:
         world.until("2025-02-10T07:00:00Z")
-        first = world.service.inbox.due_at() if world.service else None
+        first = world.service.inbox.next_due_at() if world.service else None
     with world:
         world.settle()
         assert first is not None and world.service is not None
-        assert first == world.service.inbox.due_at() and 0 < (first - world.time.at).total_seconds() < 600
+        assert first == world.service.inbox.next_due_at() and 0 < (first - world.time.at).total_seconds() < 600
         world.until("2025-02-10T07:10:00Z")
     assert world.keys("beat") == instants("2025-02-10T07:00")
 
@@ -631,13 +631,13 @@ def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp
     import sys
     import time
 
-    from cleared.service.service_process import Member
+    from cleared.service.service_process import ServedWorkspace
 
     told = tmp_path / "told"
     agent(world, "fails", "trigger: event\nevent: ping\nretries: 0\n", "1 / 0")
     world.start()
     assert world.served is not None
-    member = Member(world.ws.root, world.served, world.time, lambda text: None)
+    member = ServedWorkspace(world.ws.root, world.served, world.time, lambda text: None)
     try:
         code = f"import sys, pathlib; pathlib.Path({str(told)!r}).write_bytes(sys.stdin.buffer.read())"
         path = world.ws.root / "config.yaml"
@@ -645,14 +645,14 @@ def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp
         path.write_text(path.read_text() + "\n" + line)
         world.ws.ok("config", "approve")
         world.ws.ok("event", "emit", "ping")
-        while member.service.step():
+        while member.service.run_step():
             pass
-        member.idle()
+        member.send_notifications()
         assert not told.exists()
         world.time.forward(seconds=40)
         for _ in range(500):
-            member.idle()
-            if member.notifier.state()["last_sent_at"]:
+            member.send_notifications()
+            if member.notifier.status_data()["last_sent_at"]:
                 break
             time.sleep(0.02)
         assert b"ZeroDivisionError" in told.read_bytes()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from cleared.sandbox.worker_watchdog import Watchdog
-from cleared.service.driver import Loop, Pipe, signals
+from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
 
 
 def tell() -> None:
@@ -21,11 +21,11 @@ def tell() -> None:
 def while_a_run_is_on(what: Callable[[], None], first: Callable[[], None] = lambda: None) -> tuple[bool, int]:
     """Whether the loop is to end after what is done while the host answers a script, and how often it was broken
     off."""
-    waker, watch = Pipe(), Watchdog()
-    loop = Loop(waker, lambda: None)
+    waker, watch = PipeWaker(), Watchdog()
+    loop = ServiceDriver(waker, lambda: None)
     killed: list[str] = []
     try:
-        with signals(loop, lambda: None):
+        with stop_on_signals(loop, lambda: None):
             first()
             with watch.guard_run(lambda: killed.append("run"), 30):
                 try:

@@ -211,7 +211,7 @@ class Life:
         service = self.world.service
         assert service is not None
         while True:
-            while service.step():
+            while service.run_step():
                 pass
             wake = service.wake_at()
             if wake is None or wake > until:
@@ -219,7 +219,7 @@ class Life:
             assert wake > self.world.time.at, "it would go round and round"
             self.world.time.at = wake
         self.world.time.at = max(until, self.world.time.at)
-        while service.step():
+        while service.run_step():
             pass
         self.tell(lambda a: a.awake(self.world.time.at))
 
@@ -234,7 +234,7 @@ class Life:
         assert self.world.service is not None
         now = self.world.time.at
         self.tell(lambda a: a.back(now, woke))
-        while self.world.service.step():
+        while self.world.service.run_step():
             pass
 
     def down(self) -> None:
@@ -364,7 +364,7 @@ def test_folders_are_looked_at_soon_after_the_clock_was_set_back(ws: Workspace) 
         end = world.time.at + timedelta(minutes=2)
         assert world.service is not None
         while world.time.at < end:
-            if not world.service.step():
+            if not world.service.run_step():
                 world.time.at = min(end, max(world.time.at, world.service.wake_at() or end))
         assert len(world.ran("look")) == 1
 

@@ -69,8 +69,13 @@ def test_a_collector_without_the_packages_is_refused_with_the_remedy(
 
 
 def test_without_a_collector_in_the_environment_there_are_no_spans() -> None:
-    from cleared.service.spans import Spans
+    from cleared.service.spans import SpanExporter
 
     for environment in ({}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, {"OTEL_SERVICE_NAME": "x"}):
-        assert Spans.wanted(environment) is None
-    assert Spans.wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}) is None
+        assert SpanExporter.from_environment(environment) is None
+    assert (
+        SpanExporter.from_environment(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}
+        )
+        is None
+    )

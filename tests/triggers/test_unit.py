@@ -16,7 +16,7 @@ from harness import Done, Workspace, here, refused, trust_books
 
 from cleared.cli import commands
 from cleared.errors import WorkspaceError
-from cleared.service.unit_file import Service, launchd, systemd
+from cleared.service.unit_file import ServiceDefinition, launchd_agent, systemd_unit
 
 ODD = [
     "plain", "with space", "100%", "%h %n %%", "a\"b'c", "back\\slash\\", "x\\n\\x41", "$HOME", "${HOME} $$ $",
@@ -48,7 +48,7 @@ def test_systemd_takes_units_for_folders_of_any_name(tmp_path: Path, name: str) 
     root.mkdir(parents=True)
     python = tmp_path / name / "python"
     python.symlink_to(PYTHON)
-    unit = systemd(Service(root, python, {"CLEARED_HOME": str(root), "A": name}), tmp_path / "config")
+    unit = systemd_unit(ServiceDefinition(root, python, {"CLEARED_HOME": str(root), "A": name}), tmp_path / "config")
     program, *words = unquoted(setting(unit.text, "ExecStart")[0])
     words = arguments(words)
     if set(str(python)) & set("\"'\\$"):
@@ -83,7 +83,7 @@ def verified(path: Path, tmp_path: Path) -> str:
 
 
 def test_a_unit_lets_a_run_end_and_does_not_loosen_or_forbid_its_sandbox(tmp_path: Path) -> None:
-    text = systemd(Service(tmp_path, PYTHON, {}, stop_seconds=330), tmp_path).text
+    text = systemd_unit(ServiceDefinition(tmp_path, PYTHON, {}, stop_seconds=330), tmp_path).text
     wanted = {
         "Type=exec", "Restart=on-failure", "RestartSec=5", "KillSignal=SIGTERM", "KillMode=mixed", "TimeoutStopSec=330",
         "NoNewPrivileges=yes", "LockPersonality=yes", "WantedBy=default.target",
@@ -94,8 +94,8 @@ def test_a_unit_lets_a_run_end_and_does_not_loosen_or_forbid_its_sandbox(tmp_pat
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_property_list_holds_any_name_as_it_is(tmp_path: Path, name: str) -> None:
-    service = Service(tmp_path / name, PYTHON, {"CLEARED_HOME": name}, stop_seconds=100)
-    unit = launchd(service, tmp_path)
+    service = ServiceDefinition(tmp_path / name, PYTHON, {"CLEARED_HOME": name}, stop_seconds=100)
+    unit = launchd_agent(service, tmp_path)
     data = plistlib.loads(unit.text.encode())
     assert data["ProgramArguments"] == [str(PYTHON), "-P", "-m", "cleared", "-C", str(tmp_path / name), "up"]
     assert data["EnvironmentVariables"] == {"CLEARED_HOME": name} and data["KeepAlive"] == {"SuccessfulExit": False}
@@ -107,11 +107,11 @@ def test_a_property_list_holds_any_name_as_it_is(tmp_path: Path, name: str) -> N
 def test_control_characters_are_refused(tmp_path: Path, name: str) -> None:
     for service in ((tmp_path / name, PYTHON, {}), (tmp_path, tmp_path / name, {}), (tmp_path, PYTHON, {"A": name})):
         with pytest.raises(WorkspaceError, match="cannot have"):
-            Service(*service)
+            ServiceDefinition(*service)
 
 
 def test_workspaces_of_the_same_name_have_services_of_their_own(tmp_path: Path) -> None:
-    one, other = (Service(tmp_path / folder / "Books & Co", PYTHON, {}).name for folder in ("a", "b"))
+    one, other = (ServiceDefinition(tmp_path / folder / "Books & Co", PYTHON, {}).name for folder in ("a", "b"))
     assert one != other and one.startswith("cleared-books-co-") and other.startswith("cleared-books-co-")
 
 

@@ -17,8 +17,8 @@ import pytest
 from harness import IDENTITY
 
 from cleared.clock import SystemClock
-from cleared.triggers.file_watch import Watcher
-from cleared.triggers.watched_folder import Folder
+from cleared.triggers.file_watch import FolderWatcher
+from cleared.triggers.watched_folder import WatchedFolder
 
 QUIET = 0.3
 LATE = 15.0
@@ -32,7 +32,7 @@ class Ear:
         self.news = threading.Condition()
         self.polling = polling
         self.quiet = 2.3 if polling else QUIET
-        self.watcher = Watcher(self.hint, polling=polling)
+        self.watcher = FolderWatcher(self.hint, polling=polling)
         self.thread: threading.Thread | None = None
 
     def hint(self, tag: str) -> None:
@@ -113,7 +113,7 @@ class TestWhatHints:
     @pytest.mark.parametrize("action", ACTIONS)
     def test_what_can_mean_new_content(self, ear: Ear, drop: Path, action: str) -> None:
         self.prepare(drop)
-        assert ear.watcher.watch("a", [drop]) == []
+        assert ear.watcher.set_directories("a", [drop]) == []
         ACTIONS[action](drop)
         assert ear.hears()
 
@@ -125,7 +125,7 @@ class TestWhatHints:
                 each.mkdir(parents=True)
                 self.prepare(each)
                 ear.watcher.start()
-                assert ear.watcher.watch("a", [each]) == []
+                assert ear.watcher.set_directories("a", [each]) == []
             time.sleep(0.1)
             for n, action in enumerate(ACTIONS):
                 ACTIONS[action](drop.parent / str(n) / "import")
@@ -146,17 +146,17 @@ class TestWhatHints:
             (drop / f"{n}.csv").write_text("1")
             (drop / f"x{n}").mkdir()
             (drop / f"x{n}/a.csv").write_text("2")
-        either.watcher.watch("a", [drop])
+        either.watcher.set_directories("a", [drop])
         time.sleep(0.1)
-        looked = Folder(drop.parent, ["import/"], 0.05, SystemClock(), max_bytes=1 << 20)
-        assert len(looked.look().ready) == 10  # all read
+        looked = WatchedFolder(drop.parent, ["import/"], 0.05, SystemClock(), max_bytes=1 << 20)
+        assert len(looked.scan_files().ready) == 10  # all read
         assert list(drop.rglob("*"))
         assert (drop / "0.csv").read_text()
         assert either.hears_nothing()
 
     def test_what_happens_elsewhere_does_not(self, either: Ear, drop: Path) -> None:
         (drop.parent / "other").mkdir()
-        either.watcher.watch("a", [drop])
+        either.watcher.set_directories("a", [drop])
         (drop.parent / "other/a.csv").write_text("1")
         (drop.parent / "b.csv").write_text("1")
         assert either.hears_nothing()
@@ -165,20 +165,20 @@ class TestWhatHints:
         one, two = tmp_path / "one", tmp_path / "two"
         one.mkdir()
         two.mkdir()
-        ear.watcher.watch("a", [one])
-        ear.watcher.watch("b", [two])
-        ear.watcher.watch("c", [one, two])
+        ear.watcher.set_directories("a", [one])
+        ear.watcher.set_directories("b", [two])
+        ear.watcher.set_directories("c", [one, two])
         (one / "x").write_text("1")
         assert ear.hears("a")
         assert ear.hears("c")
         assert "b" not in ear.heard
         ear.forget()
-        ear.watcher.watch("a", [two])
+        ear.watcher.set_directories("a", [two])
         (one / "x").write_text("2")
         assert ear.hears("c")
         assert ear.hears_nothing() or set(ear.heard) == {"c"}
         ear.forget()
-        ear.watcher.watch("c", [])
+        ear.watcher.set_directories("c", [])
         (two / "x").write_text("2")
         assert ear.hears("a")
         assert ear.hears("b")
@@ -189,8 +189,8 @@ class TestWhatHints:
             subprocess.run(["git", *args], cwd=tmp_path, env=os.environ | IDENTITY, check=True, capture_output=True)
 
         git("init", "-q")
-        ear.watcher.watch("head", [tmp_path / ".git"], recursive=False)
-        ear.watcher.watch("head", [tmp_path / ".git/refs/heads", tmp_path / ".git/logs"], recursive=True)
+        ear.watcher.set_directories("head", [tmp_path / ".git"], recursive=False)
+        ear.watcher.set_directories("head", [tmp_path / ".git/refs/heads", tmp_path / ".git/logs"], recursive=True)
         (tmp_path / ".git/objects/aa").mkdir()
         (tmp_path / ".git/objects/aa/bb").write_text("1")
         assert ear.hears_nothing()
@@ -201,8 +201,8 @@ class TestWhatHints:
         assert ear.hears("head")
 
     def test_a_burst_is_few_hints_and_one_comes_after_the_last_file(self, ear: Ear, drop: Path) -> None:
-        looked = Folder(drop.parent, ["import/"], 0.0, SystemClock(), max_bytes=1 << 20)
-        ear.watcher.watch("a", [drop])
+        looked = WatchedFolder(drop.parent, ["import/"], 0.0, SystemClock(), max_bytes=1 << 20)
+        ear.watcher.set_directories("a", [drop])
         found, hints = 0, 0
         writer = threading.Thread(target=lambda: [(drop / f"{n}.csv").write_text("1") for n in range(3000)])
         writer.start()
@@ -210,13 +210,13 @@ class TestWhatHints:
             with ear.news:
                 hints += len(ear.heard)
                 ear.heard.clear()
-            found = len(looked.look().ready)
+            found = len(looked.scan_files().ready)
         writer.join()
         assert found == 3000
         assert hints < 600
 
     def test_a_full_queue_of_the_system_does_not_silence_it(self, ear: Ear, drop: Path) -> None:
-        ear.watcher.watch("a", [drop])
+        ear.watcher.set_directories("a", [drop])
         subprocess.run(
             [sys.executable, "-c", "import sys\nfor n in range(20_000): open(f'{sys.argv[1]}/{n}', 'w').close()", drop],
             check=True,
@@ -240,7 +240,7 @@ def git_commit(root: Path) -> str:
 class TestFoldersThatComeAndGo:
     def test_one_that_is_not_there_yet(self, either: Ear, tmp_path: Path) -> None:
         drop = tmp_path / "a/b/import"
-        assert either.watcher.watch("a", [drop]) == []
+        assert either.watcher.set_directories("a", [drop]) == []
         (tmp_path / "unrelated.csv").write_text("1")
         (tmp_path / "a").mkdir()
         assert either.hears_nothing()
@@ -252,15 +252,15 @@ class TestFoldersThatComeAndGo:
 
     def test_one_that_appears_with_its_files(self, ear: Ear, tmp_path: Path) -> None:
         drop = tmp_path / "a/b/import"
-        ear.watcher.watch("a", [drop])
+        ear.watcher.set_directories("a", [drop])
         drop.mkdir(parents=True)
         (drop / "x.csv").write_text("1")
         assert ear.hears()
-        looked = Folder(tmp_path, ["a/b/import"], 0.0, SystemClock(), max_bytes=1 << 20)
-        assert [f.path for f in looked.look().ready] == ["a/b/import/x.csv"]
+        looked = WatchedFolder(tmp_path, ["a/b/import"], 0.0, SystemClock(), max_bytes=1 << 20)
+        assert [f.path for f in looked.scan_files().ready] == ["a/b/import/x.csv"]
 
     def test_one_that_is_deleted_and_made_again(self, either: Ear, drop: Path) -> None:
-        either.watcher.watch("a", [drop])
+        either.watcher.set_directories("a", [drop])
         for _ in range(1 if either.polling else 3):
             either.forget()
             shutil.rmtree(drop)
@@ -273,21 +273,21 @@ class TestFoldersThatComeAndGo:
             assert either.hears()
 
     def test_one_that_is_deleted_and_made_again_at_once(self, either: Ear, drop: Path) -> None:
-        either.watcher.watch("a", [drop])
+        either.watcher.set_directories("a", [drop])
         for n in range(1 if either.polling else 5):
             shutil.rmtree(drop)
             drop.mkdir()
             time.sleep(0.1)
-            either.watcher.watch("a", [drop])  # as is done now and then
+            either.watcher.set_directories("a", [drop])  # as is done now and then
             either.forget()
             (drop / f"{n}.csv").write_text("1")
             assert either.hears(), n
 
     def test_one_that_is_moved_away_and_made_again(self, ear: Ear, drop: Path) -> None:
-        ear.watcher.watch("a", [drop])
+        ear.watcher.set_directories("a", [drop])
         drop.rename(drop.parent / "old")
         drop.mkdir()
-        assert ear.watcher.watch("a", [drop]) == []
+        assert ear.watcher.set_directories("a", [drop]) == []
         ear.forget()
         (drop / "x.csv").write_text("1")
         assert ear.hears()
@@ -298,7 +298,7 @@ class TestFoldersThatComeAndGo:
     def test_the_workspace_that_goes_away_for_a_while(self, ear: Ear, tmp_path: Path) -> None:
         books = tmp_path / "books"
         (books / "import").mkdir(parents=True)
-        ear.watcher.watch("a", [books / "import"])
+        ear.watcher.set_directories("a", [books / "import"])
         shutil.rmtree(books)
         assert ear.hears()
         ear.forget()
@@ -311,16 +311,16 @@ class TestFoldersThatComeAndGo:
     def test_one_that_is_reached_by_a_link(self, ear: Ear, drop: Path) -> None:
         link = drop.parent / "link"
         link.symlink_to(drop.parent)
-        ear.watcher.watch("a", [link / "import"])
+        ear.watcher.set_directories("a", [link / "import"])
         (drop / "x.csv").write_text("1")
         assert ear.hears()
 
     def test_asking_again_changes_nothing(self, ear: Ear, drop: Path) -> None:
-        ear.watcher.watch("a", [drop])
+        ear.watcher.set_directories("a", [drop])
         threads = set(threading.enumerate())
         start = time.perf_counter()
         for _ in range(200):
-            assert ear.watcher.watch("a", [drop]) == []
+            assert ear.watcher.set_directories("a", [drop]) == []
         assert time.perf_counter() - start < 0.2
         assert set(threading.enumerate()) == threads
         assert ear.hears_nothing()
@@ -331,7 +331,7 @@ class TestStartAndEnd:
         before = threading.active_count()
         ear = Ear()
         ear.watcher.close()
-        ear.watcher.watch("a", [drop])  # begins with the start
+        ear.watcher.set_directories("a", [drop])  # begins with the start
         (drop / "x.csv").write_text("1")
         assert ear.hears_nothing()
         ear.watcher.start()
@@ -345,7 +345,7 @@ class TestStartAndEnd:
         assert threading.active_count() == before
         (drop / "x.csv").write_text("3")
         assert ear.hears_nothing()
-        assert ear.watcher.watch("a", [drop]) == []
+        assert ear.watcher.set_directories("a", [drop]) == []
         ear.watcher.start()
         (drop / "x.csv").write_text("4")
         assert ear.hears()
@@ -355,7 +355,7 @@ class TestStartAndEnd:
         for _ in range(5):
             ear = Ear()
             ear.watcher.start()
-            ear.watcher.watch("a", [drop])
+            ear.watcher.set_directories("a", [drop])
             stop = threading.Event()
 
             def write(stop: threading.Event = stop) -> None:
@@ -482,15 +482,15 @@ watcher.close()
             if root:
                 os.seteuid(65534)
             try:
-                assert ear.watcher.watch("a", [drop]) == [
+                assert ear.watcher.set_directories("a", [drop]) == [
                     f"{drop} cannot be watched: permission denied. It is looked at every triggers.scan_seconds instead"
                 ]
-                assert ear.watcher.watch("a", [drop]) == []
+                assert ear.watcher.set_directories("a", [drop]) == []
             finally:
                 if root:
                     os.seteuid(0)
             drop.chmod(0o755)
-            assert ear.watcher.watch("a", [drop]) == []
+            assert ear.watcher.set_directories("a", [drop]) == []
             (drop / "x.csv").write_text("1")
             assert ear.hears()
 
@@ -500,8 +500,8 @@ class TestTogether:
     def test_c3_a_slow_writer_is_noticed_once_and_whole(self, drop: Path, polling: bool) -> None:
         """C3: hints and looks, as whoever waits uses them; nothing looks unasked."""
         hinted = threading.Event()
-        watcher = Watcher(lambda tag: hinted.set(), polling=polling)
-        looked = Folder(drop.parent, ["import/"], 1.0, SystemClock(), max_bytes=1 << 20)
+        watcher = FolderWatcher(lambda tag: hinted.set(), polling=polling)
+        looked = WatchedFolder(drop.parent, ["import/"], 1.0, SystemClock(), max_bytes=1 << 20)
         done: list[float] = []
 
         def write() -> None:
@@ -520,16 +520,16 @@ class TestTogether:
 
         writer = threading.Thread(target=write)
         watcher.start()
-        watcher.watch("a", looked.directories)
+        watcher.set_directories("a", looked.directories)
         seen: dict[str, float] = {}
         writer.start()
         try:
-            look = looked.look()
+            look = looked.scan_files()
             end = time.monotonic() + 20
             while time.monotonic() < end and not seen:
                 hinted.wait(look.again_in if look.again_in is not None else end - time.monotonic())
                 hinted.clear()
-                look = looked.look()
+                look = looked.scan_files()
                 for found in look.ready:
                     seen.setdefault(found.sha256, time.monotonic())
         finally:
