@@ -21,7 +21,7 @@ from cleared.ledger.staged_journal import Bounds
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
-from cleared.vcs import Author, Repository, Snapshot, read_remembered_commit, recover_interrupted_commit, wait_for_index
+from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import LockHolder, writer_lock
 
@@ -171,7 +171,7 @@ class Host:
 
         head = repo.find_head()
         key = (str(self.root), head)
-        if key in _reported_losses or head is None or read_remembered_commit(repo) in (None, head):
+        if key in _reported_losses or head is None or repo.branch.read_remembered_commit() in (None, head):
             return
         found = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
         if found is not None:

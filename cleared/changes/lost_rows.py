@@ -19,7 +19,7 @@ from cleared.cards.queue_files import SUFFIX
 from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
 from cleared.ledger.entry import HEADER
-from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents, read_remembered_commit
+from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents
 from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
@@ -71,7 +71,7 @@ def refuse_lost_rows(host: Host, repo: Repository, snapshot: Snapshot) -> None:
 def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> LostRows | None:
     """What the commit of ``snapshot`` lacks of the rows that the last ``SEALS`` commits up to the last sealed one had
     brought. Costs nothing where that one is the branch's, and little where the books are as it had them."""
-    tip, head = read_remembered_commit(repo), snapshot.commit
+    tip, head = repo.branch.read_remembered_commit(), snapshot.commit
     if tip is None or head is None or tip == head:
         return None
     sealed = Snapshot(repo, tip)
@@ -95,7 +95,7 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
                 names[row[0]].append(name)
     if not any(names.values()):
         return None
-    subject = repo.read_object(tip)[1].partition(b"\n\n")[2].partition(b"\n")[0].decode("utf-8", "replace")
+    subject = repo.objects.read_object(tip)[1].partition(b"\n\n")[2].partition(b"\n")[0].decode("utf-8", "replace")
     return LostRows(tip, head, subject, *(tuple(names[kind]) for kind in ("entry", "line", "card", "period")))
 
 
@@ -166,7 +166,7 @@ def _reverted_rows(layout: Layout, repo: Repository, tip: str, head: str, paths:
     for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
         for name in _REVERTS.findall(commit.body):
             try:
-                parents = parse_parents(repo.read_object(name)[1])
+                parents = parse_parents(repo.objects.read_object(name)[1])
                 before = Snapshot(repo, parents[0] if parents else None)
                 found += _count_rows(_read_rows(layout, Snapshot(repo, name), paths)) - _count_rows(
                     _read_rows(layout, before, paths)

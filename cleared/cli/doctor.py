@@ -259,7 +259,7 @@ def _check_repository(host: Host) -> Row:
     from cleared.vcs import Repository
 
     with Repository.open(host.root, for_writing=True) as repo:
-        return Row("repository", "ok", f"{repo.branch.removeprefix('refs/heads/')} at {repo.read_head()[:10]}")
+        return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
 
 
 def _check_interrupted(host: Host, said: list[str]) -> Row:

@@ -31,7 +31,7 @@ from cleared.clock import format_iso
 from cleared.errors import PolicyError
 from cleared.primitives.context import Context
 from cleared.vcs import Snapshot
-from cleared.vcs.object_writer import message_text, parse_trailers
+from cleared.vcs.commit_text import format_message, parse_trailers
 
 AGREES_TRAILER: Final = "Agrees"
 """The trailer that names the cards of which a commit holds what the first of two has decided."""
@@ -196,7 +196,7 @@ class Authorization:
     ) -> list[tuple[str, str]]:  # fmt: skip
         """The trailers that show who decided this commit."""
         marks = [*trailers, (KEY, self.reviewer_key.public)]
-        said = message_text(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
+        said = format_message(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
         files = {p: data for p, data in changes.items() if data != self.snapshot.read_file(p)}
         payload = commit_payload(
             self.workspace_id, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files

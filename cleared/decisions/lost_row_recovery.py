@@ -19,7 +19,7 @@ from cleared.decisions.decision_context import (
 from cleared.errors import CheckFailed
 from cleared.ledger.checks import check_books
 from cleared.ledger.violations import BooksViolated
-from cleared.vcs import Repository, Snapshot, find_ancestor, forget_remembered_commit, parse_parents
+from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents
 from cleared.workspace.safe_files import write_atomic
 
 _ROW_SUFFIXES = (".csv", ".jsonl")
@@ -85,7 +85,7 @@ def forget_lost(host: Host) -> LostRows | None:
     with host.open_for_writing(RECOVER_COMMAND) as repo:
         lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
         if lost is not None:
-            forget_remembered_commit(repo)
+            repo.branch.forget_remembered_commit()
         return lost
 
 
@@ -99,7 +99,7 @@ def _merge_lost_files(
     earlier: dict[str, set[str | None]] = {}
     for commit in history.read_log(host.root, None, files=True, since=since, rev=lost.tip):
         if any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
-            parents = parse_parents(repo.read_object(commit.id)[1])
+            parents = parse_parents(repo.objects.read_object(commit.id)[1])
             before = Snapshot(repo, parents[0] if parents else None)
             for path in commit.files or ():
                 earlier.setdefault(path, {base.find_blob_id(path)}).add(before.find_blob_id(path))

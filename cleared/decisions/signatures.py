@@ -87,7 +87,7 @@ def find_signing_reviewer(host: Host, repo: Repository, commit_id: str) -> str:
 
 def read_parents(repo: Repository, commit: str) -> list[str]:
     """The ids of the commits before one."""
-    return parse_parents(repo.read_object(commit)[1])
+    return parse_parents(repo.objects.read_object(commit)[1])
 
 
 def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, Violation]]:

@@ -135,8 +135,8 @@ def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...
 
 def parent_commit(repo: Repository, commit: str) -> str | None:
     """The commit's first parent, if it has one and that is here (a shallow clone ends somewhere)."""
-    for parent in parse_parents(repo.read_object(commit)[1])[:1]:
+    for parent in parse_parents(repo.objects.read_object(commit)[1])[:1]:
         with contextlib.suppress(WorkspaceError):
-            repo.read_object(parent)
+            repo.objects.read_object(parent)
             return parent
     return None

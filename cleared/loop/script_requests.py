@@ -30,13 +30,13 @@ class ScriptRequests:
     def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
         """The jobs of the commits after ``cursor``, and the cursor for the next time."""
         try:
-            if self._repo is None or self._repo.current_branch() != self._repo.branch:
+            if self._repo is None or self._repo.has_switched_branch():
                 self.close()
                 self._repo = Repository.open(self._host.root, for_writing=False)
             head = self._repo.read_head()
             if head == cursor:
                 return [], cursor
-            self._repo.forget_trees()
+            self._repo.objects.forget_trees()
             found = read_job_requests(self._host, self._repo, head, cursor, self._host.clock.now())
             known = set(self._read_keys()) if found else set()
             return [asked for asked in found if asked.key not in known], head

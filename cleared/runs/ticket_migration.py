@@ -60,7 +60,7 @@ def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any
             card.id,
             trace["id"],
             path,
-            digest_of(questions.repo.read_object(blob)[1]),
+            digest_of(questions.repo.objects.read_object(blob)[1]),
             through_json(trace["event"]),
             trace["started_at"],
             trace["id"],

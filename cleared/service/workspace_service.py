@@ -174,13 +174,13 @@ class WorkspaceService:
             self.drops.forget_history()
             self.jobs.look_at = now
             self.on_lost()
-        if self._repo.current_branch() != self._repo.branch:
+        if self._repo.has_switched_branch():
             self._repo.close()
             self._repo = Repository.open(self.root, for_writing=False)
         head = self._repo.read_head()
         if head == self._head:
             return
-        self._repo.forget_trees()
+        self._repo.objects.forget_trees()
         snapshot = Snapshot(self._repo, head)
         if self.roster.read_agents(self.host, snapshot) or not self._head:
             self._update_agents(now, snapshot)

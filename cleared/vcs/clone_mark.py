@@ -1,4 +1,4 @@
-"""Which clone made a commit: a mark in its own git directory, which no clone takes along."""
+"""The id of a clone, which its commits name. It lies in the git directory, so that no clone takes it along."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MARK = re.compile(r"[0-9a-f]{12}")
 
 
 def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:
-    """The mark of this clone: 12 hex digits. None where it has made no commit yet and none is to be made now.
+    """The id of this clone: 12 hex digits; ``None`` where it has none yet.
 
-    The caller holds the writer lock where ``make`` is set.
+    ``make`` gives it one; the caller holds the writer lock then.
     """
     path = repo.git_dir / _NAME
     try:

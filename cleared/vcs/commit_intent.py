@@ -1,4 +1,4 @@
-"""What a seal is about to do, written down before it does it, so that the next command can finish it."""
+"""What a commit is about to do, written down beforehand, so that the next command can finish it after a kill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
-from cleared.vcs.repository import is_oid
+from cleared.vcs.object_reader import is_oid
 from cleared.vcs.working_files import check_path, write_durably
 
 _NAME = "seal.json"
@@ -34,7 +34,7 @@ class PathMove:
 
 @dataclass(frozen=True, slots=True)
 class CommitIntent:
-    """A seal under way. ``made`` are the folders it made; ``pending`` the paths whose index entries are owed."""
+    """A commit under way. ``made``: folders made for it; ``pending``: paths whose index entries are not set yet."""
 
     base: str | None
     commit: str
@@ -46,21 +46,22 @@ class CommitIntent:
 
 
 def intent_file(state_dir: Path) -> Path:
+    """Where the intent lies."""
     return state_dir / _NAME
 
 
 def encode_intent(intent: CommitIntent) -> bytes:
-    """The intent as a text that ``decode`` reads."""
+    """The intent as text, for ``decode_intent``."""
     return json.dumps({"version": _VERSION, **asdict(intent)}, indent=1).encode("ascii")
 
 
 def save_intent(state_dir: Path, intent: CommitIntent) -> None:
-    """Replaces the intent, durably. Raises ``OSError``."""
+    """Replace the intent, durably. Raises ``OSError``."""
     write_durably(intent_file(state_dir), encode_intent(intent))
 
 
 def load_intent(state_dir: Path) -> CommitIntent | None:
-    """The intent of a seal that did not end. Raises ``ValueError`` where the file is not one that we wrote."""
+    """The intent of a commit that did not end, or ``None``. Raises ``ValueError`` where it cannot be read."""
     try:
         return decode_intent(intent_file(state_dir).read_bytes())
     except FileNotFoundError:
@@ -68,7 +69,7 @@ def load_intent(state_dir: Path) -> CommitIntent | None:
 
 
 def decode_intent(text: bytes) -> CommitIntent:
-    """The inverse of ``encode``. Raises ``ValueError`` for anything else."""
+    """The inverse of ``encode_intent``. Raises ``ValueError`` for anything else."""
     try:
         data = json.loads(text)
         if data.pop("version") != _VERSION:

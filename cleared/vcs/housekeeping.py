@@ -1,4 +1,4 @@
-"""Letting git pack its loose objects now and then."""
+"""Starting git's own housekeeping, which packs loose objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MANY_OBJECTS = 27
 
 
 def start_gc_if_due(repo: Repository) -> bool:
-    """Starts ``git gc --auto`` in the background when there are many loose objects; whether it did.
+    """Start ``git gc --auto`` in the background where there are many loose objects. Returns whether it was started.
 
     Never waits and never fails; the user's own ``gc.*`` settings decide what is done.
     """

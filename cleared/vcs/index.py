@@ -1,8 +1,8 @@
-"""The user's index, brought up to a commit in the entries of a few paths; all else he staged stays.
+"""Git's index, brought up to a commit in the entries of a few paths; all else that the user staged stays.
 
-It is git's own protocol (hold ``index.lock``, then replace ``index``), but the lock is ours and says so: after
-a kill it can be told from one that a git of the user holds, which may be waiting for his editor. While it is held, no
-git of the user stages, commits what is staged, or writes the working tree.
+It follows git's own protocol (hold ``index.lock``, then replace ``index``), but the lock carries a mark. After a kill
+it can be told from a lock that a git of the user holds, which may be waiting for an editor. While it is held, no git
+of the user stages, commits what is staged, or writes the working tree.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ _POLL_SECONDS: Final = 0.05
 _UPDATE_INDEX: Final = ("update-index", "--replace", "-z", "--index-info")
 
 Entries = Mapping[str, tuple[str, str] | None]
-"""Path → ``(mode, id)`` that the index is to have for it, or None: no entry."""
+"""Path → ``(mode, id)`` that the index is to have for it, or ``None``: no entry."""
 
 
 class IndexLock:
-    """``index.lock``, held by us, and the index that is to be, prepared beside it.
+    """``index.lock``, held by this process, and the new index, prepared beside it.
 
-    What raises before ``release`` leaves it held, for ``recover`` to see.
-    The caller holds the writer lock: a lock with our mark is one that a killed process left, and becomes this one.
-    ``settings_in_force``: see ``Git``.
+    After an error before ``release`` it is still held, for ``recover_interrupted_commit``. The caller holds the writer
+    lock: a lock with the mark is one that a killed process left, and is taken over. ``settings_in_force``: see ``Git``.
     """
 
     def __init__(self, repo: Repository, settings_in_force: Sequence[str] | None = None) -> None:
@@ -48,8 +47,8 @@ class IndexLock:
         self.held = self._placed = False
 
     def acquire(self, note: bytes = b"", wait_seconds: float = 0.0) -> None:
-        """Hold it; ``note`` is kept in it for whoever finds it after a kill. Raises ``GitBusy`` where another git
-        holds it for so long, ``OSError`` where it cannot be made."""
+        """Take the lock. ``note`` is kept in it, to be read after a kill. Raises ``GitBusy`` where another git holds
+        the index for longer than ``wait_seconds``, ``OSError`` where the lock cannot be made."""
         self._own.mkdir()
         marked = self._own / "mark"
         marked.write_bytes(_MARK + note)
@@ -62,23 +61,23 @@ class IndexLock:
         self.held = True
 
     def prepare_index(self, entries: Entries, commit: str | None, *, rebuild: bool = False) -> str | None:
-        """Make the index that is to be: the one that is there, with these entries. What the user should know of it.
+        """Prepare the new index: the one that is there, with these entries. Returns a message for the user or ``None``.
 
-        ``rebuild``: where the index is damaged, set it aside and begin with ``commit``. Raises ``Damaged`` where it is
-        and is not to be, ``OSError`` or ``GitFailed`` where it cannot be made.
+        ``rebuild``: where the index is damaged, keep a copy of it and begin with ``commit``; without, ``Damaged`` is
+        raised. Raises ``OSError`` or ``GitFailed`` where the index cannot be made.
         """
-        call, note = _PrivateIndex(self._repo, self._own, self._in_force), None
+        private, message = _PrivateIndex(self._repo, self._own, self._in_force), None
         if self._index.exists():
             shutil.copy2(self._index, self._new)
             with suppress(FileNotFoundError):
                 self._before.unlink()
             shutil.copy2(self._index, self._before)
         elif commit is not None:
-            call.run("read-tree", commit)
+            private.run("read-tree", commit)
         try:
-            call.set_entries(entries, self._repo.hash_name)
+            private.set_entries(entries, self._repo.hash_name)
         except GitFailed:
-            if not self._before.exists() or call.can_read(self._before):
+            if not self._before.exists() or private.can_read(self._before):
                 raise
             if not rebuild:
                 raise Damaged("git cannot read its index") from None
@@ -86,28 +85,28 @@ class IndexLock:
             shutil.copy2(self._index, aside)
             self._new.unlink(missing_ok=True)
             if commit is not None:
-                call.run("read-tree", commit)
-            note = f"the damaged index was rebuilt (the old one is {aside})"
-        if note is None and self._before.exists():
-            # With its old time: git tells by it which entries it cannot trust to be unchanged, and as it
-            # did not see the files just now, it knows no better than before.
+                private.run("read-tree", commit)
+            message = f"the damaged index was rebuilt (the old one is {aside})"
+        if message is None and self._before.exists():
+            # With its old time: by it git knows which entries it cannot trust to be unchanged, and it did not see the
+            # files just now.
             shutil.copystat(self._before, self._new)
         if self._new.exists():
             sync_files([self._new])
-        return note
+        return message
 
     def install_index(self) -> None:
-        """Make the prepared index git's."""
+        """Replace git's index by the prepared one."""
         if self._new.exists():
             self._placed = True
             self._new.replace(self._index)
 
     def discard_prepared(self) -> None:
-        """Prepare nothing after all."""
+        """Drop the prepared index."""
         self._new.unlink(missing_ok=True)
 
     def restore_index(self) -> None:
-        """Make the index again what it was before ``prepare``: nobody else can have changed it."""
+        """Put back the index that was there before: nobody else can have changed it meanwhile."""
         if self._placed and self._before.exists():
             self._before.replace(self._index)
         elif self._placed:
@@ -115,7 +114,7 @@ class IndexLock:
         self._placed = False
 
     def release(self) -> None:
-        """Let go of it. Harmless when it is not held."""
+        """Let go of the lock. Harmless where it is not held."""
         if self.held and _is_marked(self._lock):
             self._lock.unlink(missing_ok=True)
         self.held = False
@@ -123,7 +122,7 @@ class IndexLock:
 
 
 class Damaged(WorkspaceError):
-    """Git cannot read its own index; no git of the user can either."""
+    """Git cannot read its index; no git of the user can either."""
 
 
 def lock_file(repo: Repository) -> Path:
@@ -132,7 +131,10 @@ def lock_file(repo: Repository) -> Path:
 
 
 def read_stale_lock(repo: Repository) -> bytes | None:
-    """The note in a lock that a killed process of ours left; None where there is none. Only under the writer lock."""
+    """The note in a lock that a killed process of this program left; ``None`` where there is none.
+
+    The caller holds the writer lock.
+    """
     with suppress(OSError):
         data = lock_file(repo).read_bytes()
         if data.startswith(_MARK):
@@ -141,15 +143,15 @@ def read_stale_lock(repo: Repository) -> bytes | None:
 
 
 def remove_stale_copies(repo: Repository) -> None:
-    """Remove the copies that a killed process of ours left. Only under the writer lock."""
-    with suppress(OSError), os.scandir(repo.git_dir) as found:
-        for entry in found:
+    """Remove the copies that a killed process of this program left. The caller holds the writer lock."""
+    with suppress(OSError), os.scandir(repo.git_dir) as entries:
+        for entry in entries:
             if entry.name.startswith(_NAME):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def describe_lock_holder(repo: Repository) -> str | None:
-    """That another git command holds the index, since when, and what to do; None where none does."""
+    """Which lock of the index another git command holds, and for how long; ``None`` where none does."""
     lock = lock_file(repo)
     try:
         since = lock.stat().st_mtime
@@ -160,42 +162,45 @@ def describe_lock_holder(repo: Repository) -> str | None:
     age = max(0, round(SystemClock().now().timestamp() - since))
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         if age >= size or size == 1:
-            many = age // size
-            return f"another git command holds {lock} (for {many} {unit}{'' if many == 1 else 's'})"
+            count = age // size
+            return f"another git command holds {lock} (for {count} {unit}{'' if count == 1 else 's'})"
     raise AssertionError("unreachable")
 
 
-def wait_for_index(repo: Repository, seconds: float, say: Callable[[str], None] | None = None) -> None:
-    """Wait until no git of the user holds the index; ``say`` is told once. Raises ``GitBusy`` after ``seconds``."""
+def wait_for_index(repo: Repository, seconds: float, show_message: Callable[[str], None] | None = None) -> None:
+    """Wait until no git of the user holds the index. Raises ``GitBusy`` after ``seconds``.
+
+    ``show_message`` gets one line where there is something to wait for.
+    """
     clock = SystemClock()
-    began, told = clock.monotonic(), False
-    while (held := describe_lock_holder(repo)) is not None:
-        if clock.monotonic() - began >= seconds:
+    started, is_shown = clock.monotonic(), False
+    while (holder := describe_lock_holder(repo)) is not None:
+        if clock.monotonic() - started >= seconds:
             raise GitBusy(
-                f"{held}; nothing was changed",
+                f"{holder}; nothing was changed",
                 remedy="Let it end: git commit holds it while its editor is open. If no git is running here, one that "
                 f"was killed has left it: remove {lock_file(repo)}.",
             )
-        if say is not None and not told:
-            say(f"waiting: {held}")
-            told = True
+        if show_message is not None and not is_shown:
+            show_message(f"waiting: {holder}")
+            is_shown = True
         time.sleep(_POLL_SECONDS)
 
 
 class _PrivateIndex:
-    """git on a copy of the index, in an empty working tree.
+    """Git on a copy of the index, in an empty working tree.
 
-    When git writes an index it looks at the files that changed in the same instant as the index did, and for
-    that it runs the user's clean filters. Where there are no files, there is nothing to run them on.
+    When git writes an index, it looks at files that changed in the same instant, and runs the user's clean filters on
+    them. Where there are no files, there is nothing to run them on.
     """
 
     def __init__(self, repo: Repository, own: Path, settings_in_force: Sequence[str] | None) -> None:
-        nothing = own / "nothing"
-        nothing.mkdir(exist_ok=True)
-        self._git = Git(nothing, settings_in_force)
+        empty = own / "nothing"
+        empty.mkdir(exist_ok=True)
+        self._git = Git(empty, settings_in_force)
         self._env = {
             "GIT_DIR": str(repo.git_dir),
-            "GIT_WORK_TREE": str(nothing),
+            "GIT_WORK_TREE": str(empty),
             "GIT_INDEX_FILE": str(own / "index"),
         }
 
@@ -221,7 +226,7 @@ class _PrivateIndex:
 
 
 def _link_lock(marked: Path, lock: Path) -> bool:
-    # A link appears with its content, so that even a kill right here leaves a lock that is known as ours.
+    # A link appears with its content, so that even a kill at this instant leaves a lock with the mark.
     try:
         os.link(marked, lock)
     except FileExistsError:

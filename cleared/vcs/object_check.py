@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cleared.errors import WorkspaceError
 from cleared.vcs.object_writer import blob_id
 from cleared.vcs.repository import Repository
 from cleared.vcs.snapshot import Snapshot
@@ -18,8 +19,8 @@ _OID: Final = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 
 @dataclass(frozen=True, slots=True)
 class ObjectDamage:
-    """``objects``: ids of what is damaged or missing, those of files in the last commit by their path. ``said``: what
-    git says, line by line. ``mendable``: path → the damaged file of git's, where the working tree has the content."""
+    """``objects``: id of a damaged or missing object → its path in the last commit, or ``""``. ``git_messages``: what
+    git prints, line by line. ``repairable``: path → git's damaged file, where the working tree has the content."""
 
     objects: dict[str, str]
     git_messages: list[str]
@@ -27,32 +28,34 @@ class ObjectDamage:
 
 
 def find_damaged_objects(repo: Repository) -> ObjectDamage | None:
-    """What git finds wrong with its objects, each read and measured; None where all is sound. Reads all of them."""
+    """What ``git fsck``, which reads every object, finds wrong; ``None`` where all is sound."""
     process = repo.git.start(
         ["fsck", "--full", "--no-dangling", "--no-reflogs", "--no-progress"], stderr=subprocess.STDOUT
     )
     out, _ = process.communicate()
-    said = [line for line in out.decode("utf-8", "replace").splitlines() if _PROBLEM.match(line)]
-    if process.returncode == 0 and not said:
+    messages = [line for line in out.decode("utf-8", "replace").splitlines() if _PROBLEM.match(line)]
+    if process.returncode == 0 and not messages:
         return None
-    ids = list(dict.fromkeys(oid for line in said for oid in _OID.findall(_join_object_name(line))))
+    ids = list(dict.fromkeys(oid for line in messages for oid in _OID.findall(_join_object_name(line))))
     paths = _object_paths(repo)
     objects = {oid: paths.get(oid, "") for oid in ids}
-    mendable = {path: file for oid, path in objects.items() if (file := _repairable_file(repo, oid, path)) is not None}
-    return ObjectDamage(objects, said or [f"git fsck ended with {process.returncode}"], mendable)
+    repairable = {
+        path: file for oid, path in objects.items() if (file := _repairable_file(repo, oid, path)) is not None
+    }
+    return ObjectDamage(objects, messages or [f"git fsck ended with {process.returncode}"], repairable)
 
 
 def _join_object_name(line: str) -> str:
-    """A loose object is named by its file too (two digits, a slash, the rest); only by it, where the content is
-    another's."""
+    """The line with the file name of a loose object (two digits, a slash, the rest) as an id.
+
+    Where the content is another object's, git names the object only by its file.
+    """
     line = line.rpartition("found at:")[2]
     return re.sub(r"\bobjects/([0-9a-f]{2})/", r"objects/ \1", line)
 
 
 def _object_paths(repo: Repository) -> dict[str, str]:
-    """Object → path of the files of the last commit, as far as its trees can be read."""
-    from cleared.errors import WorkspaceError
-
+    """Object → path, for the files of the last commit; empty where its trees cannot be read."""
     try:
         return {oid: path for path, (_, oid) in Snapshot(repo, repo.read_head()).list_entries().items()}
     except (WorkspaceError, ValueError):

@@ -1,4 +1,4 @@
-"""Finishing, or forgetting, a seal that was stopped half-way."""
+"""Finishing, or undoing, a commit that was stopped half-way."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cleared.vcs.working_tree_update import end_intent, index_entries, remove_ma
 
 
 def recover_interrupted_commit(repo: Repository, state_dir: Path | None = None) -> str | None:
-    """Brings a workspace whose last seal was stopped to one of the two: as if it had ended, or never begun.
+    """Bring a workspace whose last commit was stopped to one of two states: as if it had ended, or never begun.
 
-    The caller holds the writer lock. What was done or could not be, in one line; ``None`` where there was
-    nothing to do, which costs no process. Can be repeated, and stopped anywhere. Raises ``WorkspaceError``
+    The caller holds the writer lock. Returns what was done or could not be, in one line; ``None`` where there was
+    nothing to do, which starts no process. Can be repeated, and stopped anywhere. Raises ``WorkspaceError``
     where the disk refuses, ``GitBusy`` where another git command is at work.
     """
     state_dir = repo.root / ".cleared" if state_dir is None else state_dir
@@ -30,37 +30,37 @@ def recover_interrupted_commit(repo: Repository, state_dir: Path | None = None) 
     note = read_stale_lock(repo)
     if note is None and not os.path.lexists(intent_file(state_dir)):
         return None
-    told: list[str] = []
+    messages: list[str] = []
     try:
-        intent = _load_intent(state_dir, note, told)
-        _finish_commit(repo, state_dir, intent, told)
+        intent = _load_intent(state_dir, note, messages)
+        _finish_commit(repo, state_dir, intent, messages)
     except OSError as error:
         raise WorkspaceError(
             f"an interrupted commit cannot be finished: {error.strerror or error}",
             remedy="Put that right and run the command again; the commit itself is safe.",
         ) from error
-    text = "; ".join(told)
+    text = "; ".join(messages)
     return text[:1].upper() + text[1:] + "." if text else None
 
 
-def _load_intent(state_dir: Path, note: bytes | None, told: list[str]) -> CommitIntent | None:
-    """What the stopped seal was about: by its intent, or where that is gone, by what it wrote into its lock."""
+def _load_intent(state_dir: Path, note: bytes | None, messages: list[str]) -> CommitIntent | None:
+    """The intent of the stopped commit: from its file, or where that is gone, from the note in its index lock."""
     try:
         intent = load_intent(state_dir)
     except ValueError:
         aside = state_dir / f"seal.damaged-{secrets.token_hex(4)}.json"
         intent_file(state_dir).replace(aside)
-        told.append(f"a damaged note about an unfinished commit was set aside as {aside}; see git status")
+        messages.append(f"a damaged note about an unfinished commit was set aside as {aside}; see git status")
         intent = None
     if intent is None and note is not None:
         try:
             intent = decode_intent(note)
         except ValueError:
-            told.append("removed a lock of git's index that a killed command had left")
+            messages.append("removed a lock of git's index that a killed command had left")
     return intent
 
 
-def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | None, told: list[str]) -> None:
+def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | None, messages: list[str]) -> None:
     remove_stale_copies(repo)
     lock = IndexLock(repo)
     if intent is None:
@@ -68,35 +68,35 @@ def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | Non
         lock.release()
         return
     if wait_for_ref_locks(repo, intent.branch, intent.commit):
-        told.append("removed the lock of a git that was killed")
+        messages.append("removed the lock of a git that was killed")
     lock.acquire(encode_intent(intent))
     for change in intent.paths:
         if not working_files.is_blocked(repo.root, change.path):
             working_files.remove_temporaries((repo.root / change.path).parent)
-    owed = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
+    pending = tuple(dict.fromkeys((*(change.path for change in intent.paths), *intent.pending)))
     head = repo.find_head()
-    now = Snapshot(repo, head)
-    short = intent.commit[:10]
-    if intent.paths and not (repo.has_in_history(intent.commit) or _has_all_changes(now, intent)):
+    snapshot = Snapshot(repo, head)
+    short_id = intent.commit[:10]
+    if intent.paths and not (repo.has_in_history(intent.commit) or _has_all_changes(snapshot, intent)):
         remove_made_folders(repo, intent)
-        if repo.branch != intent.branch:
-            told.append(f"left alone the interrupted commit {short}, which was for {intent.branch}")
+        if repo.branch.name != intent.branch:
+            messages.append(f"left alone the interrupted commit {short_id}, which was for {intent.branch}")
         else:
-            told.append("an interrupted commit was never made; nothing was changed by it")
+            messages.append("an interrupted commit was never made; nothing was changed by it")
         intent = replace(intent, paths=(), moves=(), made=())
     elif intent.paths:
-        told.append(f"finished the interrupted commit {short}")
-    note = lock.prepare_index(index_entries(now, owed), head, rebuild=True)
+        messages.append(f"finished the interrupted commit {short_id}")
+    index_message = lock.prepare_index(index_entries(snapshot, pending), head, rebuild=True)
     lock.install_index()
-    left = update_working_tree(repo, intent) if head is not None else []
+    left_alone = update_working_tree(repo, intent) if head is not None else []
     end_intent(repo, state_dir, ())
     lock.release()
-    if left:
-        told.append("left alone what somebody else changed: " + ", ".join(repr(path) for path in left))
-    if note:
-        told.append(note)
+    if left_alone:
+        messages.append("left alone what somebody else changed: " + ", ".join(repr(path) for path in left_alone))
+    if index_message:
+        messages.append(index_message)
 
 
-def _has_all_changes(now: Snapshot, intent: CommitIntent) -> bool:
-    """Whether another git has committed all that the seal had staged, in the instant before it was killed itself."""
-    return all(now.find_blob_id(change.path) == change.new for change in intent.paths)
+def _has_all_changes(snapshot: Snapshot, intent: CommitIntent) -> bool:
+    """Whether another git committed all that was staged, in the instant before the commit was killed."""
+    return all(snapshot.find_blob_id(change.path) == change.new for change in intent.paths)

@@ -1,4 +1,4 @@
-"""Moving a branch, by compare-and-swap, so that no instant of a kill leaves it in doubt.
+"""Moving a branch by compare-and-swap, so that a kill at any instant leaves no doubt whether it moved.
 
 ``git update-ref`` is driven step by step. It takes the lock and compares at ``prepare``, and moves the branch
 only when told ``commit``: a process that is killed before has closed the pipe, and git lets go; one that is
@@ -16,9 +16,9 @@ from typing import IO, cast
 
 from cleared.clock import SystemClock
 from cleared.errors import BusyError, WorkspaceError
+from cleared.vcs.branch import remembered_ref
 from cleared.vcs.git_process import Git, first_line
 from cleared.vcs.object_writer import sync_files
-from cleared.vcs.remembered_commit import remembered_ref, remove_damaged_ref
 from cleared.vcs.repository import Repository
 
 #: Git holds these locks for milliseconds; one that does not change for so many seconds has no owner.
@@ -26,7 +26,7 @@ _PATIENCE = 2.0
 
 
 class GitBusy(BusyError):
-    """A git command of somebody else is at work here, or has been; nothing was changed."""
+    """Another git command is at work here, or has been; nothing was changed."""
 
 
 class HeadMoved(GitBusy):
@@ -49,12 +49,13 @@ class RefMove:
         """Locks and compares. Raises ``HeadMoved``, ``GitBusy`` where another holds the lock, ``WorkspaceError``."""
         self._new = new
         old = self._old or "0" * len(new)
-        remove_damaged_ref(self._repo)
-        remember = f"update {remembered_ref(self._repo.branch)} {new}\n"
-        order = f"start\nupdate {self._repo.branch} {new} {old}\n{remember}prepare\n"
+        branch = self._repo.branch
+        branch.remove_damaged_ref()
+        remember = f"update {branch.remembered_ref} {new}\n"
+        order = f"start\nupdate {branch.name} {new} {old}\n{remember}prepare\n"
         if not (self._send(order) and self._receives("start: ok") and self._receives("prepare: ok")):
             raise self._refusal()
-        if self._repo.current_branch() != self._repo.branch:
+        if self._repo.has_switched_branch():
             raise head_moved_error("another branch was checked out")
 
     def commit(self) -> None:
@@ -65,18 +66,18 @@ class RefMove:
             raise self._refusal()
 
     def close(self) -> bytes:
-        """Lets go of the lock if it is held; what git complained of. Harmless when all is over."""
+        """Let go of the lock if it is held. Returns what git complained of. Can be called again."""
         process = self._process
         if process.returncode is not None:
             return b""
         with suppress(BrokenPipeError):
             cast(IO[bytes], process.stdin).close()
         process.stdin = None
-        said = process.communicate()[1]
+        complaint = process.communicate()[1]
         if process.wait() < 0:  # killed, and its locks with nobody to let go of them
             with suppress(WorkspaceError, OSError):
-                wait_for_ref_locks(self._repo, self._repo.branch, self._new)
-        return said
+                wait_for_ref_locks(self._repo, self._repo.branch.name, self._new)
+        return complaint
 
     def _send(self, text: str) -> bool:
         to = cast(IO[bytes], self._process.stdin)
@@ -91,12 +92,12 @@ class RefMove:
         return cast(IO[bytes], self._process.stdout).readline().decode().strip() == wanted
 
     def _refusal(self) -> GitBusy | WorkspaceError:
-        said = first_line(self.close())
+        complaint = first_line(self.close())
         if self._repo.find_head() != self._old:
             return head_moved_error("the branch has a new commit")
-        refused = GitBusy if "File exists" in said else WorkspaceError
+        refused = GitBusy if "File exists" in complaint else WorkspaceError
         return refused(
-            f"git could not move the branch, nothing was changed: {said}",
+            f"git could not move the branch, nothing was changed: {complaint}",
             remedy="Let other git commands end, and try again. If there is none, remove the file that ends in .lock."
             if refused is GitBusy
             else "Put that right and try again.",
@@ -104,21 +105,22 @@ class RefMove:
 
 
 def sync_branch(repo: Repository) -> None:
-    """Make durable where the branch is, and what git logs of it: what is reported as done survives a power cut, with a
-    git, too, that does not do so itself. Raises ``OSError``."""
-    refs = [repo.common_dir / repo.branch, repo.git_dir / remembered_ref(repo.branch)]
-    logs = [repo.common_dir / "logs" / repo.branch, repo.git_dir / "logs/HEAD"]
+    """Make the branch and its reflog durable, also where git itself does not: a commit that is reported as made
+    survives a power cut. Raises ``OSError``."""
+    refs = [repo.common_dir / repo.branch.name, repo.git_dir / repo.branch.remembered_ref]
+    logs = [repo.common_dir / "logs" / repo.branch.name, repo.git_dir / "logs/HEAD"]
     sync_files([path for each in (*refs, *logs) for path in (each, each.parent) if path.exists()])
 
 
 def head_moved_error(why: str) -> HeadMoved:
+    """The error for a branch that is not where the draft was based."""
     return HeadMoved(f"{why} while this was being prepared; nothing was changed", remedy="Run the command again.")
 
 
 def wait_for_ref_locks(repo: Repository, branch: str, commit: str) -> bool:
-    """Waits until no git that was moving ``branch`` to ``commit`` is still at it.
+    """Wait until no git that was moving ``branch`` to ``commit`` is still at it.
 
-    Whether it removed a lock that a killed git left. Raises ``GitBusy`` where another one is at work.
+    Returns whether a lock that a killed git left was removed. Raises ``GitBusy`` where another git is at work.
     """
     removed = False
     for lock in (

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cleared.vcs.git_process import Git
-from cleared.vcs.repository import Repository, is_oid
+from cleared.vcs.object_reader import is_oid
+from cleared.vcs.repository import Repository
 
 
 def identifying_commits(repo: Repository) -> list[str]:
-    """A few commits by which a clone can be told from those of other books: its last one and its first ones."""
+    """A few commits that tell a clone from those of other books: its last one and its first ones."""
     head = repo.find_head()
     if head is None:
         return []
@@ -18,8 +19,10 @@ def identifying_commits(repo: Repository) -> list[str]:
 
 
 def has_commit_of(repo: Repository, git_dir: Path, known: Sequence[str]) -> bool:
-    """Whether ``repo`` has a commit in common with the clone in ``git_dir``, of which it is ``known`` that it had
-    these; it may be gone."""
+    """Whether ``repo`` has a commit in common with the clone in ``git_dir``, which may be gone.
+
+    ``known``: commits that the clone is known to have had.
+    """
     own = repo.git
     if any(_has_commit(own, commit) for commit in known):
         return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cleared.vcs.repository import Repository, TreeEntry
+from cleared.vcs.object_reader import TreeEntry
+from cleared.vcs.repository import Repository
 
 
 class Snapshot:
@@ -17,11 +18,11 @@ class Snapshot:
         self._repo = repo
         self.commit = commit
         self.hash_name = repo.hash_name
-        self.tree: str | None = None if commit is None else repo.find_tree_id(commit)
+        self.tree: str | None = None if commit is None else repo.objects.find_tree_id(commit)
 
     @property
     def repo(self) -> Repository:
-        """The repository it is of."""
+        """The repository of the commit."""
         return self._repo
 
     def at_commit(self, commit: str) -> Snapshot:
@@ -29,18 +30,18 @@ class Snapshot:
         return Snapshot(self._repo, commit)
 
     def find_entry(self, path: str) -> TreeEntry | None:
-        """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or nothing; the tree at ``""``."""
+        """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or ``None``; at ``""`` its tree."""
         entry = None if self.tree is None else TreeEntry("40000", self.tree)
         for name in path.split("/") if path else ():
             if entry is None or not entry.is_tree:
                 return None
-            entry = self._repo.read_tree(entry.oid).get(name)
+            entry = self._repo.objects.read_tree(entry.oid).get(name)
         return entry
 
     def read_file(self, path: str) -> bytes | None:
         """The content of the regular file at ``path``; ``None`` where the commit has none there."""
         oid = self.find_blob_id(path)
-        return None if oid is None else self._repo.read_object(oid)[1]
+        return None if oid is None else self._repo.objects.read_object(oid)[1]
 
     def find_blob_id(self, path: str) -> str | None:
         """The blob id of the regular file at ``path``; ``None`` where the commit has none there."""
@@ -53,13 +54,13 @@ class Snapshot:
         The mode is git's: ``100644``, ``100755``, ``120000`` (symlink) or ``160000`` (submodule).
         """
         prefix = prefix.strip("/")
-        found: dict[str, tuple[str, str]] = {}
+        entries: dict[str, tuple[str, str]] = {}
         entry = self.find_entry(prefix)
         if entry is not None:
             if entry.is_tree:
-                self._repo.preload_trees(entry.oid)
-            self._collect_entries(prefix, entry, found)
-        return found
+                self._repo.objects.preload_trees(entry.oid)
+            self._collect_entries(prefix, entry, entries)
+        return entries
 
     def read_files(self, prefix: str) -> dict[str, bytes]:
         """The contents of all regular files under the folder ``prefix``, by path."""
@@ -67,17 +68,17 @@ class Snapshot:
         return dict(zip(oids, self.read_blobs(list(oids.values())), strict=True))
 
     def list_folder(self, path: str) -> dict[str, TreeEntry]:
-        """What lies in the folder itself, by name, and not beneath; empty where there is none. Do not alter it."""
+        """What lies directly in the folder, by name; empty where there is no such folder. Do not alter it."""
         entry = self.find_entry(path)
-        return self._repo.read_tree(entry.oid) if entry is not None and entry.is_tree else {}
+        return self._repo.objects.read_tree(entry.oid) if entry is not None and entry.is_tree else {}
 
     def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """The contents of many files by their ids, in that order: a fraction of the time of asking one by one."""
-        return (content for _, content in self._repo.read_objects(oids))
+        """The contents of many files by their ids, in that order, in a fraction of the time of single reads."""
+        return (content for _, content in self._repo.objects.read_objects(oids))
 
-    def _collect_entries(self, path: str, entry: TreeEntry, found: dict[str, tuple[str, str]]) -> None:
+    def _collect_entries(self, path: str, entry: TreeEntry, entries: dict[str, tuple[str, str]]) -> None:
         if not entry.is_tree:
-            found[path] = (entry.mode, entry.oid)
+            entries[path] = (entry.mode, entry.oid)
             return
-        for name, child in self._repo.read_tree(entry.oid).items():
-            self._collect_entries(f"{path}/{name}" if path else name, child, found)
+        for name, child in self._repo.objects.read_tree(entry.oid).items():
+            self._collect_entries(f"{path}/{name}" if path else name, child, entries)

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Literal
 
 from cleared.errors import WorkspaceError
+from cleared.vcs.object_reader import HashName, TreeEntry
 from cleared.vcs.object_writer import blob_id
-from cleared.vcs.repository import HashName, TreeEntry
 from cleared.workspace.safe_files import sync_folder
 
 _PREFIX, _SUFFIX = ".cleared-seal-", ".tmp"
 
-#: What ``state`` says of a path at which there is something that is not a plain, readable file.
+#: What ``read_content_id`` gives for a path at which there is something else than a plain, readable file.
 NotAFile = Literal["symlink", "folder", "special", "unreadable"]
 NOT_A_FILE: frozenset[str] = frozenset({"symlink", "folder", "special", "unreadable"})
 
 
 def check_path(path: str) -> None:
-    """Refuses (``WorkspaceError``) a path that cannot be in a commit, leaves the root, or could reach ``.git``."""
+    """Raises ``WorkspaceError`` for a path that cannot be in a commit, leaves the root, or could reach ``.git``."""
     bad = not path or "\0" in path or (os.name == "nt" and ("\\" in path or ":" in path))
     try:
         path.encode("utf-8", "surrogateescape")
@@ -37,30 +37,33 @@ def check_path(path: str) -> None:
         raise WorkspaceError(f"{path!r} is not a path that can be committed")
 
 
-def check_parents(root: Path, path: str, *, going: frozenset[str] = frozenset()) -> None:
-    """Refuses a path whose parent is a symlink or no folder (but for files in ``going``, soon deleted)."""
+def check_parents(root: Path, path: str, *, deleted: frozenset[str] = frozenset()) -> None:
+    """Raises ``WorkspaceError`` where a parent of ``path`` is a symlink or no folder.
+
+    A parent in ``deleted`` may be a file: the same commit deletes it.
+    """
     parent = root
-    done = ""
+    relative = ""
     for name in path.split("/")[:-1]:
         parent = parent / name
-        done = f"{done}/{name}" if done else name
+        relative = f"{relative}/{name}" if relative else name
         try:
             mode = parent.lstat().st_mode
         except FileNotFoundError:
             return
         if stat.S_ISLNK(mode):
             raise WorkspaceError(
-                f"{path} cannot be written: {done} is a symbolic link",
+                f"{path} cannot be written: {relative} is a symbolic link",
                 remedy="Replace it by a real folder.",
             )
         if not stat.S_ISDIR(mode):
-            if done in going and stat.S_ISREG(mode):
+            if relative in deleted and stat.S_ISREG(mode):
                 return
-            raise WorkspaceError(f"{path} cannot be written: {done} is not a folder")
+            raise WorkspaceError(f"{path} cannot be written: {relative} is not a folder")
 
 
 def is_blocked(root: Path, path: str) -> bool:
-    """Whether a parent of ``path`` is there and is not a folder of ours."""
+    """Whether a parent of ``path`` is there and is not a real folder."""
     try:
         check_parents(root, path)
     except WorkspaceError:
@@ -69,7 +72,7 @@ def is_blocked(root: Path, path: str) -> bool:
 
 
 def read_content_id(path: Path, hash_name: HashName) -> str | None:
-    """The blob id of the file at ``path``, a word of ``Odd`` where it is no such thing, ``None`` where nothing is."""
+    """The blob id of the file at ``path``; a word of ``NotAFile`` for something else, ``None`` for nothing."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode):
@@ -82,8 +85,7 @@ def read_content_id(path: Path, hash_name: HashName) -> str | None:
 
 
 def is_executable(entry: TreeEntry | None, path: str) -> bool:
-    """Whether the file at ``path`` is to be executable: as the commit has it (``entry``); a new one if it is for a
-    shell."""
+    """Whether the file at ``path`` is to be executable: as the commit has it (``entry``), or a new shell script."""
     return path.endswith(".sh") if entry is None else entry.mode == "100755"
 
 
@@ -95,7 +97,7 @@ def missing_parents(root: Path, path: str) -> list[str]:
 
 
 def stage_file(root: Path, path: str, content: bytes, *, executable: bool) -> Path:
-    """Writes ``content`` next to ``path``, under a name of our own; ``place`` puts it there once it is synced."""
+    """Write ``content`` next to ``path``, under a temporary name; ``place_file`` moves it there once it is synced."""
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
@@ -105,7 +107,7 @@ def stage_file(root: Path, path: str, content: bytes, *, executable: bool) -> Pa
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         with suppress(FileNotFoundError):
-            # A file the user keeps to himself stays so.
+            # The permissions of the file that is there stay.
             temporary.chmod(stat.S_IMODE(target.lstat().st_mode))
     except BaseException:
         with suppress(OSError):
@@ -115,14 +117,14 @@ def stage_file(root: Path, path: str, content: bytes, *, executable: bool) -> Pa
 
 
 def place_file(temporary: Path, target: Path) -> None:
-    """Makes a staged file the file at ``target``, in one step."""
+    """Make a staged file the file at ``target``, in one step."""
     temporary.replace(target)
 
 
 def remove_file(root: Path, path: str) -> None:
-    """Removes a file, and the folders it leaves empty as git would.
+    """Remove a file, and the folders that it leaves empty, as git does.
 
-    But the top ones stay: they are the workspace's layout, and somebody may be watching them.
+    Folders at the top level stay: they are the workspace's layout, and somebody may be watching them.
     """
     (root / path).unlink(missing_ok=True)
     names = path.split("/")[:-1]
@@ -133,20 +135,20 @@ def remove_file(root: Path, path: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether ``name`` is one that ``stage`` gives."""
+    """Whether ``name`` is one that ``stage_file`` gives."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Removes what a killed ``stage`` left in ``folder``."""
-    with suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
+    """Remove what a killed ``stage_file`` left in ``folder``."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
                 Path(entry.path).unlink(missing_ok=True)
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replaces a file of our own, durably; its folder exists."""
+    """Replace a file of this program, durably. Its folder exists. Raises ``OSError``."""
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:
         with temporary.open("xb") as file:

@@ -1,6 +1,6 @@
-"""What of the working tree is not as the commit has it, found by reading the files themselves.
+"""How the working tree differs from a commit, found by reading the files themselves.
 
-Neither the index nor git's filters are asked: the index can lie, and filters can run programs.
+Neither git's index nor its filters are used: the index can be wrong, and filters can run programs.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def find_differences(
 ) -> list[Difference]:
     """All differences under the folders (or of the files) ``prefixes``, sorted by path.
 
-    ``ignore`` says of a path that the commit does not have whether it does not matter; a folder is asked
-    about with a slash at its end. Executable bits are not compared. Symlinks are never followed.
+    ``ignore`` gets each path that the commit does not have (a folder with a slash at its end), and returns whether to
+    pass it over. Executable bits are not compared. Symlinks are never followed.
     """
     tracked: dict[str, tuple[str, str]] = {}
     for prefix in prefixes:
@@ -45,17 +45,17 @@ def find_differences(
     scan = _Scan(root, tracked, ignore or (lambda _: False))
     for prefix in prefixes:
         scan.scan_prefix(prefix.strip("/"))
-    found = {Difference(path, "unreadable") for path in scan.unreadable}
+    differing = {Difference(path, "unreadable") for path in scan.unreadable}
     for path, entry in tracked.items():
         kind = _compare_file(snapshot, root, path, entry, scan)
         if kind is not None:
-            found.add(Difference(path, kind))
-    found |= {Difference(path, "untracked") for path in scan.others if path not in tracked}
-    return sorted(found)
+            differing.add(Difference(path, kind))
+    differing |= {Difference(path, "untracked") for path in scan.others if path not in tracked}
+    return sorted(differing)
 
 
 class _Scan:
-    """The files under some folders: of tracked paths the mode, and the names of the others."""
+    """The files under some folders: ``modes`` by path, the untracked ``others``, and what is ``unreadable``."""
 
     def __init__(self, root: Path, tracked: Mapping[str, object], ignore: Callable[[str], bool]) -> None:
         self._root = root

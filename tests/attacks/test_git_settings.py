@@ -173,7 +173,7 @@ def test_git_is_started_in_one_place() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
                 assert not {n.split(".")[0] for n in names} & {"pty", "multiprocessing"}, inner
-                assert "git" not in {n.split(".")[0] for n in names} or inner == "vcs/history.py", inner
+                assert "git" not in {n.split(".")[0] for n in names} or inner == "vcs/git_python.py", inner
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 of, name = ast.unparse(node.func.value), node.func.attr
                 spawns = of == "os" and name.startswith(("exec", "spawn", "posix_spawn"))

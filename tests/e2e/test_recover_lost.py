@@ -6,7 +6,7 @@ import pytest
 from harness import Workspace, chase, refused, unchanged
 
 from cleared.app import open_workspace, run
-from cleared.changes import lost_rows
+from cleared.vcs.branch import Branch
 
 MORE = chase(("02/03/2025", "AWS EMEA", "-42.10", "457.90"), ("02/04/2025", "RENT", "-300.00", "157.90"))
 LATER = chase(("02/05/2025", "STAPLES", "-7.00", "150.90"))
@@ -151,7 +151,7 @@ def test_the_wall_is_what_stops_it(books: Workspace, monkeypatch: pytest.MonkeyP
     taken = ws.entries()[-1]
     ws.git("reset", "-q", "--hard", "HEAD~1")
     ws.drop("later.csv", LATER)
-    monkeypatch.setattr(lost_rows, "read_remembered_commit", lambda _: None)
+    monkeypatch.setattr(Branch, "read_remembered_commit", lambda _: None)
     assert run(open_workspace(ws.root), "ingest").status == "succeeded"
     monkeypatch.undo()
     assert ws.entries()[-1]["description"] == "STAPLES"

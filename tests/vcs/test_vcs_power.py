@@ -14,7 +14,7 @@ from vcs_samples import Work
 
 from cleared.errors import WorkspaceError
 from cleared.vcs import Repository
-from cleared.vcs.remembered_commit import remembered_ref
+from cleared.vcs.branch import remembered_ref
 
 CHILD = """
 import sys

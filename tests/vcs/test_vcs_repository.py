@@ -67,7 +67,7 @@ def test_detached_and_bisecting(work: Work) -> None:
     assert "HEAD is detached" in refusal(work.root)
     with Repository.open(work.root, for_writing=False) as reading:
         assert reading.read_head() == work.base
-        assert reading.branch == "HEAD"
+        assert reading.branch.name == "HEAD"
     work.git("bisect", "start", "main", work.base)
     assert "git bisect reset" in refusal(work.root)
 
@@ -149,7 +149,7 @@ def test_linked_worktree_and_gitfile(work: Work, tmp_path: Path) -> None:
 def test_init(tmp_path: Path) -> None:
     """A14: works without a global git identity, and no template's hook gets in."""
     with Repository.init(make(tmp_path / "new"), branch="books") as repo:
-        assert repo.branch == "refs/heads/books"
+        assert repo.branch.name == "refs/heads/books"
         assert not (repo.git_dir / "hooks").exists()
         with pytest.raises(WorkspaceError, match="already"):
             Repository.init(repo.root)
@@ -165,11 +165,11 @@ def test_head_from_packed_refs(work: Work) -> None:
 
 def test_missing_object_and_dead_reader(work: Work) -> None:
     with pytest.raises(WorkspaceError, match="missing from the repository"):
-        work.repo.read_object("0" * 40)
-    assert work.repo._reader is not None
-    work.repo._reader.kill()
-    work.repo._reader.wait()
-    assert work.repo.read_object(work.base)[0] == "commit"
+        work.repo.objects.read_object("0" * 40)
+    assert work.repo.objects._process is not None
+    work.repo.objects._process.kill()
+    work.repo.objects._process.wait()
+    assert work.repo.objects.read_object(work.base)[0] == "commit"
 
 
 def test_many_objects_are_read_together_as_one_by_one(work: Work) -> None:
@@ -183,14 +183,14 @@ def test_many_objects_are_read_together_as_one_by_one(work: Work) -> None:
     assert {f"books/2025/{name}" for name, entry in names.items() if entry.is_file} <= found.keys()
     assert snapshot.list_folder("books/2025/000.txt") == snapshot.list_folder("nowhere") == {}
     oids = [entry.oid for entry in names.values() if entry.is_file]
-    read = work.repo.read_objects(oids)
+    read = work.repo.objects.read_objects(oids)
     first = [next(read)]
-    assert work.repo._reader is not None
-    work.repo._reader.kill()
-    assert [*first, *read] == [work.repo.read_object(oid) for oid in oids]
+    assert work.repo.objects._process is not None
+    work.repo.objects._process.kill()
+    assert [*first, *read] == [work.repo.objects.read_object(oid) for oid in oids]
     with pytest.raises(WorkspaceError, match="missing from the repository"):
-        list(work.repo.read_objects([oids[0], "0" * 40, oids[1]]))
-    assert work.repo.read_object(oids[1])[0] == "blob"
+        list(work.repo.objects.read_objects([oids[0], "0" * 40, oids[1]]))
+    assert work.repo.objects.read_object(oids[1])[0] == "blob"
 
 
 def test_replaced_commits_are_not_believed(work: Work) -> None:

@@ -483,5 +483,5 @@ def test_state_folder_must_be_real(work: Work, tmp_path: Path) -> None:
 
 def test_ctrl_c_in_the_terminal_does_not_reach_git(work: Work) -> None:
     Snapshot(work.repo, work.base).read_file("config.yaml")
-    assert work.repo._reader is not None
-    assert os.getpgid(work.repo._reader.pid) != os.getpgrp()
+    assert work.repo.objects._process is not None
+    assert os.getpgid(work.repo.objects._process.pid) != os.getpgrp()
