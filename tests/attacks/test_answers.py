@@ -86,7 +86,7 @@ def test_a_timeout_before_its_time(ws: Workspace, monkeypatch: pytest.MonkeyPatc
     if walled:
         assert ws.json("queue", "expire")["runs"] == []
     else:
-        monkeypatch.setattr(question_tickets, "TIMEOUT", "nobody")
+        monkeypatch.setattr(question_tickets, "TIMEOUT_ACTOR", "nobody")
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
 
 
@@ -151,7 +151,7 @@ def test_a_decision_that_was_taken_back_is_replayed(
             assert "is not in this history any more" in ws.json("queue", "expire")["said"][0]
         assert posted_rows(ws) == []
     else:
-        monkeypatch.setattr(Questions, "must_stand", lambda *_: None)
+        monkeypatch.setattr(Questions, "require_not_settled", lambda *_: None)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
 
 

@@ -60,7 +60,7 @@ def time_is_up_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
                 later[0] += 1e6
             return call(self, called, *args)
 
-        monkeypatch.setattr(Dispatcher, "call", watched)
+        monkeypatch.setattr(Dispatcher, "call_primitive", watched)
         monkeypatch.setattr(FixedClock, "monotonic", lambda self: time.monotonic() + later[0])
 
     return arrange

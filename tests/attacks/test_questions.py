@@ -218,7 +218,7 @@ def test_another_version_is_live(ws: Workspace, monkeypatch: pytest.MonkeyPatch,
         assert ws.json("queue", "answer", found["cards"][0]["id"], "yes")["run"]["status"] == "succeeded"
         assert posted(ws) == [("2025-02-10", "newer, for yes")]
     else:
-        monkeypatch.setattr(Questions, "must_be_live", lambda *_: None)
+        monkeypatch.setattr(Questions, "require_live_version", lambda *_: None)
         assert ws.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
 
 
@@ -238,6 +238,6 @@ def test_it_does_not_ask_that_again(ws: Workspace, monkeypatch: pytest.MonkeyPat
         assert [c["kind"] for c in ws.cards() if c["agent"] == "asker"] == ["failed_run"]
     else:
         real = suspended_runs.resume_run
-        monkeypatch.setattr(suspended_runs, "resume", lambda *a: replace(real(*a), place=""))
+        monkeypatch.setattr(suspended_runs, "resume_run", lambda *a: replace(real(*a), expected_question=""))
         assert ws.json("queue", "answer", card["id"], "yes")["run"]["status"] == "succeeded"
         assert len(posted(ws)) == 5

@@ -177,7 +177,7 @@ def test_without_the_kinds_each_file_is_a_card(ws: Workspace, monkeypatch: pytes
         for name, error in refused.items():
             many({name: error}, *about)
 
-    monkeypatch.setattr(file_cards, "refusals", singly)
+    monkeypatch.setattr(file_cards, "stage_refusals", singly)
     for n in range(60):
         (ws.root / f"import/link-{n:02}.csv").symlink_to("/etc/passwd")
     ws.run("ingest")

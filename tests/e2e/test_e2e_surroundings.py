@@ -211,7 +211,7 @@ def test_head_moves_while_a_script_runs(ws: Workspace, monkeypatch: pytest.Monke
             moved.append(ws.commit("notes.txt"))
         return result
 
-    monkeypatch.setattr(Attempt, "execute", execute)
+    monkeypatch.setattr(Attempt, "execute_script", execute)
     done = ws("agent", "run", "ingest", "--json")
     assert done.code == 0 and "running it again" in done.err
     assert ws.git("rev-parse", "HEAD^").strip() == moved[0]

@@ -527,7 +527,7 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
     from cleared.decisions.authorization import Authorization
 
     with monkeypatch.context() as patch:
-        patch.setattr(Authorization, "lone", lambda self, effects: [])
+        patch.setattr(Authorization, "effects_of_one", lambda self, effects: [])
         people.ok("ana", "queue", "approve", INVOICE)
     assert entry(people.ws, INVOICE)["status"] == "user-confirmed"
     (found,) = damage(people.ws)
@@ -539,7 +539,7 @@ def test_what_another_agreed_to_covers_nothing_else(people: People, monkeypatch:
 
     people.ok("ben", "queue", "approve", INVOICE)
     with monkeypatch.context() as patch:
-        patch.setattr(Authorization, "lone", lambda self, effects: [])
+        patch.setattr(Authorization, "effects_of_one", lambda self, effects: [])
         people.ok("ana", "queue", "correct", INVOICE, "--account", "3200")
     assert any("which takes two reviewers" in f for f in damage(people.ws))
 
