@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cleared.audit.provenance import find_unexplained_commits
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import ORIGIN_TRAILERS, Decision, DecisionContext, commit_decision
 from cleared.decisions.journal_decisions import require_commit
@@ -27,8 +28,8 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     def act(desk: DecisionContext) -> Decision:
         context = desk.context
         context.log_action("accept", f"{found.id} {found.subject}: {reason}"[:500])
-        said = f"confirm: commit {found.short}: {' '.join(reason.split())}"[:200]
-        return Decision(said, trailers=((ACCEPTS_TRAILER, found.id),))
+        subject = commit_messages.commit_accepted(found.short, reason)
+        return Decision(subject, trailers=((ACCEPTS_TRAILER, found.id),))
 
     return found.id, require_commit(commit_decision(host, "journal accept", act, gathers=[]))
 

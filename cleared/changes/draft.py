@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
 from cleared.changes.auto_resolve import find_restored_files
+from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.consumed_events import read_unattested_events
 from cleared.changes.host import Host
 from cleared.changes.session import check_books
@@ -72,7 +73,7 @@ def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | No
 
 
 def commit_draft(
-    host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: str,
+    host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: CommitSubject,
     trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
     local: Sequence[LocalMove] = (), sign: SignChanges | None = None, edited: Collection[str] = (),
     merges: str | None = None,
@@ -101,18 +102,18 @@ def commit_draft(
     )
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
-    message = clean(message)
+    subject = clean(message)
     # What an event is known by stays as it is: by that it is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
     earlier = read_unattested_events(host, repo, snapshot)
-    for path, data in attest_commit(host, snapshot, context, message, marks, draft.events, earlier).items():
+    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.events, earlier).items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
-    marks += sign(draft.changes, message, marks) if sign is not None else []
+    marks += sign(draft.changes, subject, marks) if sign is not None else []
     try:
         done = commit_changes(
-            repo, snapshot.commit, draft.changes, message, marks,
+            repo, snapshot.commit, draft.changes, subject, marks,
             host.author, context.now, verify=context.imports.verify_unchanged, on_step=host.on_step,
             state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
             merges=merges,

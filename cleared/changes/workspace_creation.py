@@ -11,6 +11,7 @@ from typing import Final
 
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.approvals.workspace_pin import new_workspace_id, pin_clone, unpin_clone
+from cleared.changes import commit_messages
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import load_config
 from cleared.errors import WorkspaceError
@@ -57,7 +58,7 @@ def create_workspace(
                         root, files.setdefault(WORKSPACE, f"{new_workspace_id()}\n".encode()).decode("ascii").strip()
                     )
                     commit = commit_changes(
-                        repo, repo.find_head(), files, f"init: {' '.join(title.split())[:120]}",
+                        repo, repo.find_head(), files, commit_messages.workspace_created(title),
                         [("Decision", "init"), ("Clock", format_iso(clock.now()))],
                         Author(config.git.author_name, config.git.author_email), clock.now(),
                         on_step=on_step, state_dir=root / ".cleared",

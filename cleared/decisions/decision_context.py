@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
 from cleared.changes import draft
+from cleared.changes.commit_messages import CommitSubject, first_of_two_decided
 from cleared.changes.host import Host, current_user
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.session import make_context, new_run_id, refuse_changed_files
@@ -58,7 +59,7 @@ class Decision:
     working copies may be somebody's edit, which stays then.
     """
 
-    message: str
+    message: CommitSubject
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     trailers: tuple[tuple[str, str], ...] = ()
     local_moves: tuple[LocalMove, ...] = ()
@@ -183,7 +184,7 @@ def _stage_first_of_two(desk: DecisionContext, decided: Decision, what: str) -> 
         return None
     instead = desk.with_empty_draft()
     right.stage_agreement(instead.context, card, effects, decided.message, {})
-    return instead, Decision(f"agree: {decided.message}"[:200], trailers=((AGREEMENT_TRAILER, card.id),))
+    return instead, Decision(first_of_two_decided(decided.message), trailers=((AGREEMENT_TRAILER, card.id),))
 
 
 def _refuse_script(name: str, args: object) -> None:

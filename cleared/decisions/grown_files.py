@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleared.cards.kinds import GROWN_FILE
+from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.host import Host
 from cleared.changes.imported_files import HeldFile, held_files, save_record
@@ -62,8 +63,7 @@ def return_grown_files(host: Host) -> GrownFiles:
         titles = [title for taken in find_grown_files(host).files if (title := _return_file(host, desk, taken, seen))]
         for title in titles:
             host.show_message(title)
-        more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
-        return Decision(f"log: {titles[0]}{more}"[:200]) if titles else None
+        return Decision(commit_messages.cards_opened(titles)) if titles else None
 
     commit_decision(host, "look at imported files again", act, by=RESOLVED_BY)
     for taken in seen:  # only now: killed before, it is brought once more, under the same name

@@ -7,6 +7,7 @@ from typing import Final
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import ENTRY
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
@@ -28,8 +29,8 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         ids.extend((original.entry_id, reversal["entry_id"]))
         card = context.cards.committed_cards.get(card_id(ENTRY.name, original.entry_id))
         about = [card.id, original.entry_id] if card is not None and card.status == "open" else [original.entry_id]
-        said = f"void: {original.entry_id}: {' '.join(reason.split())}"[:200]
-        return Decision(said, trailers=((UNDO_TRAILER, " ".join(about)),))
+        subject = commit_messages.entry_voided(original.entry_id, reason)
+        return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
 
     commit = require_commit(commit_decision(host, f"journal void {entry_id}", act, gathers=[ids]))
     return ids[0], ids[1], commit
@@ -66,7 +67,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
                 remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml, "
                 "or see cleared journal list --text opening.",
             )
-        return Decision(f"bootstrap: opening balances of {len(ids)} account{'s' if len(ids) > 1 else ''}")
+        return Decision(commit_messages.opening_balances_posted(len(ids)))
 
     return ids, require_commit(commit_decision(host, "journal open", act, gathers=[ids]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_rows
@@ -72,8 +73,8 @@ def recover_lost(host: Host) -> Recovery:
         _restore_committed_files(host, desk, lost, files)
         desk.context.log_action(RECOVER_COMMAND, str(lost)[:2_000])
         done.append(Recovery(lost, "", tuple(files), tuple(left)))
-        said = f"recover: {len(lost.entries)} entries, {len(lost.lines)} bank lines, {len(lost.cards)} cards"
-        return Decision(said, files, merged_commit=lost.tip if is_behind else None)
+        subject = commit_messages.lost_rows_recovered(len(lost.entries), len(lost.lines), len(lost.cards))
+        return Decision(subject, files, merged_commit=lost.tip if is_behind else None)
 
     commit = commit_decision(host, RECOVER_COMMAND, act, gathers=[done])
     found = done[0]

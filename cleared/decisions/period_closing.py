@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any, Final
 
 from cleared.cards.kinds import BALANCE_GAP
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -60,8 +61,8 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
             "; ".join(filter(None, (reason, kept))), trial_balance_digest(books, through),
         )  # fmt: skip
         path = books.paths.periods
-        said = f", despite {len(found)} open matter{'s' if len(found) > 1 else ''}: {why}" if found else ""
-        return Decision(f"close: through {through}{said}"[:200], {path: append_mark(books.source.read(path), mark)})
+        subject = commit_messages.period_closed(through, len(found), why)
+        return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period close", act, gathers=[]))
 
@@ -128,7 +129,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         digest = trial_balance_digest(books, still) if still > date.min else ""
         mark = PeriodMark(still, "open", desk.by, format_iso(context.now), reason, digest)
         path = books.paths.periods
-        said = f"close: reopened from {start}: {' '.join(reason.split())}"[:200]
-        return Decision(said, {path: append_mark(books.source.read(path), mark)})
+        subject = commit_messages.period_reopened(start, reason)
+        return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period reopen", act, gathers=[]))

@@ -23,6 +23,7 @@ from cleared.approvals.keys import Key, own_key
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import review_rules
 from cleared.approvals.verification import Approvals
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -140,9 +141,9 @@ def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalO
         files |= settle_proposal(desk, proposal, "approved", "")
         outcome.append(ProposalOutcome(proposal, "made"))
         marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
-        prefix = "config" if {f["kind"] for f in proposal.data["files"]} == {"config"} else "agent"
-        said = f"{prefix}: {proposal.id} approved: {proposal.title}"
-        return Decision(said, files, marks, edited_files=tuple(proposal.paths))
+        is_config = {f["kind"] for f in proposal.data["files"]} == {"config"}
+        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
+        return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
 
     commit = commit_decision(host, f"agent approve {text}", stage_approval, gathers=[outcome, stale, signers])
     if stale:
@@ -169,7 +170,7 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
         must_be_open(proposal)
         found.append(proposal)
         said = " ".join(to_utf8_text(reason).split())
-        message = f"agent: {proposal.id} rejected: {said}"[:200]
+        message = commit_messages.proposal_rejected(proposal.id, said)
         return Decision(
             message, settle_proposal(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),)
         )
@@ -271,8 +272,8 @@ def _replace_stale(
         )
     instead = f"{why}; {new.id} takes its place" if new else why
     files |= settle_proposal(desk, proposal, "stale", instead)
-    said = f"agent: {proposal.id} is stale" + (f", {new.id} takes its place" if new else "")
-    return Decision(said, files, (("Proposal", (new or proposal).folder),)), new
+    subject = commit_messages.proposal_outdated(proposal.id, new.id if new else None)
+    return Decision(subject, files, (("Proposal", (new or proposal).folder),)), new
 
 
 def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:

@@ -11,6 +11,7 @@ from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, Approval
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import new_workspace_id, pin_clone
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import UsageError
@@ -56,7 +57,7 @@ def make_new_books(host: Host) -> NewBooks:
             signer.sign(**{name: getattr(record, name) for name in _COPIED})
         known = trust_store.load_trust(old.id)
         trust_store.Trust(signer.workspace, known.keys, known.withdrawn, known.barred, runs=known.runs).save()
-        return Decision("agent: these books have an id of their own", signer.files)
+        return Decision(commit_messages.new_workspace_id_given(), signer.files)
 
     commit = commit_decision(host, "trust --new-books", stage_new_id)
     assert commit is not None

@@ -9,6 +9,7 @@ from typing import Any
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import digest_of, parse_record, record_path, short_digest, text_path
 from cleared.approvals.person_only import refuse_in_job
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
@@ -75,17 +76,13 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
         signer.files[text_path(path, digest)] = live
         signer.files[path] = target
         done.append((digest, target, live))
-        to = (
-            f"to {short_digest(digest_of(target))}" if target is not None else "to nothing: there was no version before"
-        )
+        version = short_digest(digest_of(target)) if target is not None else None
         marks = (("Quarantined", digest), ("Approved-by", desk.by))
         # Bringing the old commit back with plain git must not bring its approval back on this machine. Said before
         # the commit: killed in between, the version is refused, and not forgotten.
-        version = trust_store.version_key(path, digest)
-        before.append(
-            trust_store.withdraw_approvals(signer.workspace, withdrawn, version, format_iso(desk.context.now))
-        )
-        return Decision(f"agent: {name} rolled back {to}", signer.files, marks, edited_files=(path,))
+        barred = trust_store.version_key(path, digest)
+        before.append(trust_store.withdraw_approvals(signer.workspace, withdrawn, barred, format_iso(desk.context.now)))
+        return Decision(commit_messages.agent_rolled_back(name, version), signer.files, marks, edited_files=(path,))
 
     try:
         commit = commit_decision(host, f"agent rollback {name}", stage_rollback)

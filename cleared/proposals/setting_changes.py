@@ -9,7 +9,9 @@ from typing import Any
 from cleared.approvals.approval_record import CONFIG, digest_of
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
 from cleared.config.editing import set_value
 from cleared.config.loading import MAX_BYTES, is_secret, load_config
@@ -74,7 +76,7 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Set
         return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
 
     return _commit_settings(
-        host, executor, (before, text), edit_committed, policy, f"config: {key} = {' '.join(value.split())}"[:200]
+        host, executor, (before, text), edit_committed, policy, commit_messages.setting_changed(key, value)
     )
 
 
@@ -98,7 +100,7 @@ def approve_settings(host: Host, executor: MakeExecutor) -> SettingsOutcome:
     def edit_committed(committed: bytes | None) -> bytes | None:
         return None if host.redactor.find_secrets(text.decode()) else text
 
-    return _commit_settings(host, executor, (text, text), edit_committed, policy, "config: approved as edited")
+    return _commit_settings(host, executor, (text, text), edit_committed, policy, commit_messages.settings_approved())
 
 
 def _needs_proposal(key: str) -> PolicyError:
@@ -114,7 +116,7 @@ def _is_within(key: str, target: str) -> bool:
 
 def _commit_settings(
     host: Host, executor: MakeExecutor, texts: tuple[bytes, bytes], edited: Callable[[bytes | None], bytes | None],
-    policy: Mapping[str, Any], message: str,
+    policy: Mapping[str, Any], message: CommitSubject,
 ) -> SettingsOutcome:  # fmt: skip
     """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
     before, text = texts

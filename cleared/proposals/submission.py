@@ -10,6 +10,7 @@ from cleared.approvals.approval_record import digest_of
 from cleared.approvals.person_only import current_job
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
@@ -89,7 +90,7 @@ def propose_changes(
             replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
             if old.status == "open" and replaces:
                 files |= settle_proposal(desk, old, "superseded", f"{new.id} took its place")
-        return Decision(f"agent: {new.id} proposed: {new.title}", files, (("Proposal", new.folder),))
+        return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
 
     commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
     if commit is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cleared.approvals.approval_record import CASES, canonical_digest
 from cleared.approvals.person_only import refuse_in_job
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
@@ -65,7 +66,7 @@ def add_test(
             case = made[-1]
             signer = Signer(host, gate.scripts.approvals, desk)
             sign_tests(signer, gate.scripts.approvals, {case.path: case.render()})
-        return Decision(f"test: {case.name} is a regression case", signer.files)
+        return Decision(commit_messages.regression_test_added(case.name), signer.files)
 
     commit = commit_decision(host, f"test add {run}", stage_test, gathers=[made])
     if commit is None:

@@ -15,6 +15,7 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ENTRY, LINE, PROPOSAL, QUESTION, kind_named
+from cleared.changes import commit_messages
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES_TRAILER
@@ -88,7 +89,7 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
                 raise UsageError(f"no card waits for {matter.name}", remedy="cleared queue list shows those that do.")
             desk.context.cards.skip_card(matter.card.id, format_iso(desk.context.now), desk.by)
             done.cards.append(matter.card.id)
-        return Decision(f"log: skipped {', '.join(done.cards)}"[:200])
+        return Decision(commit_messages.cards_skipped(done.cards))
 
     done.commit = commit_decision(host, "queue skip", stage_skips, by=current_user(), gathers=[done]) or ""
     return done
@@ -341,23 +342,24 @@ def _decide_targets(
         if (card := stopped(desk)) is not None:
             done.cards, done.asked_by_run = [card.id], True
             return None
-        found, names, waiting, said = find_targets(desk, ids), [], [], ""
+        found, names, waiting, subject = find_targets(desk, ids), [], [], None
         for matter in found:
             wish = host.redactor.redact_data(wish_of(desk, matter))
-            prefix, one = _HANDLERS[str(wish["verb"])]
+            kind, one = _HANDLERS[str(wish["verb"])]
             name = _stage_or_agree(desk, matter, wish, done, one)
             if name is None:
                 waiting.append(matter.name)
             else:
                 names.append(name)
-                said = f"{prefix}: {names[0]}" if len(names) == 1 else f"{prefix}: {len(names)} {_plural_summary(wish)}"
+                summary = names[0] if len(names) == 1 else f"{len(names)} {_plural_summary(wish)}"
+                subject = commit_messages.entries_decided(kind, summary)
         if waiting:
             done.messages.append(_first_of_two_message(waiting))
         done.similar_cards = _similar_cards(desk, found) if what == "queue correct" else []
         files = remember(desk, done.corrected_legs, done) if remember is not None and done.corrected_legs else {}
         settled, agreed = " ".join([*done.cards, *done.entries]), " ".join(done.agreed)
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
-        return Decision(" ".join((said or f"agree: {', '.join(waiting)}").split())[:200], files, tuple(marks))
+        return Decision(subject or commit_messages.second_needed(waiting), files, tuple(marks))
 
     done.commit = commit_decision(host, what, stage_decision, gathers=[done]) or ""
     if done.ended_questions:

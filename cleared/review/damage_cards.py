@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import DAMAGE
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -50,7 +51,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
                 done.settled.append(card.id)
         if not done.settled and not done.opened:
             return None
-        return Decision(f"log: a check found {len(found)} thing{'' if len(found) == 1 else 's'} wrong with the books")
+        return Decision(commit_messages.damage_found(len(found)))
 
     done.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, gathers=[done]) or ""
     return done

@@ -10,6 +10,7 @@ from typing import Any
 from cleared.approvals.tickets import Ticket
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
+from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -180,10 +181,10 @@ def _stage_timeouts(
     late = [*done.answered, *done.rejected, *done.escalated]
     if not late:
         return None
-    title = context.cards.committed_cards[late[0]].title
-    said = f"no answer in time: {title}" if len(late) == 1 else f"no answer in time: {len(late)} questions"
+    titles = [context.cards.committed_cards[card].title for card in late]
     marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
-    return Decision(f"{'log' if len(done.escalated) == len(late) else 'confirm'}: {said}"[:200], {}, marks)
+    only_escalated = len(done.escalated) == len(late)
+    return Decision(commit_messages.questions_timed_out(titles, only_escalated=only_escalated), {}, marks)
 
 
 def _overdue_questions(waiting: Iterable[tuple[Card, Ticket]], now: datetime) -> list[tuple[Card, Ticket]]:

@@ -9,6 +9,7 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import LINE, QUESTION
+from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.host import Host
@@ -71,9 +72,11 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
         if dry_run:
             return None
         files = _restore_tests(host, desk, commit, earlier)
-        said = f"correct: undo: {commit.subject}"[:200]
         about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
-        return Decision(said, files, ((UNDOES, decision), *about), subject=("undo", decision))
+        marks = ((UNDOES, decision), *about)
+        return Decision(
+            commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision)
+        )  # fmt: skip
 
     try:
         commit = commit_decision(host, "queue undo", stage_undo, gathers=[done])

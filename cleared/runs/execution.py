@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.changes import agent_log, draft, emitted_events
+from cleared.changes import agent_log, commit_messages, draft, emitted_events
 from cleared.changes.auto_resolve import resolve_cards
+from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
@@ -178,7 +179,7 @@ class _AgentRun:
             self._finished_questions(ASKS),
         )
 
-    def _commit_draft(self, context: Context, message: str) -> str:
+    def _commit_draft(self, context: Context, message: CommitSubject) -> str:
         self._stage_resumed_cards(context)
         return draft.commit_draft(self.host, self.repo, self.snapshot, context, message, self._commit_trailers("Event"))
 
@@ -220,21 +221,21 @@ class _AgentRun:
             )
             result.entries, result.cards, result.events = [], [], []
         if context.has_changes and kept:
-            result.message = self._commit_message()
+            result.message = subject = self._commit_message()
             with self.attempt.limit_time():  # the seal looks again, and is then not stopped in the middle
                 context.check_draft()
-            result.commits = [self._commit_draft(context, result.message)]
+            result.commits = [self._commit_draft(context, subject)]
         elif self.again.card_ids:  # changes nothing, but is over
             fresh = self.attempt.fresh_context()
             fresh.log = context.log.copy_rows()
-            result.message = f"log: {self.script.name} went on, and changed nothing"
-            result.commits = [self._commit_draft(fresh, result.message)]
+            subject = commit_messages.run_changed_nothing(self.script.name)
+            result.message, result.commits = subject, [self._commit_draft(fresh, subject)]
         elif not context.has_changes:
             agent_log.add_waiting_rows(self.host, agent_log.format_rows(context, context.now))
         result.status = "succeeded"
 
-    def _commit_message(self) -> str:
-        return "; ".join(self.context.commit_messages)[:500] or f"agent: {self.script.name}"
+    def _commit_message(self) -> CommitSubject:
+        return commit_messages.run_succeeded(self.script.name, self.context.commit_messages)
 
     def _commit_trailers(self, event: str, outcome: str = "") -> list[tuple[str, str]]:
         return [

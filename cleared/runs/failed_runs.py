@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN
-from cleared.changes import draft
+from cleared.changes import commit_messages, draft
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -60,8 +60,8 @@ def record_failure(
         )
     )
     cards = list(fresh.cards.added.values())
-    subject = f"log: {failed.agent} failed: {first}"
-    commit = draft.commit_draft(host, repo, snapshot, fresh, subject[:200], trailers)
+    subject = commit_messages.run_failed(failed.agent, first)
+    commit = draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)
     return [commit], cards
 
 

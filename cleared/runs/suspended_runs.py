@@ -18,7 +18,7 @@ from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
-from cleared.changes import draft
+from cleared.changes import commit_messages, draft
 from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
@@ -74,7 +74,7 @@ def record_question(
     fresh.cards.add_card(card)
     for each in ended:
         fresh.cards.record_continuation(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
-    subject = f"log: {attempt.script.name} asks: {' '.join(question.text.split())}"[:200]
+    subject = commit_messages.run_waits(attempt.script.name, question.text)
     return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)], [card]
 
 

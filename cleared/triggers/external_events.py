@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cleared.approvals.person_only import refuse_in_job
+from cleared.changes import commit_messages
 from cleared.changes.host import Host, current_user
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import PrimitiveError, UsageError
@@ -25,7 +26,7 @@ def submit_event(host: Host, name: str, payload: Any) -> str:
         except PrimitiveError as wrong:
             raise UsageError(wrong.message, remedy=wrong.remedy) from None
         made.append(f"{desk.context.run_id}/0")
-        return Decision(f"event: {name}")
+        return Decision(commit_messages.event_emitted(name))
 
     commit_decision(
         host, f"event emit {name}", make_decision, by=current_user(), gathers=[]

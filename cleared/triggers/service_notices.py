@@ -8,6 +8,7 @@ from typing import Any
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, SET_ASIDE
+from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
@@ -71,7 +72,7 @@ def _add_card(
             return None
         desk.context.agent = about
         desk.context.stage_card(kind, key, title, **details)
-        return Decision(f"log: {title}"[:200])
+        return Decision(commit_messages.cards_opened([title]))
 
     commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, gathers=[])
 
@@ -113,7 +114,7 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
                 desk.context.cards.resolve_card(
                     card.id, format_iso(desk.context.now), RESOLVED_BY, "the file was set aside"
                 )
-        return Decision(f"log: {title}"[:200], files, local_moves=moves)
+        return Decision(commit_messages.cards_opened([title]), files, local_moves=moves)
 
     commit_decision(host, f"service: set {path} aside", make_decision, by=RESOLVED_BY)
     return target[0] if target else None

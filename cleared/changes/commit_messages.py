@@ -1,0 +1,179 @@
+"""The first line of every commit that the program makes: one function for each.
+
+A subject is ``kind: what happened``. ``kind`` is one of ``KINDS``. Change a wording here and it changes everywhere; the
+type checker and a test refuse a subject that is put together anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Final, NewType
+
+CommitSubject = NewType("CommitSubject", str)
+"""A commit's first line. Only this module makes one."""
+
+KINDS: Final = (
+    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "recover", "test",
+    "void",
+)  # fmt: skip
+"""What a subject can begin with, before the colon."""
+MAX_SUBJECT: Final = 200
+"""Characters of a subject that is built from somebody's text."""
+MAX_SCRIPT_SUBJECT: Final = 500
+"""Characters of a subject that a script gave with ``git_commit``."""
+
+
+def _subject(kind: str, text: str) -> CommitSubject:
+    return CommitSubject(f"{kind}: {text}"[:MAX_SUBJECT])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- the workspace ----------------------------------------------------------------------------------------------------
+
+
+def workspace_created(title: str) -> CommitSubject:
+    return CommitSubject(f"init: {_one_line(title)[:120]}")
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def run_succeeded(agent: str, messages: Sequence[str]) -> CommitSubject:
+    """What the script said with ``git_commit``; the agent's name where it said nothing."""
+    return CommitSubject("; ".join(messages)[:MAX_SCRIPT_SUBJECT] or f"agent: {agent}")
+
+
+def run_changed_nothing(agent: str) -> CommitSubject:
+    """A run went on after a question and staged nothing."""
+    return CommitSubject(f"log: {agent} went on, and changed nothing")
+
+
+def run_failed(agent: str, cause: str) -> CommitSubject:
+    return _subject("log", f"{agent} failed: {cause}")
+
+
+def run_waits(agent: str, question: str) -> CommitSubject:
+    return _subject("log", f"{agent} asks: {_one_line(question)}")
+
+
+# -- decisions about the books ----------------------------------------------------------------------------------------
+
+
+def entry_voided(entry_id: str, reason: str) -> CommitSubject:
+    return _subject("void", f"{entry_id}: {_one_line(reason)}")
+
+
+def opening_balances_posted(count: int) -> CommitSubject:
+    return CommitSubject(f"bootstrap: opening balances of {count} account{'s' if count > 1 else ''}")
+
+
+def period_closed(through: date, unsettled: int, despite: str) -> CommitSubject:
+    """``unsettled``: how many bank lines are not in the books; ``despite``: why it is closed all the same."""
+    exception = f", despite {unsettled} open matter{'s' if unsettled > 1 else ''}: {despite}" if unsettled else ""
+    return _subject("close", f"through {through}{exception}")
+
+
+def period_reopened(start: date, reason: str) -> CommitSubject:
+    return _subject("close", f"reopened from {start}: {_one_line(reason)}")
+
+
+def commit_accepted(commit: str, reason: str) -> CommitSubject:
+    """A person answers for a commit of no run and no decision."""
+    return _subject("confirm", f"commit {commit}: {_one_line(reason)}")
+
+
+def lost_rows_recovered(entries: int, lines: int, cards: int) -> CommitSubject:
+    return CommitSubject(f"recover: {entries} entries, {lines} bank lines, {cards} cards")
+
+
+def first_of_two_decided(subject: str) -> CommitSubject:
+    """The first of two reviewers decided; ``subject``: that of the commit which the second one will make."""
+    return _subject("agree", subject)
+
+
+# -- decisions about cards --------------------------------------------------------------------------------------------
+
+
+def entries_decided(kind: str, summary: str) -> CommitSubject:
+    """``kind``: ``confirm``, ``correct`` or ``void``; ``summary``: the entry, or how many."""
+    return CommitSubject(_one_line(f"{kind}: {summary}")[:MAX_SUBJECT])
+
+
+def second_needed(names: Sequence[str]) -> CommitSubject:
+    """Nothing but first decisions of two, about these entries and cards."""
+    return CommitSubject(_one_line(f"agree: {', '.join(names)}")[:MAX_SUBJECT])
+
+
+def cards_skipped(cards: Sequence[str]) -> CommitSubject:
+    return _subject("log", f"skipped {', '.join(cards)}")
+
+
+def decision_undone(subject: str) -> CommitSubject:
+    """``subject``: that of the commit which is undone."""
+    return _subject("correct", f"undo: {subject}")
+
+
+def questions_timed_out(titles: Sequence[str], *, only_escalated: bool) -> CommitSubject:
+    """``only_escalated``: none of them was answered by its default or rejected."""
+    which = titles[0] if len(titles) == 1 else f"{len(titles)} questions"
+    return _subject("log" if only_escalated else "confirm", f"no answer in time: {which}")
+
+
+def damage_found(count: int) -> CommitSubject:
+    return CommitSubject(f"log: a check found {count} thing{'' if count == 1 else 's'} wrong with the books")
+
+
+def cards_opened(titles: Sequence[str]) -> CommitSubject:
+    """Cards that no run made: the first one's title stands for them."""
+    more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
+    return _subject("log", f"{titles[0]}{more}")
+
+
+def event_emitted(name: str) -> CommitSubject:
+    return CommitSubject(f"event: {name}")
+
+
+# -- proposals and settings -------------------------------------------------------------------------------------------
+
+
+def proposal_made(proposal: str, title: str) -> CommitSubject:
+    return CommitSubject(f"agent: {proposal} proposed: {title}")
+
+
+def proposal_approved(proposal: str, title: str, *, is_config: bool) -> CommitSubject:
+    return CommitSubject(f"{'config' if is_config else 'agent'}: {proposal} approved: {title}")
+
+
+def proposal_rejected(proposal: str, reason: str) -> CommitSubject:
+    return _subject("agent", f"{proposal} rejected: {reason}")
+
+
+def proposal_outdated(proposal: str, successor: str | None) -> CommitSubject:
+    """``successor``: the proposal that takes its place."""
+    return CommitSubject(f"agent: {proposal} is stale" + (f", {successor} takes its place" if successor else ""))
+
+
+def agent_rolled_back(agent: str, version: str | None) -> CommitSubject:
+    """``version``: the short digest of what runs from now on; None where there was no version before."""
+    target = f"to {version}" if version is not None else "to nothing: there was no version before"
+    return CommitSubject(f"agent: {agent} rolled back {target}")
+
+
+def regression_test_added(test: str) -> CommitSubject:
+    return CommitSubject(f"test: {test} is a regression case")
+
+
+def new_workspace_id_given() -> CommitSubject:
+    return CommitSubject("agent: these books have an id of their own")
+
+
+def setting_changed(key: str, value: str) -> CommitSubject:
+    return _subject("config", f"{key} = {_one_line(value)}")
+
+
+def settings_approved() -> CommitSubject:
+    return CommitSubject("config: approved as edited")
