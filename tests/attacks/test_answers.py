@@ -69,7 +69,7 @@ def test_a_replayed_answer(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
             assert ws.json("queue", "expire")["runs"] == []
         assert len(posted_rows(ws)) == 1
     else:
-        monkeypatch.setattr(question_tickets, "is_answer", lambda *_: True)
+        monkeypatch.setattr(question_tickets, "is_signed_answer", lambda *_: True)
         assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
         assert len(posted_rows(ws)) == 2
 

@@ -178,7 +178,7 @@ def test_killed_while_it_was_brought_back(ws: Workspace, monkeypatch: pytest.Mon
     with writing(ws) as file:
         ws.run("ingest")
         file.write(MORE.encode())
-        for name in ("_card", "save"):
+        for name in ("_stage_card", "save_record"):
             with monkeypatch.context() as patch, pytest.raises(Killed):
                 patch.setattr(grown_files, name, die)
                 ws("agent", "run", "review_reminder")
