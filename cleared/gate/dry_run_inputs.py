@@ -64,7 +64,7 @@ class _WithoutProposalCards(Snapshot):
         super().__init__(repo, commit)
         self._queue = f"{queue}/"
 
-    def read(self, path: str) -> bytes | None:
+    def read_file(self, path: str) -> bytes | None:
         data = super().read_file(path)
         if data is None or not path.startswith(self._queue) or not path.endswith(SUFFIX):
             return data
@@ -89,7 +89,7 @@ def collect_inputs(
     snapshot = _WithoutProposalCards(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
     zone, periods = ZoneInfo(host.config.business.timezone), host.layout.periods
-    at = find_open_time(now, zone, parse_periods(snapshot.read(periods), periods).closed_through)
+    at = find_open_time(now, zone, parse_periods(snapshot.read_file(periods), periods).closed_through)
     month = make_sample_files(host.config, at.astimezone(zone).date())
     found = [
         DryRunInput(EMPTY_FOLDER, snapshot, {}, at, _event_for(host, event, at, {})),

@@ -143,14 +143,14 @@ class FilesSnapshot(Snapshot):
         self.tree = None
         self.hash_name = "sha1"
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         data = self.files.get(path)
         return None if data is None else TreeEntry("100644", blob_id(data, self.hash_name))
 
-    def read(self, path: str) -> bytes | None:
+    def read_file(self, path: str) -> bytes | None:
         return self.files.get(path)
 
-    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+    def list_entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
         below = prefix.strip("/")
         return {
             path: ("100644", blob_id(data, self.hash_name)) for path, data in self.files.items()
@@ -166,16 +166,16 @@ class RecordingSnapshot(Snapshot):
         self.commit, self.tree, self.hash_name = snapshot.commit, snapshot.tree, snapshot.hash_name
         self.files: dict[str, bytes] = {}
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         return self.inner.find_entry(path)
 
-    def read(self, path: str) -> bytes | None:
+    def read_file(self, path: str) -> bytes | None:
         data = self.inner.read_file(path)
         if data is not None:
             self.files[path] = data
         return data
 
-    def entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
+    def list_entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
         return self.inner.list_entries(prefix)
 
 
