@@ -16,7 +16,7 @@ def jobs(note: str) -> str:
     """Every built-in kind of job, and every field of the loop's files."""
     from cleared.config.model import Config
     from cleared.jobs import file_schemas
-    from cleared.jobs.job_types import BUILT_IN
+    from cleared.jobs.job_types import load_built_in
 
     turn = Config().loop.rotation
     out = [
@@ -26,7 +26,7 @@ def jobs(note: str) -> str:
         "", "## Kinds", "", "| kind | what it does | target | reads | writes | limit | output | turn |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for kind in BUILT_IN.values():
+    for kind in load_built_in().values():
         reads = [*kind.reads, *([f"loop.{kind.reads_setting}"] if kind.reads_setting else [])]
         place = f"{turn.index(kind.name) + 1}" if kind.name in turn else "" if kind.rotates else "never"
         out.append(

@@ -1,4 +1,4 @@
-"""The JSON Schemas (draft 7) of the loop's files, shipped beside this module, asked on every write and read."""
+"""The JSON Schemas (draft 7) of the loop's files (``schemas/``), which every write and read is checked against."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ SchemaName = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "
 SCHEMA_FOLDER: Final = Path(__file__).parent / "schemas"
 MAX_BYTES: Final = 8 << 20
 PRIVATE_MODE: Final = 0o600
-"""Permissions of what a loop writes: a job may have read what is not for everybody."""
+"""Permissions of the loop's files: a job may have read what other users may not."""
 
 
 class DamagedFile(WorkspaceError):
-    """A file that is not what its schema says."""
+    """A file whose content is not as its schema says."""
 
 
 def load_schema(name: SchemaName) -> dict[str, Any]:
     """A schema as shipped."""
-    found: dict[str, Any] = json.loads((SCHEMA_FOLDER / f"{name}.json").read_bytes())
-    return found
+    schema: dict[str, Any] = json.loads((SCHEMA_FOLDER / f"{name}.json").read_bytes())
+    return schema
 
 
 def check_record(name: SchemaName, data: Any, file: str, checked: str = "") -> None:
-    """Raises ``Damaged``, naming the field, where ``data`` is not as the schema says, but for the ``checked`` field."""
+    """Raises ``DamagedFile``, naming the field, where ``data`` is not as the schema says.
+
+    ``checked``: a field that is not looked into, as it was checked by itself.
+    """
     from fastjsonschema import JsonSchemaValueException
 
     try:
@@ -41,7 +44,10 @@ def check_record(name: SchemaName, data: Any, file: str, checked: str = "") -> N
 
 
 def read_record(name: SchemaName, path: Path, *, shown: str | None = None) -> Any:
-    """The content of a file, checked. Raises ``Damaged``, or ``WorkspaceError`` where it cannot be read."""
+    """The checked content of a file, which errors call ``shown``.
+
+    Raises ``DamagedFile``, or ``WorkspaceError`` where the file cannot be read.
+    """
     data, _ = read_stable(path, MAX_BYTES, shown=shown or str(path))
     try:
         value = json.loads(data)
@@ -52,16 +58,16 @@ def read_record(name: SchemaName, path: Path, *, shown: str | None = None) -> An
 
 
 def write_record(name: SchemaName, path: Path, data: Any, *, fsync: bool = False, checked: str = "") -> None:
-    """Put ``data``, checked, at ``path`` in one step. Raises ``WorkspaceError``; then nothing has changed.
+    """Check ``data`` and write it to ``path`` in one step. Raises ``WorkspaceError``; then the file is as before.
 
-    ``checked``: a field that was just checked, as a file of its own.
+    ``checked`` as in ``check_record``.
     """
     check_record(name, data, str(path), checked)
     write_atomic(path, encode_record(data), fsync=fsync, mode=PRIVATE_MODE)
 
 
 def encode_record(data: Any) -> bytes:
-    """As it stands in the files: one line of ASCII. (With line breaks it would take ten times as long.)"""
+    """JSON as the files have it: one line of ASCII. (``json`` is ten times slower with line breaks.)"""
     return (json.dumps(data, ensure_ascii=True) + "\n").encode("ascii")
 
 
@@ -72,5 +78,5 @@ def _compile_validator(name: SchemaName, checked: str) -> Callable[[Any], Any]:
     schema = load_schema(name)
     if checked:
         schema["properties"][checked] = {"type": "object"}
-    compiled: Callable[[Any], Any] = fastjsonschema.compile(schema, use_default=False)
-    return compiled
+    validator: Callable[[Any], Any] = fastjsonschema.compile(schema, use_default=False)
+    return validator

@@ -1,4 +1,4 @@
-"""Files that no job reads, by what a path leads to, not by how it is written."""
+"""Files that no job may read. What counts is the file that a path leads to, not how the path is written."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ NAME_PATTERNS: Final = (
     "id_ecdsa*", "id_ed25519*", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials",
     "credentials.*", "secrets", "secrets.*", "*.secret", ".ssh", ".aws", ".gnupg", ".kube",
 )  # fmt: skip
-"""Patterns of names, upper and lower case alike; a folder of such a name forbids all that is in it."""
+"""Names that are forbidden, in upper and lower case; a folder of such a name forbids all that is in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenFiles:
-    """``patterns``: those of the configuration; with a slash they are of the path below ``root``."""
+    """Which files below ``root`` no job may read: ``NAME_PATTERNS``, ``patterns``, and the folder of the keys.
+
+    ``patterns`` are those of the configuration. One with a slash is of the path below ``root``, else of the name.
+    """
 
     root: Path
     patterns: tuple[str, ...] = ()
     _hard_links: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Forbidden files that have another name somewhere, once they were looked for."""
+    """Device and inode of forbidden files that have more than one name, once they were looked for."""
 
     def explain_refusal(self, path: Path) -> str | None:
-        """Why a file, links followed, is not for jobs; None where it is."""
+        """Why no job may read a file, links followed; None where a job may."""
         real = Path(os.path.realpath(path))
         for place in (path, real):
-            found = self._forbidden_part(place)
-            if found:
-                return f"{found} is forbidden to jobs"
+            part = self._forbidden_part(place)
+            if part:
+                return f"{part} is forbidden to jobs"
         if real.is_relative_to(os.path.realpath(cleared_home())):
             return "it lies where the keys are"
         if self._is_linked_to_forbidden(real):
@@ -56,7 +59,7 @@ class ForbiddenFiles:
         return real
 
     def readable_files(self, top: Path, most: int = 100_000) -> Iterator[Path]:
-        """The regular files below ``top`` that a job may read, links not followed; sorted within each folder."""
+        """The regular files below ``top`` that a job may read; links are not followed. Sorted within each folder."""
         if top.is_file():
             if not self.explain_refusal(top):
                 yield top
@@ -69,34 +72,35 @@ class ForbiddenFiles:
                 if most < 0:
                     return
                 try:
-                    regular = stat.S_ISREG(path.lstat().st_mode)
+                    is_regular = stat.S_ISREG(path.lstat().st_mode)
                 except OSError:
                     continue
-                if regular and not self.explain_refusal(path):
+                if is_regular and not self.explain_refusal(path):
                     yield path
 
     def grantable_paths(self, top: Path) -> Iterator[tuple[Path, bool]]:
-        """What to grant for ``top``: paths, and whether with all that is in them or, as some is forbidden, names only.
+        """What the kernel may grant for ``top``: paths, each with True for the whole of it and False for names only.
 
-        A link is not among them: granted would be what it leads to.
+        A folder with something forbidden in it is granted by names only, and then each of its entries that is not. A
+        link is never granted, as what it leads to would be.
         """
         if self.explain_refusal(top):
             return
-        bad = list(self._find_forbidden_below(top)) if top.is_dir() else []
-        if not bad:
+        refused = list(self._find_forbidden_below(top)) if top.is_dir() else []
+        if not refused:
             yield top, True
             return
         yield top, False
         for entry in sorted(top.iterdir()):
-            if entry.is_symlink() or entry in bad:
+            if entry.is_symlink() or entry in refused:
                 continue
-            if any(b.is_relative_to(entry) for b in bad):
+            if any(path.is_relative_to(entry) for path in refused):
                 yield from self.grantable_paths(entry)
             else:
                 yield entry, True
 
     def _find_forbidden_below(self, top: Path) -> Iterator[Path]:
-        """Forbidden files and folders below ``top``, hard links to such too."""
+        """Forbidden files and folders below ``top``, and hard links to such files."""
         for folder, folders, names in os.walk(top):
             for name in [*folders, *names]:
                 path = Path(folder, name)
@@ -105,7 +109,7 @@ class ForbiddenFiles:
             folders[:] = [f for f in folders if f != ".git" and not self._is_forbidden(f, Path(folder, f))]
 
     def _is_linked_to_forbidden(self, path: Path) -> bool:
-        """Whether a file is forbidden by another of its names (a hard link), in the workspace or where the keys are."""
+        """Whether a hard link to the file is forbidden, in the workspace or in the folder of the keys."""
         try:
             status = path.lstat()
         except OSError:
@@ -113,20 +117,21 @@ class ForbiddenFiles:
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return False
         if not self._hard_links:
-            self._hard_links.add((0, 0))  # looked for once: in a copy made of hard links every file would ask
+            self._hard_links.add((0, 0))  # marks the search as done: in a copy made of hard links every file would ask
             self._hard_links.update(self._find_hard_links())
         return (status.st_dev, status.st_ino) in self._hard_links
 
     def _find_hard_links(self) -> Iterator[tuple[int, int]]:
+        """Device and inode of each forbidden file that has more than one name."""
         for top in (self.root, cleared_home()):
-            bad = {str(top)} if top != self.root else set[str]()
+            refused = {str(top)} if top != self.root else set[str]()
             for folder, folders, names in os.walk(top):
                 folders[:] = [f for f in folders if f != ".git"]
                 for name in [*folders, *names]:
                     path = Path(folder, name)
-                    if folder not in bad and not self._is_forbidden(name, path):
+                    if folder not in refused and not self._is_forbidden(name, path):
                         continue
-                    bad.add(str(path))
+                    refused.add(str(path))
                     try:
                         status = path.lstat()
                     except OSError:
@@ -135,6 +140,7 @@ class ForbiddenFiles:
                         yield status.st_dev, status.st_ino
 
     def _forbidden_part(self, path: Path) -> str | None:
+        """The first forbidden name in a path, below ``root`` where it lies there; None where there is none."""
         place = path.relative_to(self.root) if path.is_relative_to(self.root) else path
         current = self.root if place is not path else Path("/")
         for part in place.parts:

@@ -1,4 +1,4 @@
-"""What others want of the loop. They leave messages; the loop alone takes them in, and alone writes its state."""
+"""The loop's inbox: other processes leave messages there; the loop takes them in, and alone writes its state."""
 
 from __future__ import annotations
 
@@ -25,70 +25,75 @@ MAX_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
 
 
-def enqueue_job(runtime: RuntimeDirectory, config: Config, kind: str, target: str | None, by: str, clock: Clock) -> str:
-    """Ask for a job; its id. It is in the loop's hands when this returns.
+def enqueue_job(runtime: RuntimeDirectory, config: Config, name: str, target: str | None, by: str, clock: Clock) -> str:
+    """Enqueue a job of the type ``name``; its id. The loop will take the message in, also when it is started later.
 
-    Raises ``PolicyError`` where no such job may be run, which is left as a message too: a running loop stops for it.
+    Raises ``PolicyError`` where no such job may be run; that is left as a message too, for which a running loop stops.
+    Raises ``BusyError`` where too many jobs wait.
     """
     runtime.make_folders()
     try:
-        found, aim = resolve_request(config, runtime.root, kind, target)
+        job_type, checked_target = resolve_request(config, runtime.root, name, target)
     except PolicyError as error:
-        put_message(runtime, clock, "refused", refused=make_safety_stop(kind, target or "", by, str(error), clock))
+        put_message(runtime, clock, "refused", refused=make_safety_stop(name, target or "", by, str(error), clock))
         raise
     state = peek_state(runtime)
     waiting = sum(1 for _ in runtime.inbox_folder.glob("*.json")) + len(state["queue"] if state else ())
     if waiting >= MAX_WAITING:
         raise BusyError(f"{waiting} jobs wait already; that is the most", remedy="Let some be run: cleared loop run.")
-    item = reserve_job(runtime, found, aim, by, clock)
-    put_message(runtime, clock, "job", job=sign_job(item, JobSigner(runtime.folder)), name=item["job_id"])
-    return item["job_id"]
+    request = reserve_job(runtime, job_type, checked_target, by, clock)
+    put_message(runtime, clock, "job", job=sign_job(request, JobSigner(runtime.folder)), name=request["job_id"])
+    return request["job_id"]
 
 
-def reserve_job(runtime: RuntimeDirectory, kind: JobType, target: str, by: str, clock: Clock) -> JobRequest:
-    """A new job, its id unique: the manifest that is made for it cannot be made twice. Raises ``WorkspaceError``."""
+def reserve_job(runtime: RuntimeDirectory, job_type: JobType, target: str, by: str, clock: Clock) -> JobRequest:
+    """A new job with an id of its own, which making its manifest reserves. Raises ``WorkspaceError``."""
     now = clock.now()
-    stem = f"job_{now:%Y%m%dT%H%M%SZ}_{kind.name}"
+    stem = f"job_{now:%Y%m%dT%H%M%SZ}_{job_type.name}"
     number = 1
     while True:
-        identity = stem if number == 1 else f"{stem}_{number}"
+        job_id = stem if number == 1 else f"{stem}_{number}"
         number += 1
-        if runtime.manifest_path(identity).exists():
+        if runtime.manifest_path(job_id).exists():
             continue
-        item: JobRequest = {
-            "job_id": identity, "kind": kind.name, "target": target, "by": by[:200], "enqueued_at": format_iso(now),
+        request: JobRequest = {
+            "job_id": job_id, "kind": job_type.name, "target": target, "by": by[:200], "enqueued_at": format_iso(now),
         }  # fmt: skip
-        path, data = runtime.manifest_path(identity), file_schemas.encode_record(build_manifest(runtime, kind, item))
+        path, data = (
+            runtime.manifest_path(job_id),
+            file_schemas.encode_record(build_manifest(runtime, job_type, request)),
+        )
         try:
             if write_new(path, data, fsync=False, mode=file_schemas.PRIVATE_MODE):
-                return item
+                return request
         except OSError as error:
             raise WorkspaceError(f"{path} cannot be written: {describe_os_error(error)}") from None
 
 
-def build_manifest(runtime: RuntimeDirectory, kind: JobType, item: JobRequest) -> JobManifest:
-    """What the job is and may do, before it has started."""
-    data: JobManifest = {
-        **request_of(item), "schema_version": "single_agent_job_manifest_v1", "status": "queued",
-        "command": list(kind.command), "function": kind.function or None, "reads": list(kind.reads),
-        "writes": list(kind.writes), "timeout_sec": kind.timeout, "max_output_bytes": kind.max_output,
+def build_manifest(runtime: RuntimeDirectory, job_type: JobType, request: JobRequest) -> JobManifest:
+    """The manifest of a queued job: what it runs and what it may do."""
+    manifest: JobManifest = {
+        **request_of(request), "schema_version": "single_agent_job_manifest_v1", "status": "queued",
+        "command": list(job_type.command), "function": job_type.function or None, "reads": list(job_type.reads),
+        "writes": list(job_type.writes), "timeout_sec": job_type.timeout, "max_output_bytes": job_type.max_output,
         "started_at": None, "pid": None, "pid_started": None,
-        "result_path": runtime.display_path(runtime.result_path(item["job_id"])),
-        "output_path": runtime.display_path(runtime.output_path(item["job_id"])),
+        "result_path": runtime.display_path(runtime.result_path(request["job_id"])),
+        "output_path": runtime.display_path(runtime.output_path(request["job_id"])),
     }  # fmt: skip
-    file_schemas.check_record("manifest", data, item["job_id"])
-    return data
+    file_schemas.check_record("manifest", manifest, request["job_id"])
+    return manifest
 
 
-def sign_job(item: JobRequest, sealer: JobSigner) -> QueuedJob:
-    return {**item, "seal": sealer.sign(item)}
+def sign_job(request: JobRequest, signer: JobSigner) -> QueuedJob:
+    """A queued job: the request with its signature."""
+    return {**request, "seal": signer.sign(request)}
 
 
-def make_safety_stop(kind: str, target: str, by: str, why: str, clock: Clock) -> SafetyStop:
-    """A record of something that was asked for and is not allowed."""
+def make_safety_stop(name: str, target: str, by: str, why: str, clock: Clock) -> SafetyStop:
+    """A record of a job that was asked for and is not allowed."""
     return {
         "at": format_iso(clock.now()),
-        "kind": kind[:100],
+        "kind": name[:100],
         "target": target[:200],
         "by": by[:200],
         "reason": why[:1000],
@@ -99,12 +104,12 @@ def put_message(
     runtime: RuntimeDirectory, clock: Clock, what: Literal["job", "refused", "pause", "resume"], *,
     job: QueuedJob | None = None, refused: SafetyStop | None = None, name: str = "",
 ) -> None:  # fmt: skip
-    """Leave a message, and wake the loop. Raises ``WorkspaceError``."""
+    """Write a message to the inbox and wake the loop. ``name``: the job's id. Raises ``WorkspaceError``."""
     message: InboxMessage = {
         "schema_version": "single_agent_inbox_v1", "what": what, "at": format_iso(clock.now()), "job": job,
         "refused": refused,
     }  # fmt: skip
-    # Messages are taken in by name: in the order of time, and of ids within one instant.
+    # Messages are taken in by name: by time, and within one instant by the number of the job's id.
     number = name.rpartition("_")[2]
     order = int(number) if number.isdigit() else 0
     stem = f"{clock.now():%Y%m%dT%H%M%S%f}-{order:06d}-{name or f'{what}-{secrets.token_hex(4)}'}"
@@ -113,7 +118,7 @@ def put_message(
 
 
 def read_messages(runtime: RuntimeDirectory) -> Iterator[tuple[Path, InboxMessage | WorkspaceError]]:
-    """What waits, oldest first; an error in place of what is no message."""
+    """Path and content of each waiting message, oldest first; an error in place of what cannot be read."""
     try:
         names = sorted(entry.name for entry in os.scandir(runtime.inbox_folder) if entry.name.endswith(".json"))
     except FileNotFoundError:
@@ -129,7 +134,7 @@ def read_messages(runtime: RuntimeDirectory) -> Iterator[tuple[Path, InboxMessag
 
 
 def remove_message(path: Path) -> None:
-    """Take away a message that was taken in. Raises ``WorkspaceError``."""
+    """Remove a message that was taken in. Raises ``WorkspaceError``."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -137,7 +142,7 @@ def remove_message(path: Path) -> None:
 
 
 def set_aside_message(path: Path) -> None:
-    """Have what is no message, a folder even, stay under a name that is not looked at. Raises ``WorkspaceError``."""
+    """Rename what is no message (a folder, perhaps), so that it is not looked at again. Raises ``WorkspaceError``."""
     try:
         path.replace(path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.unread"))
     except OSError as error:
@@ -145,11 +150,11 @@ def set_aside_message(path: Path) -> None:
 
 
 def wake_loop(runtime: RuntimeDirectory) -> None:
-    """Wake the loop, if one sleeps."""
+    """Wake the loop, if one sleeps: write a byte to its pipe."""
     with suppress(OSError):
         descriptor = os.open(runtime.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
         try:
-            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # nothing else that may have been put there is written to
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # never write to something else under that name
                 os.write(descriptor, b".")
         finally:
             os.close(descriptor)

@@ -1,4 +1,7 @@
-"""Kinds of jobs: each declared once, with what it runs and what it may do. Nothing else can be a job."""
+"""Job types: each declared once, with what it runs and what it may touch. Nothing else can be a job.
+
+A built-in job type is declared beside its function, in one of ``BUILT_IN_MODULES``; a plug-in's is an entry point.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
@@ -16,17 +20,18 @@ from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.workspace.safe_names import require_safe_name
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
-_PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
-"""What no plug-in's job may write."""
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
-AGENT_RUN: Final = "cleared.loop.workspace_jobs:agent_run"
+BUILT_IN_MODULES: Final = ("cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs")
+"""Each has ``JOB_TYPES``. They are loaded by name, as plug-ins are: what a job runs may use every layer above."""
 AGENT_PREFIX: Final = "agent:"
-"""``agent:NAME`` is short for the kind ``agent_run`` with the target NAME."""
+"""``agent:NAME`` is short for the job type ``agent_run`` with the target NAME."""
+_PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
+"""Folders that no plug-in's job may write."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """A kind of job. Either ``command`` or ``function`` says what it runs."""
+    """A type of job. Either ``command`` or ``function`` says what it runs."""
 
     name: str
     about: str
@@ -42,9 +47,9 @@ class JobType:
     reads: tuple[str, ...] = (".",)
     """Paths below the workspace that it may read, beside its target; never what is forbidden."""
     reads_setting: str = ""
-    """Key of ``loop:`` that names what it reads where no target was given; its function gets it as ``settings``."""
+    """Key of ``loop:`` that names what it reads where no target was given: ``JobContext.default_paths``."""
     writes: tuple[str, ...] = ()
-    """Paths below the workspace that it may write. Plug-ins may not ask for the whole, or for ``_KEPT``."""
+    """Paths below the workspace that it may write. A plug-in's may not be the whole workspace, nor ``_PROTECTED``."""
     timeout: float = 60.0
     """Seconds after which it is stopped."""
     max_output: int = 256 * 1024
@@ -52,168 +57,119 @@ class JobType:
     rotates: bool = True
     """Whether ``loop.rotation`` may name it."""
     in_loop: bool = False
-    """Whether it is done by the loop's own code, with no process of its own. Not for plug-ins."""
+    """Whether the loop's own code runs it, without a process of its own. Not for plug-ins."""
 
 
 def load_job_types(config: Config) -> Mapping[str, JobType]:
-    """All kinds by name. Raises ``WorkspaceError`` for a plug-in that is missing or wrong."""
-    return _add_plugins(config.loop.plugins) if config.loop.plugins else BUILT_IN
+    """All job types by name. Raises ``WorkspaceError`` for a plug-in that is missing or wrong."""
+    return _add_plugins(config.loop.plugins) if config.loop.plugins else load_built_in()
+
+
+@cache
+def load_built_in() -> Mapping[str, JobType]:
+    """The built-in job types by name."""
+    declared = [job_type for module in BUILT_IN_MODULES for job_type in import_module(module).JOB_TYPES]
+    return MappingProxyType({job_type.name: job_type for job_type in declared})
 
 
 @cache
 def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, JobType]:
-    """To look a plug-in up reads the metadata of every installed package: once is enough."""
-    found = dict(BUILT_IN)
+    """Cached, as looking up an entry point reads the metadata of every installed package."""
+    job_types = dict(load_built_in())
     for name in dict.fromkeys(plugins):
-        if name in found:
-            raise _plugin_error(name, "there is such a kind already")
-        found[name] = _load_plugin(name)
-    return MappingProxyType(found)
+        if name in job_types:
+            raise _plugin_error(name, "there is such a job type already")
+        job_types[name] = _load_plugin(name)
+    return MappingProxyType(job_types)
 
 
 def read_rotation(config: Config) -> tuple[str, ...]:
-    """The kinds that rotate, in order. Raises ``WorkspaceError`` for one that is none, or may not rotate."""
-    known = load_job_types(config)
+    """The names in ``loop.rotation``. Raises ``WorkspaceError`` for one that does not exist, or may not rotate."""
+    job_types = load_job_types(config)
     place = Place(file="config.yaml", field="loop.rotation")
     for name in config.loop.rotation:
-        if name not in known:
-            raise WorkspaceError(f"there is no kind of job {name!r}", place=place, remedy="See: cleared loop kinds.")
-        if not known[name].rotates or known[name].target == "agent":
+        if name not in job_types:
+            raise WorkspaceError(f"there is no job type {name!r}", place=place, remedy="See: cleared loop kinds.")
+        if not job_types[name].rotates or job_types[name].target == "agent":
             raise WorkspaceError(f"{name} does not rotate", place=place, remedy="Take it out; enqueue it by hand.")
     return config.loop.rotation
 
 
-def resolve_request(config: Config, root: Path, kind: str, target: str | None) -> tuple[JobType, str]:
-    """The kind and the target that were asked for in the workspace at ``root``, checked.
+def resolve_request(config: Config, root: Path, name: str, target: str | None) -> tuple[JobType, str]:
+    """The job type and the target of a job that is asked for in the workspace at ``root``.
 
     Raises ``PolicyError`` where no such job may be run.
     """
-    if kind.startswith(AGENT_PREFIX) and target is None:
-        kind, target = "agent_run", kind.removeprefix(AGENT_PREFIX)
-    known = load_job_types(config)
-    found = known.get(kind)
-    if found is None:
+    if name.startswith(AGENT_PREFIX) and target is None:
+        name, target = "agent_run", name.removeprefix(AGENT_PREFIX)
+    job_types = load_job_types(config)
+    job_type = job_types.get(name)
+    if job_type is None:
         from difflib import get_close_matches
 
-        near = get_close_matches(kind, list(known), 1)
+        near = get_close_matches(name, list(job_types), 1)
         raise PolicyError(
-            f"{kind[:60]!r} is no kind of job that may be run",
+            f"{name[:60]!r} is no job type that may be run",
             place=Place(field="kind"),
             remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop kinds.",
         )
-    return found, _check_target(found, target, ForbiddenFiles(root, config.loop.forbidden_paths))
+    return job_type, _check_target(job_type, target, ForbiddenFiles(root, config.loop.forbidden_paths))
 
 
-def _check_target(kind: JobType, target: str | None, forbidden: ForbiddenFiles) -> str:
-    if target is None or target == kind.default_target:
-        if kind.target == "agent":
-            raise PolicyError(f"{kind.name} needs the name of an agent", remedy="Give it with --target NAME.")
-        return kind.default_target
+def _check_target(job_type: JobType, target: str | None, forbidden: ForbiddenFiles) -> str:
+    """The target, or the default one. Raises ``PolicyError`` where the job type does not take it."""
+    if target is None or target == job_type.default_target:
+        if job_type.target == "agent":
+            raise PolicyError(f"{job_type.name} needs the name of an agent", remedy="Give it with --target NAME.")
+        return job_type.default_target
     if len(target) > 200 or not target.isprintable():
         raise PolicyError("a target is at most 200 characters that can be seen", place=Place(field="target"))
-    if kind.target == "path":
+    if job_type.target == "path":
         forbidden.resolve_path(target)
-    elif kind.target == "agent":
+    elif job_type.target == "agent":
         try:
             require_safe_name(target, "agent")
         except UsageError as error:
             raise PolicyError(str(error), place=Place(field="target")) from None
     elif target:
-        raise PolicyError(f"{kind.name} takes no target", place=Place(field="target"), remedy="Leave it out.")
+        raise PolicyError(f"{job_type.name} takes no target", place=Place(field="target"), remedy="Leave it out.")
     return target
 
 
 def _load_plugin(name: str) -> JobType:
+    """The job type of an entry point. Raises ``WorkspaceError`` where it is missing or wrong."""
     from importlib.metadata import entry_points
 
     points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if len(points) != 1:
         raise _plugin_error(name, "two packages have it" if points else "it is not installed")
     try:
-        kind = points[0].load()
+        job_type = points[0].load()
     except Exception as error:  # somebody else's code
         raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(kind, JobType) or kind.name != name or not _NAME.fullmatch(name):
-        raise _plugin_error(name, f"{points[0].value} is no kind of that name")
-    for problem in _find_problems(kind):
+    if not isinstance(job_type, JobType) or job_type.name != name or not _NAME.fullmatch(name):
+        raise _plugin_error(name, f"{points[0].value} is no job type of that name")
+    for problem in _find_problems(job_type):
         raise _plugin_error(name, problem)
-    return kind
+    return job_type
 
 
-def _find_problems(kind: JobType) -> Iterator[str]:
-    if bool(kind.command) == bool(kind.function) or kind.in_loop:
-        yield "a plug-in's kind has either a command or a function"
-    if kind.timeout <= 0 or kind.max_output < 0:
+def _find_problems(job_type: JobType) -> Iterator[str]:
+    """What a plug-in's job type may not have."""
+    if bool(job_type.command) == bool(job_type.function) or job_type.in_loop:
+        yield "a plug-in's job type has either a command or a function"
+    if job_type.timeout <= 0 or job_type.max_output < 0:
         yield "its limits must be positive"
-    if kind.reads_setting:
-        yield "it may not have what only built-in kinds have (reads_setting)"
-    if any(
-        path.strip("/").split("/")[0] in ("", ".", "..", *_PROTECTED) or ".." in path.split("/") for path in kind.writes
-    ):
+    if job_type.reads_setting:
+        yield "it may not have what only built-in job types have (reads_setting)"
+    tops = [path.strip("/").split("/")[0] for path in job_type.writes]
+    if any(top in ("", ".", "..", *_PROTECTED) for top in tops) or any(".." in p.split("/") for p in job_type.writes):
         yield f"it may not write the whole workspace, nor {', '.join(_PROTECTED)}"
 
 
-def _plugin_error(name: str, what: str) -> WorkspaceError:
+def _plugin_error(name: str, problem: str) -> WorkspaceError:
     return WorkspaceError(
-        f"the kind of job {name!r} cannot be had: {what}",
+        f"the job type {name!r} cannot be loaded: {problem}",
         place=Place(file="config.yaml", field="loop.plugins"),
         remedy=f"Have one package with the entry point {name!r} in the group {ENTRY_POINT_GROUP}, or remove it.",
     )
-
-
-_OPERATIONAL = (".cleared",)
-
-BUILT_IN: Final[Mapping[str, JobType]] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            JobType(
-                "continuity_scan", "Which documents there are, how large, and when each was last changed.",
-                function="cleared.loop.report_jobs:continuity_scan",
-                target="path", default_target="continuity documents",
-                reads=(),
-                reads_setting="continuity",
-            ),
-            JobType(
-                "akela_meta_summary", "What the report named in loop.akela_report says.",
-                function="cleared.loop.report_jobs:akela_meta_summary", target="path",
-                default_target="Akela meta report", reads=(),
-                reads_setting="akela_report",
-            ),
-            JobType(
-                "git_status_summary", "Which files differ from the last commit (git status --short).",
-                function="cleared.loop.report_jobs:git_status_summary", default_target="git status",
-            ),
-            JobType(
-                "ai_single_turn_bridge", "One turn of an AI: disabled, or a dry run that asks nobody.",
-                function="cleared.loop.ai_bridge:turn", default_target="one AI turn", rotates=False, in_loop=True,
-                reads=(),
-            ),
-            JobType(
-                "queue_summary", "What waits in the review queue.",
-                function="cleared.loop.workspace_jobs:queue_summary",
-                default_target="review queue", writes=_OPERATIONAL,
-            ),
-            JobType(
-                "books_check", "Check every invariant of the books.",
-                function="cleared.loop.workspace_jobs:books_check",
-                default_target="books", writes=_OPERATIONAL, timeout=600.0,
-            ),
-            JobType(
-                "runs_report", "How the last runs of the agents went.",
-                function="cleared.loop.workspace_jobs:runs_report",
-                default_target="last runs", writes=_OPERATIONAL,
-            ),
-            JobType(
-                "agent_run", "Run an agent, as cleared agent run does (short: agent:NAME).",
-                function=AGENT_RUN, target="agent", writes=(".",),
-                timeout=3600.0, rotates=False,
-            ),
-            JobType(
-                "gate_check_all", "Every check of the gate over all agents.",
-                function="cleared.loop.workspace_jobs:gate_check_all", default_target="all agents",
-                writes=_OPERATIONAL, timeout=1800.0,
-            ),
-        )
-    }
-)  # fmt: skip

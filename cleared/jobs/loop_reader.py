@@ -1,4 +1,4 @@
-"""Reading a loop without being it: for commands, scripts and pages. Nothing is written."""
+"""Reads a loop's files for commands, scripts and pages. Writes nothing."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ _MAX_LOG_BYTES: Final = 4 << 20
 
 
 def find_running_loop(runtime: RuntimeDirectory) -> LockHolder | None:
-    """The loop that runs in this directory now, if one does. A command that only enqueues is none."""
-    found = read_holder(runtime.folder, LOCK_NAME)
-    return found if found is not None and found.what == "loop run" else None
+    """The process of the loop that runs in this directory now, if one does. Other commands may hold the lock too."""
+    process = read_holder(runtime.folder, LOCK_NAME)
+    return process if process is not None and process.what == "loop run" else None
 
 
 def read_state(runtime: RuntimeDirectory) -> LoopState:
-    """Raises ``UsageError`` where no loop has ever been there."""
-    found = peek_state(runtime)
-    if found is None:
+    """The state of the loop. Raises ``UsageError`` where there has never been one."""
+    state = peek_state(runtime)
+    if state is None:
         raise UsageError(
             f"there is no loop in {runtime.folder} yet", remedy="Begin one: cleared loop init, or cleared loop run."
         )
-    return found
+    return state
 
 
 def list_waiting(runtime: RuntimeDirectory, state: LoopState) -> list[JobRequest]:
-    """The jobs that wait, in order: those that the loop has taken in, then those it has not."""
-    known = {item["job_id"] for item in state["queue"]}
-    found: list[JobRequest] = list(state["queue"])
+    """The jobs that wait, in order: those in the queue, then those in the inbox."""
+    known = {job["job_id"] for job in state["queue"]}
+    waiting: list[JobRequest] = list(state["queue"])
     for _, message in inbox.read_messages(runtime):
         if not isinstance(message, WorkspaceError) and message["job"] and message["job"]["job_id"] not in known:
-            found.append(message["job"])
-    return found
+            waiting.append(message["job"])
+    return waiting
 
 
 def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
-    """How the loop is. Raises ``UsageError`` where there has been none."""
+    """The status of the loop, as ``cleared loop status --json`` shows it. Raises ``UsageError`` where there is none."""
     state = read_state(runtime)
     loop = find_running_loop(runtime)
     queue = list_waiting(runtime, state)
     running = state["running"]
-    how: str = state["status"]
-    if loop is None and how in ("running", "sleeping"):
-        how = "idle"
+    status: str = state["status"]
+    if loop is None and status in ("running", "sleeping"):  # the loop was killed
+        status = "idle"
     return {
         "up": loop is not None,
         "pid": loop.pid if loop else None,
         "since": loop.since if loop else None,
-        "status": how,
+        "status": status,
         "paused": state["paused"],
         "stop": state["stop"],
         "cycles": state["cycles"],
         "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,
-        "queued": [request_of(item) for item in queue],
+        "queued": [request_of(job) for job in queue],
         "counts": state["counts"],
         "failures": state["failures"],
         "safety_stops": state["safety_stops"],
@@ -72,24 +72,24 @@ def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
 
 
 def list_jobs(runtime: RuntimeDirectory, limit: int = 25) -> list[dict[str, Any]]:
-    """Jobs, newest first: waiting, running, ended; of those as many as their files are kept for."""
-    found = _list_known_jobs(runtime)
-    if len(found) < limit:
-        found += _list_older_jobs(runtime, {row["job_id"] for row in found}, limit - len(found))
-    return found[:limit]
+    """Jobs, newest first: waiting, running, ended."""
+    rows = _list_known_jobs(runtime)
+    if len(rows) < limit:
+        rows += _list_older_jobs(runtime, {row["job_id"] for row in rows}, limit - len(rows))
+    return rows[:limit]
 
 
 def read_result(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
-    """How a job ended, as its result file says; ``status`` is ``queued`` or ``running`` where it has not.
+    """The result of a job; its ``status`` is ``queued`` or ``running`` where it has not ended.
 
     Raises ``UsageError`` where there is no such job, or its files are no longer kept.
     """
     identity = check_job_id(text)
     path = runtime.result_path(identity)
     if path.exists():
-        found: dict[str, Any] = file_schemas.read_record("result", path, shown=runtime.display_path(path))
-        return found
-    for row in _list_known_jobs(runtime):  # any other that has ended has a file
+        result: dict[str, Any] = file_schemas.read_record("result", path, shown=runtime.display_path(path))
+        return result
+    for row in _list_known_jobs(runtime):  # every other ended job has a file
         if row["job_id"] == identity:
             return row
     raise UsageError(f"there is no job {identity}", place=Place(field="job_id"), remedy="See: cleared loop jobs.")
@@ -97,32 +97,32 @@ def read_result(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
 
 def read_job(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
     """All that is kept of a job: manifest, result, output. Raises ``UsageError`` where there is none."""
-    found = read_result(runtime, text)
-    identity = found["job_id"]
+    result = read_result(runtime, text)
+    identity = result["job_id"]
     path = runtime.manifest_path(identity)
     manifest = file_schemas.read_record("manifest", path, shown=runtime.display_path(path)) if path.exists() else None
     output = runtime.output_path(identity)
     return {
-        "result": found,
+        "result": result,
         "manifest": manifest,
         "output": output.read_text("utf-8", "replace") if output.is_file() and not output.is_symlink() else None,
     }  # fmt: skip
 
 
 def read_tree(runtime: RuntimeDirectory) -> dict[str, Any]:
-    """The tree as it was last written. Raises ``UsageError`` where none was."""
+    """The status tree as it was last written. Raises ``UsageError`` where none was."""
     try:
-        found: dict[str, Any] = file_schemas.read_record(
+        tree: dict[str, Any] = file_schemas.read_record(
             "tree", runtime.tree_path, shown=runtime.display_path(runtime.tree_path)
         )
     except WorkspaceError:
         read_state(runtime)
         raise
-    return found
+    return tree
 
 
 def read_log(runtime: RuntimeDirectory, count: int | None, at: int = 0) -> tuple[list[str], int]:
-    """Lines of the loop's log: the last ``count``, or those from byte ``at`` on; and the byte to go on from."""
+    """The last ``count`` lines of the loop's log, or those from byte ``at`` on; and the byte to read on from."""
     try:
         with runtime.log_path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -137,13 +137,13 @@ def read_log(runtime: RuntimeDirectory, count: int | None, at: int = 0) -> tuple
 
 
 def _list_known_jobs(runtime: RuntimeDirectory) -> list[dict[str, Any]]:
-    """The jobs that state and inbox name, newest first."""
+    """The jobs in the state and in the inbox, newest first."""
     state = read_state(runtime)
     running = state["running"]
-    found = [_make_row(item, "queued") for item in reversed(list_waiting(runtime, state))]
+    rows = [_make_row(job, "queued") for job in reversed(list_waiting(runtime, state))]
     if running is not None:
-        found.append(_make_row(running, "running") | {"started_at": running["started_at"]})
-    return found + [dict(row) for row in reversed(state["jobs"])]
+        rows.append(_make_row(running, "running") | {"started_at": running["started_at"]})
+    return rows + [dict(row) for row in reversed(state["jobs"])]
 
 
 def _make_row(item: JobRequest, status: str) -> dict[str, Any]:
@@ -153,12 +153,12 @@ def _make_row(item: JobRequest, status: str) -> dict[str, Any]:
 
 
 def _list_older_jobs(runtime: RuntimeDirectory, known: set[str], most: int) -> list[dict[str, Any]]:
-    """Ended jobs that the state no longer names, newest first."""
-    found = []
+    """Ended jobs that are no longer in the state, newest first."""
+    rows = []
     for path in runtime.jobs_folder.glob("job_*.result.json"):
         if path.name.removesuffix(".result.json") in known:
             continue
-        with suppress(WorkspaceError):  # gone by now, or not a result
-            found.append(file_schemas.read_record("result", path))
-    found.sort(key=lambda row: row["ended_at"], reverse=True)
-    return [{"by": "", **row} for row in found[:most]]
+        with suppress(WorkspaceError):  # removed meanwhile, or damaged
+            rows.append(file_schemas.read_record("result", path))
+    rows.sort(key=lambda row: row["ended_at"], reverse=True)
+    return [{"by": "", **row} for row in rows[:most]]

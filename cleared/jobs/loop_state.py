@@ -1,4 +1,4 @@
-"""The loop's state: one file, written in one step, with the one before it as a backup."""
+"""The file of the loop's state: written in one step, with the state before it as a backup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_ARCHIVES: Final = 20
 
 
 def fresh_state(now: datetime, instance: str | None = None) -> LoopState:
-    """A state in which nothing has happened yet."""
+    """The state of a loop that has not run yet."""
     return {
         "schema_version": "single_agent_state_v1",
         "instance": instance or secrets.token_hex(8),
@@ -37,21 +37,21 @@ def fresh_state(now: datetime, instance: str | None = None) -> LoopState:
 
 
 def peek_state(runtime: RuntimeDirectory) -> LoopState | None:
-    """The state as it is now, for readers; the backup where it cannot be read; None where there is none yet."""
+    """The state for readers, or its backup where it cannot be read; None where there is none yet."""
     for path in (runtime.state_path, runtime.backup_path):
         try:
-            found: LoopState = file_schemas.read_record("state", path, shown=path.name)
+            state: LoopState = file_schemas.read_record("state", path, shown=path.name)
         except WorkspaceError:
             continue
-        return found
+        return state
     return None
 
 
 def load_state(runtime: RuntimeDirectory, clock: Clock) -> tuple[LoopState, str]:
     """The state for the loop itself, and what was wrong with it, empty where nothing was.
 
-    A damaged one is set aside, the backup is used, and the state says so too. Raises ``WorkspaceError`` where a file
-    cannot be read for another reason.
+    Where the file is damaged it is set aside and the backup is used, with a notice. Raises ``WorkspaceError`` where a
+    file cannot be read for another reason.
     """
     if not runtime.state_path.exists() and not runtime.backup_path.exists():
         return fresh_state(clock.now()), ""
@@ -74,10 +74,10 @@ def load_state(runtime: RuntimeDirectory, clock: Clock) -> tuple[LoopState, str]
 def save_state(
     runtime: RuntimeDirectory, state: LoopState, clock: Clock, *, twice: bool = False, fsync: bool = True
 ) -> None:
-    """Raises ``WorkspaceError``; then the state on disk is the one before.
+    """Write the state, and make the one before it the backup. Raises ``WorkspaceError``; then the file is as before.
 
-    ``twice``: the backup becomes the same, for what is nowhere else afterwards. ``fsync=False``: where a power cut may
-    undo it, as what it says can be found out again.
+    ``twice``: write the backup too, where the state holds what exists nowhere else any more. ``fsync=False``: a power
+    cut may undo this save, as what changed can be found out again.
     """
     state["updated_at"] = format_iso(clock.now())
     del state["jobs"][:-MAX_JOBS], state["knowledge"][:-MAX_KNOWLEDGE]
@@ -86,19 +86,19 @@ def save_state(
     with suppress(FileNotFoundError, FileExistsError):
         os.link(runtime.state_path, staged)
         staged.replace(runtime.backup_path)
-        staged.unlink(missing_ok=True)  # after a write that failed both are one file, and then nothing is renamed
+        staged.unlink(missing_ok=True)  # the rename did nothing if both were one file, as after a failed write
     file_schemas.write_record("state", runtime.state_path, state, fsync=fsync)
     if twice:
         file_schemas.write_record("state", runtime.backup_path, state)
 
 
 def add_notice(state: LoopState, text: str, clock: Clock) -> None:
-    """Have the state, and so the tree, say something."""
+    """Add a notice to the state, and so to the tree."""
     state["notices"].append({"at": format_iso(clock.now()), "text": text[:1000]})
 
 
 def archive_state(runtime: RuntimeDirectory, clock: Clock) -> Path | None:
-    """Keep the state elsewhere, too, before another takes its place; where it lies now."""
+    """Keep a copy of the state file in the archive; its path, None where there is no state."""
     if not runtime.state_path.exists():
         return None
     aside = _free_archive_path(runtime, clock, "archived")
@@ -126,6 +126,6 @@ def _free_archive_path(runtime: RuntimeDirectory, clock: Clock, why: str) -> Pat
 
 
 def _trim_archive(runtime: RuntimeDirectory) -> None:
-    kept = sorted(runtime.archive_folder.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
-    for old in kept[:-_MAX_ARCHIVES]:
+    archived = sorted(runtime.archive_folder.glob("single_agent_state.*.json"), key=lambda p: p.stat().st_mtime_ns)
+    for old in archived[:-_MAX_ARCHIVES]:
         old.unlink(missing_ok=True)

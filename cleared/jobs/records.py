@@ -1,4 +1,4 @@
-"""The records in the loop's files, as the schemas have them."""
+"""The records in the loop's files, with the fields that the schemas have."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ StopCode = Literal["asked", "repeated_failure", "safety_stop", "trouble"]
 
 
 class JobRequest(TypedDict):
-    """A job as it was asked for."""
+    """A job as it was requested."""
 
     job_id: str
     kind: str
     target: str
     by: str
-    """Who asked: ``person``, ``rotation``, ``run:<id>``."""
+    """Who requested it: ``person``, ``rotation``, or ``run:<id>`` for a script."""
     enqueued_at: str
 
 
 def request_of(job: JobRequest) -> JobRequest:
-    """The job as it was asked for, of one that is queued or running."""
+    """The request alone, without what a queued or running job has besides."""
     return {"job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
             "enqueued_at": job["enqueued_at"]}  # fmt: skip
 
 
 class QueuedJob(JobRequest):
+    """A job that waits in the queue."""
+
     seal: str
+    """The signature, see ``signing``."""
 
 
 class RunningJob(JobRequest):
+    """The job that runs."""
+
     started_at: str
     pid: int
-    """The process that watches over the job; leader of the session that all of the job's processes are in."""
+    """The process that supervises the job, and leads the session of all of the job's processes."""
     pid_started: str
-    """With ``pid``, names one process for ever."""
+    """When that process started: with ``pid`` it identifies one process for ever."""
     seal: str
+    """The signature, see ``signing``."""
 
 
 class EndedJob(TypedDict):
@@ -90,7 +96,7 @@ class JobManifest(JobRequest):
 
 
 class Knowledge(TypedDict):
-    """What a job found out."""
+    """The summary of a successful job."""
 
     at: str
     kind: str
@@ -100,13 +106,15 @@ class Knowledge(TypedDict):
 
 
 class LoopStop(TypedDict):
+    """Why the loop stopped."""
+
     at: str
     code: StopCode
     reason: str
 
 
 class SafetyStop(TypedDict):
-    """Something that was asked for and is not allowed."""
+    """A job that was asked for and is not allowed."""
 
     at: str
     kind: str
@@ -116,17 +124,23 @@ class SafetyStop(TypedDict):
 
 
 class Notice(TypedDict):
+    """A line for people."""
+
     at: str
     text: str
 
 
 class StatusCounts(TypedDict):
+    """How many jobs have ended, by status."""
+
     succeeded: int
     failed: int
     failed_or_no_result: int
 
 
 class RotationState(TypedDict):
+    """Which job type of ``loop.rotation`` has the next turn."""
+
     next: str | None
     """None: the first."""
     turns: int
@@ -155,7 +169,7 @@ class LoopState(TypedDict):
     safety_stops: list[SafetyStop]
     notices: list[Notice]
     cursor: str | None
-    """The commit up to which the workspace's scripts' jobs were taken in."""
+    """The commit up to which the requests of scripts were taken in."""
 
 
 class InboxMessage(TypedDict):

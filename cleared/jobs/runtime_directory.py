@@ -1,4 +1,4 @@
-"""Where everything of a loop lies: the runtime directory."""
+"""The runtime directory: where the files of a loop are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESERVED: Final = (".git", "import", "agents", "scripts", "logs", "queue", "acc
 
 @dataclass(frozen=True, slots=True)
 class RuntimeDirectory:
-    """The files of one loop. Two runtime directories share nothing."""
+    """The paths of one loop's files. Two runtime directories share nothing."""
 
     root: Path
     """The workspace."""
@@ -33,7 +33,7 @@ class RuntimeDirectory:
 
     @property
     def backup_path(self) -> Path:
-        """The state before the last change of it."""
+        """The state as it was before the last save."""
         return self.folder / "single_agent_state.json.bak"
 
     @property
@@ -54,7 +54,7 @@ class RuntimeDirectory:
 
     @property
     def taken_requests_path(self) -> Path:
-        """Which of the jobs that scripts ask for were taken in."""
+        """Which requests of scripts were taken in."""
         return self.folder / "asked.json"
 
     @property
@@ -63,7 +63,7 @@ class RuntimeDirectory:
 
     @property
     def wakeup_pipe(self) -> Path:
-        """A named pipe: a byte in it wakes the loop at once."""
+        """A named pipe: a byte written to it wakes the loop."""
         return self.folder / "loop.bell"
 
     @property
@@ -80,15 +80,15 @@ class RuntimeDirectory:
         return self.jobs_folder / f"{job}.out.txt"
 
     def scratch_folder(self, job: str) -> Path:
-        """The job's own folder for temporary files, while it runs; no other job of any loop has the same."""
+        """The job's own folder for temporary files while it runs."""
         return self.folder / "tmp" / job
 
     def display_path(self, path: Path) -> str:
-        """As it is written in results: relative to the workspace where it is inside, else absolute."""
+        """A path as results have it: relative to the workspace where it lies inside, else absolute."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
     def make_folders(self) -> None:
-        """Make the folders. Raises ``WorkspaceError``."""
+        """Make the folders that the loop needs. Raises ``WorkspaceError``."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             if self.folder.parent == self.root / ".cleared":
@@ -107,9 +107,9 @@ class RuntimeDirectory:
 def locate_runtime(
     root: Path, config: Config, folder: str | Path | None = None, logs: str | Path | None = None
 ) -> RuntimeDirectory:
-    """The runtime directory ``folder``, or the one that the configuration names. Nothing is made.
+    """The runtime directory ``folder``, or the configured one; no folder is made.
 
-    Raises ``PolicyError`` for a folder of the workspace that is kept for something else.
+    Raises ``PolicyError`` for a folder that the workspace uses for something else.
     """
     base = root.resolve()
     chosen = Path(os.path.realpath(base / (folder or config.loop.runtime_dir)))
@@ -126,12 +126,12 @@ def locate_runtime(
 
 
 def own_runtime(root: Path, config: Config) -> RuntimeDirectory:
-    """The workspace's own loop: the one that its scripts' jobs are for."""
+    """The runtime directory of the workspace's own loop, which runs the jobs that scripts request."""
     return locate_runtime(root, config)
 
 
 def check_job_id(text: str) -> str:
-    """A job's id, as given from outside. Raises ``UsageError`` where it is not one."""
+    """A job's id from outside, as it is. Raises ``UsageError`` where it does not have the form of one."""
     if not _JOB_ID.fullmatch(text):
         raise UsageError(f"{text[:80]!r} is not the id of a job", remedy="See: cleared loop jobs.")
     return text

@@ -1,4 +1,4 @@
-"""The tree: all that a user interface shows of a loop, in one file (``single_agent_tree_v1``)."""
+"""The status tree: one file with all that a user interface shows of a loop (``single_agent_tree_v1``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SHOWN: Final = 25
 
 
 def build_tree(state: LoopState, clock: Clock) -> dict[str, Any]:
-    """Made of the state alone, whatever has been before."""
+    """The tree of a state."""
     stop = state["stop"]
     running = state["running"]
     return {
@@ -31,5 +31,5 @@ def build_tree(state: LoopState, clock: Clock) -> dict[str, Any]:
 
 
 def export_tree(runtime: RuntimeDirectory, state: LoopState, clock: Clock) -> None:
-    """Write the tree of a state that was just saved, and checked with that. Raises ``WorkspaceError``."""
+    """Write the tree of a state that was just saved, which checked it. Raises ``WorkspaceError``."""
     file_schemas.write_record("tree", runtime.tree_path, build_tree(state, clock), checked="state")

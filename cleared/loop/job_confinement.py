@@ -21,9 +21,10 @@ from cleared.approvals.trust_store import trust_folder as trust_folder
 from cleared.approvals.workspace_pin import pins_folder
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.jobs.job_types import AGENT_RUN, JobType
+from cleared.jobs.job_types import JobType
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
+from cleared.loop.workspace_jobs import AGENT_RUN
 from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, landlock_abi, run_restricted
 from cleared.workspace.git_directory import find_git_folders

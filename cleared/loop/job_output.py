@@ -1,4 +1,4 @@
-"""A job's output on its way to its file: bounded, as text, with secrets taken out."""
+"""Writes a job's output to its file: bounded, as text, without secrets."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from cleared.jobs import file_schemas
 
 _LONGEST_LINE: Final = 64 * 1024
 _OVERLAP: Final = 4 * 1024
-"""Of a line without an end, so much is held back: a secret may be cut in two."""
+"""Characters of an unfinished line that are held back, as a secret may be cut in two there."""
 _TAIL_LENGTH: Final = 8 * 1024
 
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
 
 
 class JobOutput:
-    """Takes bytes as they come; writes lines. ``tail`` is the end of the text, also of what was too much."""
+    """Takes bytes and writes lines. ``tail`` is the end of the text, also of what is not kept."""
 
     def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
-        descriptor = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE_MODE
-        )  # a job is done once
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE_MODE)  # a job runs once
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._left_to_write, self._redactor = most, redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = ""
-        """What has come of a line that has not ended yet."""
+        """The beginning of a line that has not ended yet."""
         self._in_key = False
         self._cut = 0
         self.tail = ""
 
     def feed_bytes(self, data: bytes) -> None:
+        """Add output of the job."""
         self.pending += self._decoder.decode(data)
         *lines, self.pending = self.pending.split("\n")
         for line in lines:
@@ -45,6 +44,7 @@ class JobOutput:
             self._write_line(ready)
 
     def close(self) -> None:
+        """Write the rest, and how much is not kept."""
         if self._file.closed:
             return
         self.pending += self._decoder.decode(b"", final=True)
@@ -62,15 +62,15 @@ class JobOutput:
         else:
             line = self._redactor.redact_output(line)
         self.tail = (self.tail + line)[-_TAIL_LENGTH:]
-        kept = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
-        self._left_to_write -= len(kept.encode("utf-8"))
-        self._cut += len(line) - len(kept)
-        if kept:
-            self._file.write(kept)
+        written = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
+        self._left_to_write -= len(written.encode("utf-8"))
+        self._cut += len(line) - len(written)
+        if written:
+            self._file.write(written)
             self._file.flush()
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
+    """The last line that is not empty; an empty text where there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

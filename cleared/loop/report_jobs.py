@@ -1,4 +1,7 @@
-"""The documented kinds of jobs that read and report."""
+"""Job types that read files and report on them.
+
+A job imports what it needs when it runs, so that the job types can be listed without loading any of it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cleared.clock import format_iso
+from cleared.jobs.job_types import JobType
 from cleared.loop.job_process import JobContext, NoInput
-from cleared.vcs.git_process import Git
 
 _DOCUMENTS: Final = {".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".jsonl"}
 _MAX_LISTED: Final = 500
@@ -16,28 +19,28 @@ _MAX_FIELDS: Final = 40
 
 
 def continuity_scan(job: JobContext) -> str:
-    """List the documents that carry what is known from one day to the next, newest first."""
+    """List the continuity documents (``loop.continuity``), newest first."""
     places = [job.target] if job.target else list(job.default_paths)
-    found = []
+    documents = []
     for place in places:
         for path in job.files(place):
             if path.suffix.lower() in _DOCUMENTS:
                 status = path.stat()
-                found.append((status.st_mtime, status.st_size, path.relative_to(job.root).as_posix()))
+                documents.append((status.st_mtime, status.st_size, path.relative_to(job.root).as_posix()))
     if job.target and not (job.root / job.target).exists():
         raise NoInput(f"{job.target}: there is no such file or folder")
-    found.sort(reverse=True)
-    for changed, size, name in found[:_MAX_LISTED]:
+    documents.sort(reverse=True)
+    for changed, size, name in documents[:_MAX_LISTED]:
         print(f"{format_iso(datetime.fromtimestamp(changed, UTC))} {size:>10,} {name}")  # noqa: T201  (a job's output)
-    if not found:
+    if not documents:
         return f"no documents in {', '.join(places)}"
-    size = sum(f[1] for f in found)
-    noun = "document" if len(found) == 1 else "documents"
-    return f"{len(found)} {noun}, {size:,} bytes; last changed: {found[0][2]}"
+    size = sum(document[1] for document in documents)
+    noun = "document" if len(documents) == 1 else "documents"
+    return f"{len(documents)} {noun}, {size:,} bytes; last changed: {documents[0][2]}"
 
 
 def akela_meta_summary(job: JobContext) -> str:
-    """Say what the report says: the plain fields of a JSON object, or the first lines of a text."""
+    """Summarise the report (``loop.akela_report``): the plain fields of a JSON object, or the first lines of a text."""
     name = job.target or job.default_paths[0]
     try:
         text = job.read(name).decode("utf-8", "replace")
@@ -49,25 +52,28 @@ def akela_meta_summary(job: JobContext) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         print("\n".join(lines[:_MAX_FIELDS]))  # noqa: T201
         return f"{name}: {lines[0].lstrip('# ')[:200] if lines else 'empty'} ({len(lines)} lines)"
-    plain = _flatten_fields(data, "")
-    for key, value in plain[:_MAX_FIELDS]:
+    fields = _flatten_fields(data, "")
+    for key, value in fields[:_MAX_FIELDS]:
         print(f"{key}: {value}")  # noqa: T201
-    said = data.get("summary") if isinstance(data, dict) else None
-    return f"{name}: {said[:300] if isinstance(said, str) else _join_fields(plain)}"
+    summary = data.get("summary") if isinstance(data, dict) else None
+    return f"{name}: {summary[:300] if isinstance(summary, str) else _join_fields(fields)}"
 
 
 def git_status_summary(job: JobContext) -> str:
-    """What ``git status --short`` says, and a summary of it."""
+    """Print ``git status --short``, and count its lines."""
+    from cleared.vcs.git_process import Git
+
     text = Git(job.root).run("status", "--short").decode("utf-8", "replace")
     print(text, end="")  # noqa: T201
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return "clean: nothing differs from the last commit"
-    new = sum(line.startswith("??") for line in lines)
-    return f"{len(lines) - new} changed, {new} untracked"
+    untracked = sum(line.startswith("??") for line in lines)
+    return f"{len(lines) - untracked} changed, {untracked} untracked"
 
 
 def _flatten_fields(value: Any, path: str, depth: int = 0) -> list[tuple[str, str]]:
+    """Path and text of each plain field below ``value``; lists, and objects that lie deep, only by their size."""
     if isinstance(value, dict) and depth < 4:
         return [
             row
@@ -79,5 +85,23 @@ def _flatten_fields(value: Any, path: str, depth: int = 0) -> list[tuple[str, st
     return [(path or "value", str(value)[:200])]
 
 
-def _join_fields(plain: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in plain[:5])[:300]
+def _join_fields(fields: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in fields[:5])[:300]
+
+
+JOB_TYPES: Final = (
+    JobType(
+        "continuity_scan", "Which documents there are, how large, and when each was last changed.",
+        function="cleared.loop.report_jobs:continuity_scan", target="path", default_target="continuity documents",
+        reads=(), reads_setting="continuity",
+    ),
+    JobType(
+        "akela_meta_summary", "What the report named in loop.akela_report says.",
+        function="cleared.loop.report_jobs:akela_meta_summary", target="path", default_target="Akela meta report",
+        reads=(), reads_setting="akela_report",
+    ),
+    JobType(
+        "git_status_summary", "Which files differ from the last commit (git status --short).",
+        function="cleared.loop.report_jobs:git_status_summary", default_target="git status",
+    ),
+)  # fmt: skip

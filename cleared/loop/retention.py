@@ -1,4 +1,4 @@
-"""How much of the past is kept: the files of the newest jobs, by when they ended, not by what they are called."""
+"""Removes the files of old jobs. Which are old is decided by when they ended, not by their names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from cleared.jobs.runtime_directory import RuntimeDirectory
 
 _FILE: Final = re.compile(r"(job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]+)\.[a-z_]+\.[a-z]+(?:\.damaged)?")
 _OLD_TEMPORARY: Final = 3600.0
-"""Seconds after which a temporary file is nobody's any more."""
+"""Seconds after which nobody uses a temporary file any more."""
 _TEMPORARY: Final = {"tmp": _OLD_TEMPORARY, "unread": 30 * 86_400.0}
-"""Last part of a hidden file's name → after how many seconds it is removed."""
+"""Suffix of a hidden file → seconds after which it is removed."""
 _EVERY: Final = 25
+"""Jobs between two trims."""
 
 
 def trim_sometimes(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Clock) -> None:
-    """``trim``, after every so many jobs: to list a folder is not done for each."""
+    """``trim_files`` after every so many jobs, as listing the folders takes time."""
     if sum(state["counts"].values()) % _EVERY == 0:  # type: ignore[arg-type]
         trim_files(runtime, keep, state, clock)
 
@@ -46,11 +47,11 @@ def trim_files(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Cl
                     with suppress(OSError):
                         Path(entry.path).unlink()
                     continue
-                found = _FILE.fullmatch(entry.name) if folder == runtime.jobs_folder else None
-                if found is not None:
-                    files.setdefault(found[1], []).append(entry.path)
-                    newest[found[1]] = max(newest.get(found[1], 0.0), changed)
-    for name, paths in files.items():  # asked for just now, it may not have been taken in yet
+                match = _FILE.fullmatch(entry.name) if folder == runtime.jobs_folder else None
+                if match is not None:
+                    files.setdefault(match[1], []).append(entry.path)
+                    newest[match[1]] = max(newest.get(match[1], 0.0), changed)
+    for name, paths in files.items():  # a new job may not have been taken in yet
         if now - newest[name] < _OLD_TEMPORARY and str(runtime.result_path(name)) not in paths:
             needed.add(name)
     ended = sorted(files.keys() - needed, key=newest.__getitem__, reverse=True)

@@ -1,4 +1,4 @@
-"""The jobs that the workspace's scripts have asked for, read off the commits of their runs."""
+"""Jobs that the workspace's scripts have asked for, read from the commits of their runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MAX_KEYS: Final = 1_000
 
 
 class ScriptRequests:
-    """For the workspace's own loop; each is given once, as the cursor is kept with what is made of it.
+    """Gives each request once to the workspace's own loop, which keeps the cursor in its state.
 
-    A cursor means nothing in a history that was rewritten, and a lost state has none: then the last days are looked
-    through, and what was taken in is known by its key.
+    Without a cursor, or with one that a rewritten history does not have, it reads the last days. A file with the keys
+    of what was taken in keeps it from giving those again.
     """
 
     def __init__(self, host: Host, runtime: RuntimeDirectory) -> None:
@@ -28,7 +28,7 @@ class ScriptRequests:
         self._head: str | None = None
 
     def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
-        """The jobs of the commits after ``cursor``, and the cursor for the next time."""
+        """The requests in the commits after ``cursor``, and the cursor for the next call."""
         try:
             if self._repo is None or self._repo.has_switched_branch():
                 self.close()
@@ -37,17 +37,17 @@ class ScriptRequests:
             if head == cursor:
                 return [], cursor
             self._repo.objects.forget_trees()
-            found = read_job_requests(self._host, self._repo, head, cursor, self._host.clock.now())
-            known = set(self._read_keys()) if found else set()
-            return [asked for asked in found if asked.key not in known], head
-        except WorkspaceError:  # no repository, or one in the midst of something: it is looked at again
+            requests = read_job_requests(self._host, self._repo, head, cursor, self._host.clock.now())
+            taken = set(self._read_keys()) if requests else set()
+            return [request for request in requests if request.key not in taken], head
+        except WorkspaceError:  # no repository, or one that is being changed: try again at the next call
             self.close()
             return [], cursor
 
-    def mark_taken(self, asked: list[CommittedJobRequest]) -> None:
-        """These are in the state now. A full disk stops nothing: it is asked only where the cursor does not help."""
-        if asked:
-            keys = [*self._read_keys(), *(job.key for job in asked)][-_MAX_KEYS:]
+    def mark_taken(self, requests: list[CommittedJobRequest]) -> None:
+        """Remember requests that the state has now. A full disk stops nothing, as the cursor usually suffices."""
+        if requests:
+            keys = [*self._read_keys(), *(request.key for request in requests)][-_MAX_KEYS:]
             with suppress(WorkspaceError):
                 file_schemas.write_record(
                     "asked",
@@ -57,19 +57,20 @@ class ScriptRequests:
 
     def _read_keys(self) -> list[str]:
         try:
-            found: list[str] = file_schemas.read_record("asked", self._runtime.taken_requests_path)["keys"]
+            keys: list[str] = file_schemas.read_record("asked", self._runtime.taken_requests_path)["keys"]
         except WorkspaceError:
             return []
-        return found
+        return keys
 
     def close(self) -> None:
+        """Close the repository; the next call opens it again."""
         repo, self._repo = self._repo, None
         if repo is not None:
             repo.close()
 
 
 class NoScriptRequests(ScriptRequests):
-    """For a loop beside the workspace's own: scripts do not know of it."""
+    """For a loop that is not the workspace's own: scripts request nothing of it."""
 
     def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
         return [], cursor

@@ -1,6 +1,7 @@
-"""Watching over a job: start it, take its output, stop it at its limits with all that it has started, write the result.
+"""Supervises a job: starts it confined, takes its output, ends it at its limits with all that it has started, and
+writes its result.
 
-In a process of its own (``standby``).
+It runs in the watcher process (``watcher_process``), never in the loop's.
 """
 
 from __future__ import annotations
@@ -29,25 +30,32 @@ from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest, JobResult
 from cleared.loop import job_process, job_processes
-from cleared.loop.job_confinement import is_own, job_restrictions, resolve_paths, runs_agents, writable_paths
-from cleared.loop.job_confinement import start_confined as start_fenced
+from cleared.loop.ai_bridge import run_ai_turn
+from cleared.loop.job_confinement import (
+    is_own,
+    job_restrictions,
+    resolve_paths,
+    runs_agents,
+    start_confined,
+    writable_paths,
+)
 from cleared.loop.job_output import JobOutput, last_line
 from cleared.loop.loop_settings import LoopSettings
 from cleared.sandbox.confinement import Restrictions
 
 KILL_GRACE: Final = 3.0
-"""Seconds between TERM and KILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 _PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
 _POLL_SECONDS: Final = 0.25
-"""Seconds after which it is looked whether somebody wants the job to end."""
+"""Seconds between two looks whether the job is to be ended."""
 _MAX_SUMMARY: Final = 500
-_ATTEMPTS: Final = 20
+_WRITE_ATTEMPTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class JobAssignment:
-    """A job, and all that is to be known to do it."""
+    """A job, and all that the watcher process needs to run it."""
 
     item: JobRequest
     kind: JobType
@@ -58,7 +66,7 @@ class JobAssignment:
 
     @property
     def target(self) -> str:
-        """What was asked for; empty where nothing was."""
+        """The target that was asked for; empty where none was."""
         return "" if self.item["target"] == self.kind.default_target else self.item["target"]
 
 
@@ -70,210 +78,224 @@ class _Outcome:
 
 
 class Supervisor:
-    """Does one job after the other. Set ``told`` to have the one that is on ended."""
+    """Runs one job after another. Set ``end_requested`` to have the job that runs ended."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.end_requested = False
 
-    def run_job(self, work: JobAssignment) -> None:
-        """Do the job, and write its result. Raises ``WorkspaceError`` where that cannot be written."""
-        _JobRun(work, self).run_to_result()
+    def run_job(self, assignment: JobAssignment) -> None:
+        """Run the job and write its result. Raises ``WorkspaceError`` where the result cannot be written."""
+        _JobRun(assignment, self).run_to_result()
 
 
 class _JobRun:
-    def __init__(self, work: JobAssignment, watch: Supervisor) -> None:
-        self._work, self._watching = work, watch
+    """One run of one job."""
+
+    def __init__(self, assignment: JobAssignment, supervisor: Supervisor) -> None:
+        self._assignment, self._supervisor = assignment, supervisor
+        self._job_type, self._runtime = assignment.kind, assignment.settings.runtime
+        self._job_id = assignment.item["job_id"]
+        self._scratch = self._runtime.scratch_folder(self._job_id)
 
     def run_to_result(self) -> None:
-        work, runtime = self._work, self._work.settings.runtime
-        job = work.item["job_id"]
-        began, at = work.clock.now(), work.clock.monotonic()
-        # That the file is there says that the job was started, for ever.
-        output = JobOutput(runtime.output_path(job), work.kind.max_output, work.redactor)
+        assignment, runtime = self._assignment, self._runtime
+        began, at = assignment.clock.now(), assignment.clock.monotonic()
+        # The output file is made first, and only once: it says for ever that the job was started.
+        output = JobOutput(runtime.output_path(self._job_id), self._job_type.max_output, assignment.redactor)
         try:
-            ended = self._run_in_loop() if work.kind.in_loop else self._run_process(output)
+            outcome = self._run_in_loop() if self._job_type.in_loop else self._run_process(output)
         except ClearedError as error:
-            ended = _Outcome("failed", str(error), None)
+            outcome = _Outcome("failed", str(error), None)
         except OSError as error:
-            ended = _Outcome("failed", f"the job could not be started: {error.strerror or error}", None)
+            outcome = _Outcome("failed", f"the job could not be started: {error.strerror or error}", None)
         with suppress(OSError):
             output.close()
-        summary = " ".join(work.redactor.redact_output(ended.summary).split())[:_MAX_SUMMARY]
+        summary = " ".join(assignment.redactor.redact_output(outcome.summary).split())[:_MAX_SUMMARY]
         result: JobResult = {
-            "schema_version": "single_agent_job_result_v1", "job_id": job, "kind": work.item["kind"],
-            "target": work.item["target"], "status": "succeeded" if ended.status == "succeeded" else "failed",
-            "started_at": format_iso(began), "ended_at": format_iso(work.clock.now()),
-            "duration_sec": round(max(0.0, work.clock.monotonic() - at), 3), "exit_code": ended.exit_code,
-            "manifest_path": runtime.display_path(runtime.manifest_path(job)),
-            "output_path": runtime.display_path(runtime.output_path(job)),
+            "schema_version": "single_agent_job_result_v1", "job_id": self._job_id, "kind": assignment.item["kind"],
+            "target": assignment.item["target"],
+            "status": "succeeded" if outcome.status == "succeeded" else "failed",
+            "started_at": format_iso(began), "ended_at": format_iso(assignment.clock.now()),
+            "duration_sec": round(max(0.0, assignment.clock.monotonic() - at), 3), "exit_code": outcome.exit_code,
+            "manifest_path": runtime.display_path(runtime.manifest_path(self._job_id)),
+            "output_path": runtime.display_path(runtime.output_path(self._job_id)),
             "summary": summary, "wakeup_written": False,
         }  # fmt: skip
-        for attempt in range(_ATTEMPTS):  # a full disk may have room again; else the loop finds no result
+        for attempt in range(_WRITE_ATTEMPTS):  # a full disk may have room again; else the loop settles the job
             try:
-                file_schemas.write_record("result", runtime.result_path(job), result)
+                file_schemas.write_record("result", runtime.result_path(self._job_id), result)
                 return
             except WorkspaceError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _WRITE_ATTEMPTS - 1:
                     raise
                 time.sleep(0.5)
 
     def _run_in_loop(self) -> _Outcome:
-        from cleared.loop.ai_bridge import turn
-
-        work = self._work
-        succeeded, summary = turn(work.settings.runtime, work.item, work.settings, work.clock)
+        assignment = self._assignment
+        succeeded, summary = run_ai_turn(self._runtime, assignment.item, assignment.settings, assignment.clock)
         return _Outcome("succeeded" if succeeded else "failed", summary, 0 if succeeded else 1)
 
     def _run_process(self, output: JobOutput) -> _Outcome:
-        work = self._work
-        forbidden = ForbiddenFiles(work.settings.runtime.root, work.config.loop.forbidden_paths)
-        named = [work.target] if work.target and work.kind.target == "path" else self._default_paths()
-        reads = [*resolve_paths(forbidden, work.kind.reads), *resolve_paths(forbidden, named)]
-        writes = writable_paths(forbidden, work.kind, work.settings.runtime)
-        scratch = work.settings.runtime.scratch_folder(work.item["job_id"])
-        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Run the job in a process of its own, confined to what its type reads and writes."""
+        assignment, job_type = self._assignment, self._job_type
+        forbidden = ForbiddenFiles(self._runtime.root, assignment.config.loop.forbidden_paths)
+        has_path = assignment.target and job_type.target == "path"
+        targets = [assignment.target] if has_path else self._default_paths()
+        reads = [*resolve_paths(forbidden, job_type.reads), *resolve_paths(forbidden, targets)]
+        writes = writable_paths(forbidden, job_type, self._runtime)
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            path = job_process.module_search_path(forbidden.root) if work.kind.function else []
-            wanted = job_restrictions(
-                forbidden, reads, [*writes, scratch], path, trust=is_own(work.kind), asks=runs_agents(work.kind)
+            modules = job_process.module_search_path(forbidden.root) if job_type.function else []
+            restrictions = job_restrictions(
+                forbidden, reads, [*writes, self._scratch], modules, trust=is_own(job_type), asks=runs_agents(job_type)
             )
-            return self._watch_process(self._build_argv(forbidden, path), wanted, scratch, output)
+            return self._watch_process(self._build_argv(forbidden, modules), restrictions, output)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            self._end_leftovers()  # no result is written while anything of the job runs
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _default_paths(self) -> list[str]:
-        """The paths that the configuration names for this kind."""
-        key = self._work.kind.reads_setting
-        value = getattr(self._work.config.loop, key) if key else ()
+        """The paths that the configuration names for this job type."""
+        key = self._job_type.reads_setting
+        value = getattr(self._assignment.config.loop, key) if key else ()
         return [value] if isinstance(value, str) else list(value)
 
-    def _build_argv(self, forbidden: ForbiddenFiles, path: list[str]) -> list[str]:
-        work = self._work
-        if work.kind.function:
+    def _build_argv(self, forbidden: ForbiddenFiles, modules: list[str]) -> list[str]:
+        assignment, job_type = self._assignment, self._job_type
+        if job_type.function:
+            by = assignment.item["by"]
             return job_process.build_command(
-                work.kind.function, forbidden, work.target, work.item["by"], self._default_paths(), path
+                job_type.function, forbidden, assignment.target, by, self._default_paths(), modules
             )
-        program = shutil.which(work.kind.command[0], path=_PATH)
+        program = shutil.which(job_type.command[0], path=_PATH)
         if program is None:
-            raise WorkspaceError(f"the program {work.kind.command[0]} is not installed")
-        return [program, *(work.item["target"] if part == "{target}" else part for part in work.kind.command[1:])]
+            raise WorkspaceError(f"the program {job_type.command[0]} is not installed")
+        target = assignment.item["target"]
+        return [program, *(target if part == "{target}" else part for part in job_type.command[1:])]
 
-    def _watch_process(
-        self, argv: list[str], wanted: Restrictions | None, scratch: Path, output: JobOutput
-    ) -> _Outcome:
-        work = self._work
+    def _watch_process(self, argv: list[str], restrictions: Restrictions | None, output: JobOutput) -> _Outcome:
         read_end, write_end = os.pipe()
-        begun: list[subprocess.Popen[bytes]] = []
+        started: list[subprocess.Popen[bytes]] = []
 
         def start_process() -> None:
-            begun.append(
+            started.append(
                 subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.STDOUT,
-                    cwd=work.settings.runtime.root, process_group=0,
-                    env=job_environment(work.item["job_id"], scratch, own=is_own(work.kind)),
+                    cwd=self._runtime.root, process_group=0,
+                    env=job_environment(self._job_id, self._scratch, own=is_own(self._job_type)),
                 )
             )  # fmt: skip
 
         try:
-            start_fenced(wanted, work.config.sandbox.confine, start_process)
-        finally:
-            os.close(write_end)
-        process = begun[0]
-        try:
-            why = self._pump_output(process, read_end, output)
+            start_confined(restrictions, self._assignment.config.sandbox.confine, start_process)
         except BaseException:
-            self._kill_job(process)  # no result is written while the job goes on
+            os.close(read_end)
             raise
         finally:
+            os.close(write_end)
+        try:
+            code, reason = self._pump_output(started[0], read_end, output)
+        finally:
             os.close(read_end)
-        return self._judge_exit(process.returncode, why, output)
+        return self._judge_exit(code, reason, output)
 
-    def _kill_job(self, process: subprocess.Popen[bytes]) -> None:
-        """End a job that cannot be watched any more, with all that it has started."""
-        _signal_group(process.pid, signal.SIGKILL)
-        process.wait()
-        self._end_leftovers(process.pid)
-
-    def _pump_output(self, process: subprocess.Popen[bytes], read_end: int, output: JobOutput) -> str:
-        """Take the output until the job has ended, or is made to; why it was made to, or an empty text."""
-        end = self._work.clock.monotonic() + self._work.kind.timeout
-        kill_at, why = None, ""
+    def _pump_output(self, process: subprocess.Popen[bytes], read_end: int, output: JobOutput) -> tuple[int, str]:
+        """Take the output until the job has ended; its exit code, and why it was ended, empty where it was not."""
+        limit = self._job_type.timeout
+        end = self._assignment.clock.monotonic() + limit
+        kill_at, reason = None, ""
         watched = [read_end]
         exited = _open_pidfd(process.pid)
         if exited is not None:
             watched.append(exited)
-        while process.poll() is None:
-            now = self._work.clock.monotonic()
-            if not why and (self._watching.told or now >= end):
-                why = (
-                    "stopped by a person"
-                    if self._watching.told
-                    else f"stopped at its limit of {self._work.kind.timeout:g} s"
-                )
-                kill_at = now + KILL_GRACE
-                _signal_group(process.pid, signal.SIGTERM)
-            if kill_at is not None and now >= kill_at:
-                _signal_group(process.pid, signal.SIGKILL)
-            ready, _, _ = select.select(watched, [], [], min(_POLL_SECONDS, max(0.0, (kill_at or end) - now)))
-            if read_end in ready and not _drain_pipe(read_end, output):
-                watched.remove(read_end)
-                if exited is None:
-                    time.sleep(0.01)
-        if exited is not None:
-            os.close(exited)
-        self._end_leftovers(process.pid)
+        try:
+            while (code := _exit_code(process)) is None:
+                now = self._assignment.clock.monotonic()
+                if not reason and (self._supervisor.end_requested or now >= end):
+                    is_person = self._supervisor.end_requested
+                    reason = "stopped by a person" if is_person else f"stopped at its limit of {limit:g} s"
+                    kill_at = now + KILL_GRACE
+                    _signal_group(process.pid, signal.SIGTERM)
+                if kill_at is not None and now >= kill_at:
+                    _signal_group(process.pid, signal.SIGKILL)
+                wait = min(_POLL_SECONDS, max(0.0, (kill_at or end) - now))
+                ready, _, _ = select.select(watched, [], [], wait)
+                if read_end in ready and not _drain_pipe(read_end, output):
+                    watched.remove(read_end)
+                    if exited is None:
+                        time.sleep(0.01)
+        finally:
+            if exited is not None:
+                os.close(exited)
+        _signal_group(process.pid, signal.SIGKILL)  # the number is still the job's, which is not reaped yet
+        process.wait()
+        self._end_leftovers()
         os.set_blocking(read_end, False)
         with suppress(BlockingIOError):
             while _drain_pipe(read_end, output):
                 pass
-        return why
+        return code, reason
 
-    def _end_leftovers(self, group: int) -> None:
-        """End what the job has left behind: whoever it was, it has become a child of this process."""
+    def _end_leftovers(self) -> None:
+        """End what the job has left behind. Whatever started it, it has become a child of this process."""
         for _ in range(200):
             try:
                 pid, _status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
-                scratch = self._work.settings.runtime.scratch_folder(self._work.item["job_id"])
-                job_processes.end_job_processes(scratch, os.getpid(), group=group)
+                job_processes.end_job_processes(self._scratch, os.getpid())
                 time.sleep(0.005)
 
-    def _judge_exit(self, code: int, why: str, output: JobOutput) -> _Outcome:
-        said = last_line(output.tail + output.pending)
-        if why:
-            return _Outcome("failed", f"{why}{': ' + said if said else ''}", code)
-        if code < 0:
-            return _Outcome("failed", f"killed by {signal.Signals(-code).name}{': ' + said if said else ''}", code)
+    def _judge_exit(self, code: int, reason: str, output: JobOutput) -> _Outcome:
+        """The outcome: ``reason`` is why the job was ended, the last line of the output its own summary."""
+        line = last_line(output.tail + output.pending)
+        if code < 0 and not reason:
+            reason = f"killed by {signal.Signals(-code).name}"
+        if reason:
+            return _Outcome("failed", f"{reason}{': ' + line if line else ''}", code)
         if code:
-            return _Outcome("failed", said or f"ended with exit code {code}", code)
-        return _Outcome("succeeded", said or "done", 0)
+            return _Outcome("failed", line or f"ended with exit code {code}", code)
+        return _Outcome("succeeded", line or "done", 0)
 
 
-def job_environment(job: str, scratch: Path, *, own: bool) -> dict[str, str]:
-    """All that a job's process gets: an allow-list. ``own``: of this package, which looks up whom the user trusts."""
-    found = {
+def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
+    """The whole environment of a job's process. ``own``: a job of this package, which reads whom the user trusts."""
+    environment = {
         "PATH": _PATH, "HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
         "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
         "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
-        JOB: job, job_processes.FOLDER_VARIABLE: str(scratch),
+        JOB: job_id, job_processes.FOLDER_VARIABLE: str(scratch),
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
     }  # fmt: skip
     if own:
-        found["CLEARED_HOME"] = str(cleared_home().absolute())
+        environment["CLEARED_HOME"] = str(cleared_home().absolute())
         if UNATTENDED in os.environ:
-            found[UNATTENDED] = os.environ[UNATTENDED]
-    return found | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+            environment[UNATTENDED] = os.environ[UNATTENDED]
+    return environment | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
 
 
 def _drain_pipe(read_end: int, output: JobOutput) -> bool:
-    """Take what there is; False at the end."""
+    """Take the output that is there; False at the end of the pipe."""
     data = os.read(read_end, 65_536)
     if data:
         output.feed_bytes(data)
     return bool(data)
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code of a child that has ended, negative for a signal; None while it runs.
+
+    On Linux the child is not reaped, so that its number stays its own. Raises ``ChildProcessError`` where it is none
+    any more: ``Popen.poll`` would take that for a success.
+    """
+    if sys.platform != "linux":
+        return process.poll()
+    ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 def _signal_group(group: int, number: int) -> None:
@@ -282,7 +304,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends, where the system has such."""
+    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
     if sys.platform != "linux":
         return None
     with suppress(OSError):

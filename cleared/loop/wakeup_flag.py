@@ -1,4 +1,4 @@
-"""The wakeup flag: written for others when a job has ended; put there by others, it wakes the loop."""
+"""The wakeup flag: a file that the loop writes when a job has ended, and that others may put there to wake the loop."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from cleared.jobs.records import EndedJob, WakeupRecord
 from cleared.jobs.runtime_directory import RuntimeDirectory
 
 FileMark = tuple[int, int, int]
+"""Change time, inode and size of a file."""
 
 
 class WakeupFlag:
-    """Tells a flag of somebody else from the loop's own, which is for others and left where it is."""
+    """Tells a flag that others raised from the loop's own, which is left where it is."""
 
     def __init__(self, runtime: RuntimeDirectory) -> None:
         self._runtime = runtime
-        self._own = self._file_mark() if self._is_own() else None
-        self._seen = False
+        self._own_mark = self._file_mark() if self._is_own() else None
+        self._was_raised = False
 
     def write_flag(self, row: EndedJob, clock: Clock) -> bool:
-        """Say that a job has ended; whether the flag could be written. One of somebody else is remembered."""
-        self._seen = self.take_raised() or self._seen
+        """Write the loop's own flag for an ended job; whether that worked. A flag of others is remembered."""
+        self._was_raised = self.take_raised() or self._was_raised
         flag: WakeupRecord = {
             "schema_version": "single_agent_wakeup_v1", "reason": f"job {row['status']}: {row['summary']}"[:1000],
             "time": format_iso(clock.now()), "job_id": row["job_id"],
@@ -34,35 +35,36 @@ class WakeupFlag:
             file_schemas.write_record("wakeup", self._runtime.wakeup_path, flag)
         except (WorkspaceError, OSError):
             return False
-        self._own = self._file_mark()
+        self._own_mark = self._file_mark()
         return True
 
     def take_raised(self) -> bool:
-        """Whether somebody else has raised it since; then it is taken down, once."""
-        if self._seen:
-            self._seen = False
+        """Whether others have raised the flag since the last call; it is removed then."""
+        if self._was_raised:
+            self._was_raised = False
             return True
         mark = self._file_mark()
-        if mark is None or mark == self._own:
+        if mark is None or mark == self._own_mark:
             return False
         with suppress(OSError):
             self._runtime.wakeup_path.unlink()
-        self._own = None
+        self._own_mark = None
         return True
 
     def _file_mark(self) -> FileMark | None:
         try:
-            found = self._runtime.wakeup_path.lstat()
+            status = self._runtime.wakeup_path.lstat()
         except OSError:
             return None
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return status.st_mtime_ns, status.st_ino, status.st_size
 
     def _is_own(self) -> bool:
+        """Whether the flag names a job that has ended here."""
         try:
             flag: WakeupRecord = file_schemas.read_record("wakeup", self._runtime.wakeup_path)
         except WorkspaceError:
             return False
-        job = flag.get("job_id")
-        return job is not None and self._runtime.result_path(job).exists()
+        job_id = flag.get("job_id")
+        return job_id is not None and self._runtime.result_path(job_id).exists()

@@ -1,8 +1,8 @@
-"""The process that watches over jobs: a fork of the loop, alone in a session of its own, with one job at a time.
+"""The watcher process: forked off the loop, in a session of its own, it runs one job at a time.
 
-It stays from job to job, and outlives a loop that is killed by the job that is on: that one's result is found when the
-loop is started again. A job is begun by what is written to its pipe; when the pipe is closed it ends. Its parent, the
-keeper, does nothing but end what a watcher that was killed has left behind: whoever it was, it becomes its child.
+It stays from job to job. When the loop is killed it finishes the job that runs, and the next loop collects the result.
+The loop writes each job to the watcher's pipe; when that pipe is closed the watcher ends. Its parent, the keeper, only
+ends what a killed watcher has left behind: as a subreaper it becomes the parent of all of it.
 """
 
 from __future__ import annotations
@@ -22,113 +22,113 @@ from cleared.loop.supervisor import JobAssignment, Supervisor
 from cleared.workspace.processes import is_alive, process_start
 
 _LENGTH: Final = struct.Struct("<I")
-_FAILED: Final = 70
+_EXIT_FAULT: Final = 70
 """Exit code of a fault of the program (``EX_SOFTWARE`` of sysexits.h)."""
 
 
 class WatcherProcess:
-    """Such a process, for the loop."""
+    """The loop's end of the two pipes to a watcher."""
 
     def __init__(self) -> None:
-        """Fork it. This process must have no other threads. Raises ``WorkspaceError`` where it cannot be had."""
-        self._busy = False
-        waits, self._go = os.pipe()
-        self._ended, says = os.pipe()
+        """Fork keeper and watcher. This process must have no other threads. Raises ``WorkspaceError``."""
+        self._is_busy = False
+        job_reader, self._job_writer = os.pipe()
+        self._end_reader, end_writer = os.pipe()
         self._keeper = os.fork()
         if self._keeper == 0:
-            _run_keeper(waits, says)
-        os.close(waits)
-        os.close(says)
-        told = _read_exactly(self._ended, _LENGTH.size)
-        if not told:
+            _run_keeper(job_reader, end_writer)
+        os.close(job_reader)
+        os.close(end_writer)
+        number = _read_exactly(self._end_reader, _LENGTH.size)
+        if not number:
             raise WorkspaceError("the process that watches over jobs ended at once", remedy="See: cleared doctor.")
-        self.pid = _LENGTH.unpack(told)[0]
+        self.pid = _LENGTH.unpack(number)[0]
         self.since = process_start(self.pid) or ""
 
     def fileno(self) -> int:
-        """Readable when the job has ended, or the process has."""
-        return self._ended
+        """A descriptor that is readable when the job has ended, or the watcher has."""
+        return self._end_reader
 
     @property
     def is_alive(self) -> bool:
         return is_alive(self.pid, self.since)
 
-    def assign_job(self, work: JobAssignment) -> None:
-        """Have it do a job. Where it is gone, nothing happens; that is seen when one waits for the job."""
-        self._busy = True
-        data = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+    def assign_job(self, assignment: JobAssignment) -> None:
+        """Have the watcher run a job. Where it is dead nothing happens; ``wait_ended`` returns then."""
+        self._is_busy = True
+        data = pickle.dumps(assignment, pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError):
             left = memoryview(_LENGTH.pack(len(data)) + data)
             while left:
-                left = left[os.write(self._go, left) :]
+                left = left[os.write(self._job_writer, left) :]
 
     def has_ended_within(self, seconds: float) -> bool:
-        """Wait so long for the job to end, and leave it to ``ended`` to be told of it."""
-        return bool(select.select([self._ended], [], [], seconds)[0])
+        """Wait so long for the end of the job; ``wait_ended`` is still to be called."""
+        return bool(select.select([self._end_reader], [], [], seconds)[0])
 
     def wait_ended(self) -> None:
-        """Wait until the job has ended, or the process has."""
-        if not os.read(self._ended, 1):
+        """Wait until the job has ended, or the watcher has with all of the job."""
+        if not os.read(self._end_reader, 1):
             with suppress(ChildProcessError):
                 os.waitpid(self._keeper, 0)
-        self._busy = False
+        self._is_busy = False
 
     def close(self) -> None:
-        """Have it end, and wait until it has; where a job is on, have it end after that, and do not wait."""
-        os.close(self._go)
-        os.close(self._ended)
+        """Have the watcher end, and wait for it; while it runs a job, have it end afterwards, and do not wait."""
+        os.close(self._job_writer)
+        os.close(self._end_reader)
         with suppress(ChildProcessError):
-            os.waitpid(self._keeper, os.WNOHANG if self._busy else 0)
+            os.waitpid(self._keeper, os.WNOHANG if self._is_busy else 0)
 
 
-def _run_keeper(waits: int, says: int) -> NoReturn:
-    """In the new process, the keeper: nothing above may go on, it would be the loop twice."""
+def _run_keeper(job_reader: int, end_writer: int) -> NoReturn:
+    """The keeper, in the forked process. It never returns, as the caller's code would then run twice."""
     try:
-        waits, says = _detach_process(waits, says)
+        job_reader, end_writer = _detach_process(job_reader, end_writer)
         watcher = os.fork()
         if watcher == 0:
-            _run_watcher(waits, says)
-        os.close(waits)
+            _run_watcher(job_reader, end_writer)
+        os.close(job_reader)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        os.write(says, _LENGTH.pack(watcher))
+        os.write(end_writer, _LENGTH.pack(watcher))
         while os.waitpid(-1, 0)[0] != watcher:
             pass
-        job_processes.end_children()  # before its pipe is closed: for the loop, the job is on until then
+        job_processes.end_children()  # before this process ends and closes its pipe, which tells the loop
     except BaseException:  # noqa: BLE001
-        os._exit(_FAILED)
+        os._exit(_EXIT_FAULT)
     os._exit(0)
 
 
-def _run_watcher(waits: int, says: int) -> NoReturn:
-    """In its child, the process that watches."""
+def _run_watcher(job_reader: int, end_writer: int) -> NoReturn:
+    """The watcher, in the keeper's child: run job after job until the pipe is closed."""
     try:
         os.setsid()
         job_processes.adopt_orphans()
-        watch = Supervisor()
+        supervisor = Supervisor()
 
         def on_term(number: int, frame: FrameType | None) -> None:
-            watch.told = True
+            supervisor.end_requested = True
 
         signal.signal(signal.SIGTERM, on_term)
-        while (work := _receive_job(waits)) is not None:
-            watch.run_job(work)
-            watch.told = False
-            os.write(says, b".")
+        while (assignment := _receive_job(job_reader)) is not None:
+            supervisor.run_job(assignment)
+            supervisor.end_requested = False
+            os.write(end_writer, b".")
     except BaseException:  # noqa: BLE001
-        os._exit(_FAILED)
+        os._exit(_EXIT_FAULT)
     os._exit(0)
 
 
-def _receive_job(waits: int) -> JobAssignment | None:
-    """The next job; None where there is none to come. The other end is this program itself."""
-    head = _read_exactly(waits, _LENGTH.size)
-    data = _read_exactly(waits, _LENGTH.unpack(head)[0]) if head else b""
-    found: JobAssignment | None = pickle.loads(data) if data else None
-    return found
+def _receive_job(job_reader: int) -> JobAssignment | None:
+    """The next job; None when the pipe is closed. Only this program itself holds the other end."""
+    head = _read_exactly(job_reader, _LENGTH.size)
+    data = _read_exactly(job_reader, _LENGTH.unpack(head)[0]) if head else b""
+    assignment: JobAssignment | None = pickle.loads(data) if data else None
+    return assignment
 
 
 def _read_exactly(descriptor: int, count: int) -> bytes:
-    """So many bytes; none at the end, or where it is cut short."""
+    """So many bytes; none where the pipe ends before."""
     data = b""
     while len(data) < count:
         more = os.read(descriptor, count - len(data))
@@ -139,7 +139,7 @@ def _read_exactly(descriptor: int, count: int) -> bytes:
 
 
 def _detach_process(*keep: int) -> tuple[int, ...]:
-    """Alone: another session, no terminal, no files of the loop. Gives the new numbers of those that are kept."""
+    """Leave the loop's session, terminal and open files; the new numbers of the descriptors ``keep``."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -149,7 +149,7 @@ def _detach_process(*keep: int) -> tuple[int, ...]:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    # The loop's lock is one of them: it must be free when the loop is gone.
+    # The loop's lock is among the open files: it must be free when the loop is gone.
     os.closerange(3, top)
     os.closerange(top + len(copies), 1 << 16)
     job_processes.adopt_orphans()

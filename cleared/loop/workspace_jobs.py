@@ -1,18 +1,24 @@
-"""Kinds of jobs about the workspace: its queue, its books, its runs, its agents. Nothing here is decided."""
+"""Job types about the workspace: its queue, its books, its runs, its agents. None of them decides anything.
+
+A job imports what it needs when it runs, so that the job types can be listed without loading any of it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from cleared.jobs.job_types import JobType
 from cleared.loop.job_process import JobContext, JobFailed
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
 
-_MAX_LISTED = 200
-_RUNS = 50
+AGENT_RUN: Final = "cleared.loop.workspace_jobs:agent_run"
+_OPERATIONAL: Final = (".cleared",)
+_MAX_LISTED: Final = 200
+_MAX_RUNS: Final = 50
 
 
 def queue_summary(job: JobContext) -> str:
@@ -48,7 +54,7 @@ def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
     from cleared.queries import read_runs
 
-    found = read_runs(_open_host(job), _RUNS)
+    found = read_runs(_open_host(job), _MAX_RUNS)
     for run in found:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
@@ -65,7 +71,7 @@ def agent_run(job: JobContext) -> str:
     from cleared.triggers.requested_jobs import event_depth_after
 
     host = _open_host(job)
-    # What the run emits or asks for is so much further along in a chain of runs that start one another.
+    # Runs may start one another by events: this run is one further in the chain of the run that requested it.
     depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run(host, job.target, event=Event(depth=depth))
     if result.error:
@@ -100,3 +106,28 @@ def _open_host(job: JobContext) -> Host:
 
 def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+JOB_TYPES: Final = (
+    JobType(
+        "queue_summary", "What waits in the review queue.",
+        function="cleared.loop.workspace_jobs:queue_summary", default_target="review queue", writes=_OPERATIONAL,
+    ),
+    JobType(
+        "books_check", "Check every invariant of the books.",
+        function="cleared.loop.workspace_jobs:books_check", default_target="books", writes=_OPERATIONAL, timeout=600.0,
+    ),
+    JobType(
+        "runs_report", "How the last runs of the agents went.",
+        function="cleared.loop.workspace_jobs:runs_report", default_target="last runs", writes=_OPERATIONAL,
+    ),
+    JobType(
+        "agent_run", "Run an agent, as cleared agent run does (short: agent:NAME).",
+        function=AGENT_RUN, target="agent", writes=(".",), timeout=3600.0, rotates=False,
+    ),
+    JobType(
+        "gate_check_all", "Every check of the gate over all agents.",
+        function="cleared.loop.workspace_jobs:gate_check_all", default_target="all agents", writes=_OPERATIONAL,
+        timeout=1800.0,
+    ),
+)  # fmt: skip

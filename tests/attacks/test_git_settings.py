@@ -12,7 +12,7 @@ from harness import Workspace, chase, no_traceback, refused
 import cleared
 from cleared.errors import WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.jobs.job_types import BUILT_IN
+from cleared.jobs.job_types import load_built_in
 from cleared.loop.job_process import JobContext
 from cleared.loop.report_jobs import git_status_summary
 from cleared.vcs import blob_id, git_process, git_settings
@@ -184,7 +184,7 @@ def test_git_is_started_in_one_place() -> None:
         "vcs/git_process.py", "workspace/processes.py", "cli/service.py", "loop/control.py", "loop/supervisor.py",
         "service/process_lock.py", "notify/channels.py", "bridge/client.py",
     }  # fmt: skip
-    assert not [kind.name for kind in BUILT_IN.values() if kind.command], "a job's command is no second one"
+    assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 
 
 def words(node: ast.AST) -> set[str]:

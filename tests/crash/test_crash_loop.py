@@ -90,7 +90,7 @@ def test_a_job_whose_loop_was_killed_goes_on(start: Path, loops: Loops, tmp_path
     """Row E6: its result is collected by the next loop."""
     life = scene(start, tmp_path / "books", loops, fast=0, slow=0)
     job = life.enqueue("slow")
-    assert loops.killed_at(life, "told to go", **FLAGS)
+    assert loops.killed_at(life, "job assigned", **FLAGS)
     eventually(lambda: ("e", job) in life.marks())
     assert life.state()["running"]["job_id"] == job
     eventually(lambda: job in life.results())
@@ -129,7 +129,7 @@ def test_what_a_dead_job_leaves_is_told_from_a_job_of_the_same_id(start: Path, l
     for life in lives:
         life.host.clock = Hand("2025-02-10T06:00:00+00:00")
         job = life.enqueue("waits")
-        assert loops.killed_at(life, "told to go", **FLAGS)
+        assert loops.killed_at(life, "job assigned", **FLAGS)
     assert lives[0].ids == lives[1].ids
     eventually(lambda: all(life.marks() == [("b", job)] for life in lives))
     assert lives[0].kill_supervisor()
@@ -214,7 +214,7 @@ def test_a_state_cut_short_at_any_length(start: Path, loops: Loops, tmp_path: Pa
     assert life.runtime.backup_path.read_bytes() == backup
 
 
-@pytest.mark.parametrize("step", ["told to go", "ended", "flag written", "result written"])
+@pytest.mark.parametrize("step", ["job assigned", "job ended", "flag written", "result written"])
 def test_after_a_power_cut_no_job_is_begun_again(
     start: Path, loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

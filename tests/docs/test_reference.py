@@ -57,10 +57,10 @@ def test_every_primitive_and_command_is_on_its_page() -> None:
 
 def test_every_kind_of_job_and_every_field_of_a_loops_files_is_on_its_page() -> None:
     from cleared.jobs import file_schemas
-    from cleared.jobs.job_types import BUILT_IN
+    from cleared.jobs.job_types import load_built_in
 
     page = generate.jobs()
-    for kind in BUILT_IN.values():
+    for kind in load_built_in().values():
         assert f"| `{kind.name}` | {kind.about} |" in page
     for name in ("result", "tree", "state", "manifest"):
         for field in file_schemas.load_schema(name)["required"]:  # type: ignore[arg-type]

@@ -144,14 +144,17 @@ HEAD = "from cleared.jobs.job_types import JobType\n"
     ("text", "said"),
     [
         ("raise RuntimeError('no')", "it cannot be loaded: RuntimeError: no"),
-        ("wrong = 3", "is no kind of that name"),
-        ("wrong = JobType('other', 'x', command=('true',))", "is no kind of that name"),
+        ("wrong = 3", "is no job type of that name"),
+        ("wrong = JobType('other', 'x', command=('true',))", "is no job type of that name"),
         ("wrong = JobType('wrong', 'x')", "either a command or a function"),
         ("wrong = JobType('wrong', 'x', command=('true',), function='os:getcwd')", "either a command or a function"),
         ("wrong = JobType('wrong', 'x', function='os:getcwd', in_loop=True)", "either a command or a function"),
         ("wrong = JobType('wrong', 'x', command=('true',), timeout=0)", "its limits must be positive"),
         ("wrong = JobType('wrong', 'x', command=('true',), max_output=-1)", "its limits must be positive"),
-        ("wrong = JobType('wrong', 'x', command=('true',), reads_setting='akela_report')", "only built-in kinds have"),
+        (
+            "wrong = JobType('wrong', 'x', command=('true',), reads_setting='akela_report')",
+            "only built-in job types have",
+        ),
     ],
 )
 def test_a_plug_in_that_is_wrong_is_named(
@@ -187,7 +190,7 @@ def test_a_plug_in_is_inert_until_it_is_named_and_approved(
 def test_a_plug_in_may_not_take_a_built_in_name(loop: Loop) -> None:
     loop.ws.config("loop.plugins=[git_status_summary]")
     done = loop.ws("loop", "kinds")
-    assert done.code == 4 and "there is such a kind already" in done.err
+    assert done.code == 4 and "there is such a job type already" in done.err
 
 
 def test_targets_are_arguments_of_their_own(probed: Loop) -> None:

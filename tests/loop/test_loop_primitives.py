@@ -155,7 +155,7 @@ def test_a_kind_that_the_header_does_not_name_is_refused(ws: Workspace, header: 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ('"git_status_sumary"', ("kind", "no kind of job", "Did you mean git_status_summary?")),
+        ('"git_status_sumary"', ("kind", "no job type", "Did you mean git_status_summary?")),
         ('"git_status_summary", "elsewhere"', ("target", "takes no target")),
         ('"continuity_scan", "../outside"', ("target", "no job may read this")),
         ('"continuity_scan", ".env"', ("target", ".env is forbidden to jobs")),

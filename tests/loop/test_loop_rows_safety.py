@@ -28,7 +28,7 @@ def stops(loop: Loop) -> list[str]:
 )
 def test_e3_an_unknown_kind_is_refused_and_recorded(loop: Loop, kind: str) -> None:
     """E3"""
-    refused(loop.here("enqueue", kind), 3, "is no kind of job that may be run")
+    refused(loop.here("enqueue", kind), 3, "is no job type that may be run")
     assert [stop["kind"] for stop in loop.state()["safety_stops"]] == [kind]
     assert loop.status()["stop"]["code"] == "safety_stop" and loop.status()["queued"] == []
     assert list((loop.folder / "jobs").iterdir()) == []
@@ -54,7 +54,7 @@ def test_e3_a_refused_job_stops_a_running_loop_after_its_job(probed: Loop) -> No
     refused(probed("enqueue", "rm_everything"), 3)
     (probed.ws.root / "go").touch()
     code, said = probed.end(process, None)
-    assert code == 3 and "'rm_everything' is no kind of job" in said
+    assert code == 3 and "'rm_everything' is no job type" in said
     assert probed.jobs() == ["waits"] and probed.results()[0]["status"] == "succeeded"
     assert probed.status()["status"] == "stopped"
     probed.run()
@@ -86,9 +86,9 @@ def test_e3_a_queued_job_that_was_altered_never_runs(probed: Loop, where: str, c
         probed.edit(state, lambda data: data["queue"].clear())  # the other one is found by nobody now
         rest = probed.enqueue("nothing")
     done = probed.run("--max-cycles", "2", code=3)
-    assert "its seal is wrong" in done.err
+    assert "its signature is wrong" in done.err
     assert not (probed.ws.root / "made/ran").exists()
-    assert len(stops(probed)) == 1 and "seal" in stops(probed)[0]
+    assert len(stops(probed)) == 1 and "signature" in stops(probed)[0]
     assert probed.state()["jobs"] == [] and probed.status()["stop"]["code"] == "safety_stop"
     assert not (probed.folder / f"jobs/{altered}.out.txt").exists()
     probed.run()
@@ -109,7 +109,7 @@ def test_e3_a_job_of_another_loop_never_runs_here(probed: Loop, where: str, tmp_
                    "refused": None}  # fmt: skip
         (probed.folder / "inbox/a.json").write_text(json.dumps(message))
     probed.run(code=3)
-    assert "seal" in stops(probed)[0] and not (probed.ws.root / "made/ran").exists()
+    assert "signature" in stops(probed)[0] and not (probed.ws.root / "made/ran").exists()
     other.run()
     assert (probed.ws.root / "made/ran").read_text() == "x\n"
 
@@ -134,7 +134,7 @@ def test_e3_a_kind_that_is_no_longer_named_never_runs(probed: Loop) -> None:
     probed.enqueue("counts")
     probed.ws.config("loop.plugins=[]")
     probed.run(code=3)
-    assert not (probed.ws.root / "made/ran").exists() and "is no kind of job" in stops(probed)[0]
+    assert not (probed.ws.root / "made/ran").exists() and "is no job type" in stops(probed)[0]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from typing import Any
 import running
 from forked import Forking, attend
 
-STEPS = ("taken in", "forked", "running", "told to go", "flag written", "result written", "ended", "collected")
+STEPS = ("messages taken", "watcher ready", "start recorded", "job assigned", "flag written", "result written",
+         "job ended", "collected")  # fmt: skip
 TURN = ("turn_a", "turn_b", "turn_c")
 NAMES = ("note", "slow", "waits", "broken", "noop", *TURN)
 RAN = "ran/log"
