@@ -64,8 +64,10 @@ def _run_screen(workspace: Path | None) -> None:
     from cleared.tui.key_actions import ActionExecutor
     from cleared.tui.screen import ReviewApp
 
-    heard: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
-    app = ReviewApp(ActionExecutor(HostCache(lambda: open_host(workspace, heard.append))), heard)
+    progress_messages: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
+    app = ReviewApp(
+        ActionExecutor(HostCache(lambda: open_host(workspace, progress_messages.append))), progress_messages
+    )
     app.run(mouse=True)
-    if app.parting:
-        print_message(app.parting)
+    if app.closing_message:
+        print_message(app.closing_message)

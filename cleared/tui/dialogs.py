@@ -1,4 +1,4 @@
-"""What is asked on top of the screen: an account, a line of text, one of several, and files to look at."""
+"""Dialogs on top of the screen: for an account, a line of text, one of several options, and files to look at."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from cleared.tui import rendering
 T = TypeVar("T")
 
 
-class TakesKeys(Message):
-    """A dialog takes keys now."""
+class DialogReady(Message):
+    """Sent by a dialog when it takes keys."""
 
 
 class Dialog(ModalScreen[T], Generic[T]):
-    """A question in a frame. ``ready`` once it takes keys; those typed before are kept for it by the app."""
+    """A question in a frame. ``ready`` says that it takes keys; the app keeps those that were typed before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Back")]
 
@@ -55,7 +55,7 @@ class Dialog(ModalScreen[T], Generic[T]):
 
     def _take_keys(self) -> None:
         self.ready = True
-        self.app.post_message(TakesKeys())
+        self.app.post_message(DialogReady())
 
 
 class AskText(Dialog[str | None]):
@@ -75,7 +75,7 @@ class AskText(Dialog[str | None]):
         self.dismiss(event.value.strip() or None)
 
 
-class Choose(Dialog[str | None]):
+class ChooseOption(Dialog[str | None]):
     """One of a few, each with its key."""
 
     def __init__(self, title: str, options: Sequence[tuple[str, str]], body: RenderableType = "") -> None:
@@ -97,7 +97,7 @@ class Choose(Dialog[str | None]):
             self.dismiss(event.character)
 
 
-class Look(Dialog[None]):
+class ViewText(Dialog[None]):
     """Files, or anything else, to look at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

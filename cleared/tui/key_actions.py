@@ -1,4 +1,4 @@
-"""From what a person chose to the function that decides it. Both the screen and the prompts decide through here."""
+"""Carries out what a person chose about cards. The screen and the plain prompts both decide through here."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ OpenHost = Callable[[], Host]
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
-    """A decision that somebody made: about which open cards, and all that was asked for it."""
+    """A choice that a person made about open cards, with everything that it needs."""
 
     choice: CardChoice
     cards: tuple[str, ...]
     about: str
-    """What the cards say, for the line that tells how it went."""
+    """What the cards are about, for the line that says what came of it."""
     correction: Correction | None = None
     reason: str = ""
     outcome: str | None = None
-    of: str | None = None
+    duplicate_of: str | None = None
+    """With the outcome duplicate: the entry that stands."""
 
 
 UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
@@ -41,129 +42,135 @@ UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """How it went, in one line. ``cards``: those that are settled, after an undo those that are asked again."""
+    """What came of a request."""
 
     text: str
+    """It, in one line."""
     ok: bool
+    """False for a refusal: then nothing was changed."""
     cards: tuple[str, ...] = ()
-    siblings: tuple[str, ...] = ()
+    """Cards that are settled; after an undo, cards that wait again."""
+    similar_cards: tuple[str, ...] = ()
+    """Open cards that look like a corrected one."""
 
 
 @dataclass(slots=True)
 class ActionExecutor:
-    """Decides wishes, each as one commit.
-
-    ``open`` gives the workspace as its settings are then: who may decide, and how, is what they say. ``proposals``
-    counts approvals since the last decision that ``undo`` knows: it must not silently take back an older one instead.
-    """
+    """Carries out requests, each as one commit."""
 
     open: OpenHost
+    """Opens the workspace with the settings of that moment: they say who may decide."""
     _not_undoable: list[str] = field(default_factory=list)
+    """What was done since the last decision that ``undo`` can take back, such as an approval. Undo refuses each of
+    these once, so that it never takes back an older decision by surprise."""
 
-    def execute_request(self, wish: ActionRequest) -> ActionResult:
-        """Never raises a ``ClearedError``: a refusal is told like any other outcome."""
+    def execute_request(self, request: ActionRequest) -> ActionResult:
+        """Carry out one request. A refusal is a result, too: it raises no ``ClearedError``."""
         try:
-            return self._dispatch_request(self.open(), wish)
+            return self._dispatch_request(self.open(), request)
         except ClearedError as error:
             return ActionResult(" ".join(str(error).split()), False)
         except OSError as error:
             return ActionResult(f"{error.filename or ''}: {error.strerror or error}; nothing was changed", False)
 
-    def _dispatch_request(self, host: Host, wish: ActionRequest) -> ActionResult:
-        verb, ids = wish.choice.verb, list(wish.cards)
+    def _dispatch_request(self, host: Host, request: ActionRequest) -> ActionResult:
+        verb, ids = request.choice.verb, list(request.cards)
         if verb == "undo":
             return self._undo_last(host)
         if verb == "confirm":
-            return self._decision_result("Confirmed", wish, card_decisions.confirm_entries(host, ids))
+            return self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
-            done = app.correct(host, ids, wish.correction or Correction())
-            return self._decision_result("Posted" if done.posted and not done.entries else "Corrected", wish, done)
+            result = app.correct(host, ids, request.correction or Correction())
+            verb_done = "Posted" if result.posted and not result.entries else "Corrected"
+            return self._decision_result(verb_done, request, result)
         if verb == "reject":
-            done = card_decisions.reject_cards(host, ids, wish.reason, wish.outcome, wish.of)
-            return self._decision_result("Rejected", wish, done)
+            result = card_decisions.reject_cards(host, ids, request.reason, request.outcome, request.duplicate_of)
+            return self._decision_result("Rejected", request, result)
         if verb == "agree":
-            return self._decision_result("Agreed", wish, app.agree(host, ids))
+            return self._decision_result("Agreed", request, app.agree(host, ids))
         if verb == "answer":
-            done, run = app.answer(host, ids[0], wish.choice.value)
+            result, run = app.answer(host, ids[0], request.choice.value)
             if run is not None:
-                done.messages.append(_run_summary(run, "went on"))
-            return self._decision_result(f"Answered {wish.choice.value}", wish, done)
+                result.messages.append(_run_summary(run, "went on"))
+            return self._decision_result(f"Answered {request.choice.value}", request, result)
         if verb == "retry":
-            return self._run_again(host, wish)
-        return self._decide_proposal(host, wish)
+            return self._run_again(host, request)
+        return self._decide_proposal(host, request)
 
-    def _decision_result(self, what: str, wish: ActionRequest, done: DecisionResult) -> ActionResult:
+    def _decision_result(self, verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
         self._not_undoable.clear()
-        more = f", posted {', '.join(done.posted[:3])}{' …' if len(done.posted) > 3 else ''}" if done.posted else ""
-        settled = tuple(c for c in wish.cards if c not in done.agreed)
-        said = [f"{what}: {wish.about}{more}"] if settled or not done.agreed else []
-        return ActionResult(". ".join([*said, *done.messages]), True, settled, tuple(done.similar_cards))
+        posted = f", posted {', '.join(result.posted[:3])}" if result.posted else ""
+        posted += " …" if len(result.posted) > 3 else ""
+        settled = tuple(card_id for card_id in request.cards if card_id not in result.agreed)
+        messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
+        return ActionResult(". ".join([*messages, *result.messages]), True, settled, tuple(result.similar_cards))
 
     def _undo_last(self, host: Host) -> ActionResult:
         if self._not_undoable:
-            said = self._not_undoable.pop()
-            raise PolicyError(f"{said} is not taken back here", remedy="u again takes back the decision before it.")
-        done = undo_decision(host)
-        if done.agreed:
-            return ActionResult(". ".join(done.messages), True)
-        names = ", ".join(done.entries or done.cards)
-        return ActionResult(f"Taken back: {names or 'the last decision'}", True, tuple(done.cards))
+            action = self._not_undoable.pop()
+            raise PolicyError(f"{action} is not taken back here", remedy="u again takes back the decision before it.")
+        result = undo_decision(host)
+        if result.agreed:
+            return ActionResult(". ".join(result.messages), True)
+        names = ", ".join(result.entries or result.cards)
+        return ActionResult(f"Taken back: {names or 'the last decision'}", True, tuple(result.cards))
 
-    def _run_again(self, host: Host, wish: ActionRequest) -> ActionResult:
-        """Run the agent of a failed run, or of a held question, again; where it works now, the card is settled."""
-        card = read_queue(host).cards.get(wish.cards[0])
+    def _run_again(self, host: Host, request: ActionRequest) -> ActionResult:
+        """Run the agent of a failed run, or of a question that cannot be answered, once more. A success settles the
+        card."""
+        card = read_queue(host).cards.get(request.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
-        found = app.run_again(host, card.agent, card.id)
-        if found.status not in _WENT_WELL:
-            return ActionResult(_run_summary(found, "ran"), False)
+        run = app.run_again(host, card.agent, card.id)
+        if run.status not in _WENT_WELL:
+            return ActionResult(_run_summary(run, "ran"), False)
         if card.kind != QUESTION.name:  # the run that asks again has settled it
-            self._decision_result("", wish, card_decisions.answer_card(host, card.id, "seen"))
+            self._decision_result("", request, card_decisions.answer_card(host, card.id, "seen"))
         self._not_undoable.append(f"the run of {card.agent}")
-        return ActionResult(_run_summary(found, "ran"), True, wish.cards)
+        return ActionResult(_run_summary(run, "ran"), True, request.cards)
 
-    def _decide_proposal(self, host: Host, wish: ActionRequest) -> ActionResult:
+    def _decide_proposal(self, host: Host, request: ActionRequest) -> ActionResult:
         from cleared.proposals.approval import reject_proposal
 
-        card = read_queue(host).cards.get(wish.cards[0])
+        card = read_queue(host).cards.get(request.cards[0])
         if card is None:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")
         name = proposal_folder(card)
-        if wish.choice.verb == "approve":
+        if request.choice.verb == "approve":
             outcome = app.approve(host, name)
-            said = f"{outcome.proposal.id} is live now"
+            text = f"{outcome.proposal.id} is live now"
             if outcome.edited:
-                said += f"; your edits of {', '.join(outcome.edited)} are left as they are"
+                text += f"; your edits of {', '.join(outcome.edited)} are left as they are"
         else:
-            outcome = reject_proposal(host, name, wish.reason)
-            said = f"{outcome.proposal.id} is rejected; the live scripts stay"
+            outcome = reject_proposal(host, name, request.reason)
+            text = f"{outcome.proposal.id} is rejected; the live scripts stay"
         self._not_undoable.append(f"the decision about {outcome.proposal.id}")
-        return ActionResult(said, True, wish.cards)
+        return ActionResult(text, True, request.cards)
 
 
 _WENT_WELL: Final = ("succeeded", "waiting")
 
 
-def _run_summary(run: RunResult, what: str) -> str:
+def _run_summary(run: RunResult, verb_done: str) -> str:
     """How a run ended, in a few words."""
     if run.status == "waiting":
-        return f"{run.agent} {what}, and asks something"
+        return f"{run.agent} {verb_done}, and asks something"
     if run.status == "succeeded":
-        return f"{run.agent} {what}: {run.message or 'nothing to do'}"
+        return f"{run.agent} {verb_done}: {run.message or 'nothing to do'}"
     return f"{run.agent} failed: {run.error or run.status}"
 
 
-def card_code(host: Host, queue: QueueSnapshot, identity: str) -> Sequence[FileView]:
-    """The code behind a card: a proposal's changes, else the script at the line that made the entry.
+def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileView]:
+    """The code behind a card: a proposal's changes, or the script at the line that made the entry.
 
-    Raises ``ClearedError``.
+    Raises ``UsageError`` for a card without code, and what ``app.why`` raises.
     """
     from cleared.proposals.proposal_history import diff_code
 
-    card = queue.cards.get(identity)
+    card = queue.cards.get(card_id)
     if card is not None and card.kind == PROPOSAL.name:
-        found = diff_code(host, proposal_folder(card))
-        return [FileView(path, tuple(text.splitlines())) for path, text in found.items()]
+        changes = diff_code(host, proposal_folder(card))
+        return [FileView(path, tuple(text.splitlines())) for path, text in changes.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
     return [entry_script(host, app.why(host, card.entry_id))]

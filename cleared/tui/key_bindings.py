@@ -30,7 +30,7 @@ _VERBS: Final = {
 
 
 def choice_for_key(card: CardView, key: str) -> CardChoice | None:
-    """The choice that a key makes of this card, if it has one."""
+    """What a key decides about this card; None where it does nothing."""
     answers = [c for c in card.choices if c.verb == "answer"]
     if key.isdecimal():
         return answers[int(key) - 1] if 0 < int(key) <= len(answers) else None
@@ -38,26 +38,39 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     for choice in card.choices:
         if choice.verb in verbs:
             return choice
-    # Of a card that is only to be seen or answered the first answer is its approval, but a question has no such.
+    # ``a`` gives the first answer of a card that only has answers. A question's answers are never given by ``a``.
     if key == "a" and answers and card.kind not in (LINE.name, QUESTION.name):
         return answers[0]
     return answers[0] if key == "r" and card.kind == LINE.name and answers else None
 
 
 def available_keys(card: CardView) -> list[tuple[str, str]]:
-    """The keys that do something to this card, with what they do, in the order of their use."""
-    found: list[tuple[str, str]] = []
+    """The keys that do something for this card, each with its label, in the order in which they are shown."""
+    keys: list[tuple[str, str]] = []
     for key in "acrwt":
         choice = choice_for_key(card, key)
         if choice is not None:
-            found.append((key, choice.label))
-    taken = {label for _, label in found}
+            keys.append((key, choice.label))
+    labels = {label for _, label in keys}
     number = 0
     for choice in card.choices:
         if choice.verb == "answer":
             number += 1
-            if choice.label not in taken:
-                found.append((str(number), choice.label))
+            if choice.label not in labels:
+                keys.append((str(number), choice.label))
     if card.group > 1:
-        found.append(("g", f"all {card.group} of this kind"))
-    return found
+        keys.append(("g", f"all {card.group} of this kind"))
+    return keys
+
+
+_SHORT: Final = {
+    "Confirm as it is": "approve", "Correct the account": "correct", "Post it to an account": "post",
+    "Approve: it becomes live": "approve", "Reject": "reject", "Run it again now": "try again",
+}  # fmt: skip
+
+
+def short_label(key: str, label: str) -> str:
+    """A word for the line of keys."""
+    if key == "g":
+        return label.removesuffix(" of this kind")
+    return _SHORT.get(label) or label.split(":", maxsplit=1)[0]

@@ -1,20 +1,22 @@
-"""The queue as plain prompts: one card after the other in sentences, for screen readers, pipes and simple terminals."""
+"""``cleared review`` as plain prompts: one card after the other in sentences, for screen readers, pipes and simple
+terminals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from cleared.cards.kinds import ENTRY
+from cleared.cards.kinds import ENTRY, INTRODUCTION
 from cleared.errors import ClearedError, UsageError
 from cleared.review.account_choice import match_accounts, parse_split
-from cleared.review.card_groups import CardGroup, card_group, possible_duplicates
+from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import CardChoice, CardView, cards_summary, show_card
 from cleared.review.entry_decisions import Correction, add_typed_details
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
 from cleared.terminal import escape_text
 from cleared.tui import key_bindings
-from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
+from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, card_code
 
 Ask = Callable[[str], str | None]
 """Shows a prompt and gives the line that was typed; None at the end of the input."""
@@ -24,34 +26,36 @@ _OUTCOMES = {"1": "duplicate", "2": "personal", "3": "suspense"}
 
 
 class InputEnded(Exception):
-    """Nothing more will be typed."""
+    """The input has ended."""
 
 
 class PlainReview:
-    """One sitting at the queue."""
+    """One pass through the open cards, with a person who types."""
 
-    def __init__(self, acts: ActionExecutor, ask: Ask, tell: Tell) -> None:
-        self.acts, self._ask, self._tell = acts, ask, tell
-        self.done = 0
+    def __init__(self, executor: ActionExecutor, ask: Ask, tell: Tell) -> None:
+        self.executor, self._ask, self._tell = executor, ask, tell
+        self.decided = 0
         self.skipped: list[str] = []
-        self.queue: QueueSnapshot = read_queue(acts.open())
+        self.queue: QueueSnapshot = read_queue(executor.open())
         self.first: str | None = None
         """The card to show next, where that is not simply the oldest."""
 
     def run_prompts(self) -> None:
-        """Until ``q`` or the end of the input; not at all where nothing waits."""
+        """Ask until ``q`` or the end of the input; nothing is asked where no card waits."""
         try:
-            going = bool(self.queue.cards)
-            while going:
-                identity = self._next_card()
-                going = self._ask_about_card(identity) if identity is not None else self._ask_at_end()
+            goes_on = bool(self.queue.cards)
+            if goes_on:
+                self._tell(INTRODUCTION)
+            while goes_on:
+                card_id = self._next_card()
+                goes_on = self._ask_about_card(card_id) if card_id is not None else self._ask_at_end()
         except InputEnded:
             self._tell("")
         left = len(self.queue.cards)
-        if not left and not self.done:
+        if not left and not self.decided:
             self._tell("Nothing waits for you.")
             return
-        self._tell(f"{_count_text(self.done, 'decision')} made. {_count_text(left, 'card')} left.")
+        self._tell(f"{_count_text(self.decided, 'decision')} made. {_count_text(left, 'card')} left.")
 
     def _next_card(self) -> str | None:
         first, self.first = self.first, None
@@ -60,7 +64,7 @@ class PlainReview:
         return next((i for i in self.queue.cards if i not in self.skipped), None)
 
     def _ask_at_end(self) -> bool:
-        """All cards are decided or skipped. False for ``q``."""
+        """Ask what to do when all cards are decided or skipped. False for ``q``."""
         self._tell("")
         if self.queue.cards:
             again = f"Enter shows the {_count_text(len(self.queue.cards), 'skipped card')} again"
@@ -71,46 +75,46 @@ class PlainReview:
             self._execute_request(UNDO)
         elif typed != "q":
             self.skipped.clear()
-            self.queue = read_queue(self.acts.open())
+            self.queue = read_queue(self.executor.open())
         return typed != "q"
 
-    def _ask_about_card(self, identity: str) -> bool:
-        """Show a card and take what is said of it. False for ``q``."""
-        card = show_card(self.queue, identity)
+    def _ask_about_card(self, card_id: str) -> bool:
+        """Show a card and ask until it is decided or skipped. False for ``q``."""
+        card = show_card(self.queue, card_id)
         self._print_card(card)
         while True:
-            offered = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.available_keys(card))
-            looks = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
-            typed = self._read_line(f"{offered}, s skip, u undo, {looks}? help, q quit: ")
+            keys = ", ".join(f"{key} {escape_text(label)}" for key, label in key_bindings.available_keys(card))
+            views = f"{'o code, ' if card.has_code else ''}{'f file, ' if card.has_file else ''}"
+            typed = self._read_line(f"{keys}, s skip, u undo, {views}? help, q quit: ")
             key, _, rest = typed.partition(" ")
             if key == "q":
                 return False
             if key in ("?", "help", ""):
-                for name, _, about in key_bindings.KEYS:
+                for name, _, text in key_bindings.KEYS:
                     if name != "=":
-                        self._tell(f"{name}: {about}")
+                        self._tell(f"{name}: {text}")
             elif key == "s":
-                self.skipped.append(identity)
+                self.skipped.append(card_id)
                 return True
             elif key == "u":
                 self._execute_request(UNDO)
                 return True
             elif key in ("o", "f"):
-                self._print_file(identity, key)
+                self._print_file(card_id, key)
             elif key == "g":
-                if self._decide_group(identity):
+                if self._decide_group(card_id):
                     return True
             else:
                 choice = key_bindings.choice_for_key(card, key)
                 if choice is None:
                     self._tell(f"{escape_text(typed)} does nothing here.")
-                elif self._decide_cards(choice, [self.queue.row_of(self.queue.cards[identity])], rest):
+                elif self._decide_cards(choice, [self.queue.row_of(self.queue.cards[card_id])], rest):
                     return True
 
     def _print_card(self, card: CardView) -> None:
         left = len(self.queue.cards)
         self._tell("")
-        self._tell(f"{card.heading}. {_count_text(left, 'card')} left, {self.done} done.")
+        self._tell(f"{card.heading}. {_count_text(left, 'card')} left, {self.decided} done.")
         self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
         for section in card.sections:
             self._tell(f"{escape_text(section.title)}:")
@@ -120,14 +124,14 @@ class PlainReview:
                 self._tell("  " + escape_text(", ".join(c for c in cells if c)))
 
     def _decide_cards(self, choice: CardChoice, rows: list[QueueRow], typed: str) -> bool:
-        """Ask for what the choice needs, and do it. False where it was called off."""
-        ids, about = tuple(r.id for r in rows), cards_summary(rows)
-        wish = ActionRequest(choice, ids, about)
+        """Ask for what the choice needs, and carry it out. False where the person gave up."""
+        ids = tuple(row.id for row in rows)
+        request = ActionRequest(choice, ids, cards_summary(rows))
         if choice.verb == "correct":
             correction = self._ask_correction(ids[0], typed, len(ids) == 1)
             if correction is None:
                 return False
-            wish = ActionRequest(choice, ids, about, correction)
+            request = replace(request, correction=correction)
         elif choice.verb in ("reject", "decline"):
             outcome = of = None
             if choice.verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
@@ -137,30 +141,32 @@ class PlainReview:
             reason = typed or self._read_line("Why? (empty: do not reject) ")
             if not reason:
                 return False
-            wish = ActionRequest(choice, ids, about, None, reason, outcome, of)
-        self._execute_request(wish)
+            request = replace(request, reason=reason, outcome=outcome, duplicate_of=of)
+        self._execute_request(request)
         return True
 
-    def _execute_request(self, wish: ActionRequest) -> None:
-        said: ActionResult = self.acts.execute_request(wish)
-        self._tell(escape_text(said.text) if said.ok else f"Not done: {escape_text(said.text)}")
-        self.queue = read_queue(self.acts.open())
-        if said.ok:
-            undone = wish.choice.verb == "undo"
-            self.done = max(0, self.done - max(1, len(said.cards))) if undone else self.done + len(said.cards)
-            self.skipped += [i for i in wish.cards if i not in said.cards]  # it waits for another reviewer
-            self.first = next((i for i in said.cards if undone and i in self.queue.cards), None)
-        more = [i for i in said.siblings if i in self.queue.cards]
-        if more and wish.correction is not None and wish.correction.account is not None:
+    def _execute_request(self, request: ActionRequest) -> None:
+        result = self.executor.execute_request(request)
+        self._tell(escape_text(result.text) if result.ok else f"Not done: {escape_text(result.text)}")
+        self.queue = read_queue(self.executor.open())
+        if result.ok:
+            undone = request.choice.verb == "undo"
+            self.decided = (
+                max(0, self.decided - max(1, len(result.cards))) if undone else self.decided + len(result.cards)
+            )
+            self.skipped += [i for i in request.cards if i not in result.cards]  # it waits for another reviewer
+            self.first = next((i for i in result.cards if undone and i in self.queue.cards), None)
+        more = [i for i in result.similar_cards if i in self.queue.cards]
+        if more and request.correction is not None and request.correction.account is not None:
             rows = [self.queue.row_of(self.queue.cards[i]) for i in more]
             self._print_rows(rows)
-            if (
-                self._read_line(f"{_count_text(len(more), 'more card')} like it. Correct them the same way? (y or n) ")
-                == "y"
-            ):
-                self._execute_request(ActionRequest(wish.choice, tuple(more), cards_summary(rows), wish.correction))
+            question = f"{_count_text(len(more), 'more card')} like it. Correct them the same way? (y or n) "
+            if self._read_line(question) == "y":
+                self._execute_request(
+                    ActionRequest(request.choice, tuple(more), cards_summary(rows), request.correction)
+                )
 
-    def _ask_correction(self, identity: str, typed: str, one: bool) -> Correction | None:
+    def _ask_correction(self, card_id: str, typed: str, one: bool) -> Correction | None:
         while True:
             typed = typed or self._read_line(
                 "Account: its number, part of its name, or several as 5020=30 5060= (empty: no) "
@@ -168,78 +174,76 @@ class PlainReview:
             if not typed:
                 return None
             if "=" in typed:
-                split = parse_split(self.queue, identity, typed)
+                split = parse_split(self.queue, card_id, typed)
                 if one and not split.problem:
                     return self._ask_note(Correction(lines=split.lines))
                 self._tell(escape_text(split.problem) if one else "Several accounts are for one card at a time.")
             else:
-                found = match_accounts(self.queue, identity, typed, 9)
-                if len(found) == 1 or (found and str(found[0].id) == typed):
-                    self._tell(f"{found[0].id} {escape_text(found[0].name)}")
-                    return self._ask_note(Correction(found[0].id))
-                self._tell("Several fit:" if found else "No account fits.")
-                for each in found:
+                matches = match_accounts(self.queue, card_id, typed, 9)
+                if len(matches) == 1 or (matches and str(matches[0].id) == typed):
+                    self._tell(f"{matches[0].id} {escape_text(matches[0].name)}")
+                    return self._ask_note(Correction(matches[0].id))
+                self._tell("Several fit:" if matches else "No account fits.")
+                for each in matches:
                     self._tell(f"  {each.id} {escape_text(each.name)}{', ' + each.why if each.why else ''}")
             typed = ""
 
     def _ask_note(self, correction: Correction) -> Correction:
-        asked = 'Note (empty: none; before it also date=2025-01-31 vendor="A B" tags=x,y) '
+        prompt = 'Note (empty: none; before it also date=2025-01-31 vendor="A B" tags=x,y) '
         while True:
             try:
-                return add_typed_details(correction, self._read_line(asked))
+                return add_typed_details(correction, self._read_line(prompt))
             except UsageError as error:
                 self._tell(escape_text(str(error)))
 
-    def _ask_outcome(self, identity: str) -> tuple[str | None, str | None]:
-        said = self._read_line(
+    def _ask_outcome(self, card_id: str) -> tuple[str | None, str | None]:
+        typed = self._read_line(
             "It posts a bank line. What is that? 1 a duplicate, 2 personal, 3 to wait in suspense (empty: no) "
         )
-        outcome = _OUTCOMES.get(said, said if said in _OUTCOMES.values() else None)
+        outcome = _OUTCOMES.get(typed, typed if typed in _OUTCOMES.values() else None)
         if outcome != "duplicate":
             return outcome, None
-        for each in possible_duplicates(self.queue, self.queue.cards[identity]):
+        for each in possible_duplicates(self.queue, self.queue.cards[card_id]):
             self._tell(f"  {each.entry_id} {each.date} {each.amount} {escape_text(each.description)}")
         return outcome, self._read_line("A duplicate of which entry? ")
 
-    def _decide_group(self, identity: str) -> bool:
-        found: CardGroup | None = card_group(self.queue, identity)
-        if found is None:
+    def _decide_group(self, card_id: str) -> bool:
+        group = card_group(self.queue, card_id)
+        if group is None:
             self._tell("This kind of card has no group.")
             return False
-        self._tell(
-            f"{_count_text(len(found.rows), 'card')}, {escape_text(found.vendor)}, "
-            f"{escape_text(found.accounts)}, {found.total} in all:"
-        )
-        self._print_rows(list(found.rows))
-        card = show_card(self.queue, identity)
-        verbs = ("confirm", "correct", "reject") if found.kind == ENTRY.name else ("correct",)
-        offered = {k: key_bindings.choice_for_key(card, k) for k in "acr"}
-        usable = {k: c for k, c in offered.items() if c is not None and c.verb in verbs}
-        words = ", ".join(f"{k} {c.label}" for k, c in usable.items())
-        key, _, rest = self._read_line(f"For all of them: {words} (empty: none of it) ").partition(" ")
-        return key in usable and self._decide_cards(usable[key], list(found.rows), rest)
+        vendor, accounts = escape_text(group.vendor), escape_text(group.accounts)
+        self._tell(f"{_count_text(len(group.rows), 'card')}, {vendor}, {accounts}, {group.total} in all:")
+        self._print_rows(list(group.rows))
+        card = show_card(self.queue, card_id)
+        verbs = ("confirm", "correct", "reject") if group.kind == ENTRY.name else ("correct",)
+        choices = {key: key_bindings.choice_for_key(card, key) for key in "acr"}
+        usable = {key: choice for key, choice in choices.items() if choice is not None and choice.verb in verbs}
+        labels = ", ".join(f"{key} {choice.label}" for key, choice in usable.items())
+        key, _, rest = self._read_line(f"For all of them: {labels} (empty: none of it) ").partition(" ")
+        return key in usable and self._decide_cards(usable[key], list(group.rows), rest)
 
     def _print_rows(self, rows: list[QueueRow]) -> None:
         for each in rows:
             self._tell(f"  {each.date} {each.amount} {escape_text(each.text)}")
 
-    def _print_file(self, identity: str, key: str) -> None:
+    def _print_file(self, card_id: str, key: str) -> None:
         try:
-            host = self.acts.open()
-            texts = card_code(host, self.queue, identity) if key == "o" else [
-                bank_file(host, self.queue, identity)
+            host = self.executor.open()
+            files = card_code(host, self.queue, card_id) if key == "o" else [
+                bank_file(host, self.queue, card_id)
             ]  # fmt: skip
         except ClearedError as error:
             self._tell(escape_text(error))
             return
-        for text in texts:
-            self._tell(f"{escape_text(text.name)}{f', line {text.line}' if text.line else ''}:")
-            first = max(0, (text.line or 1) - 6)
-            shown = text.lines[first : first + 11] if text.line else text.lines
-            for number, line in enumerate(shown, first + 1):
-                self._tell(f"{'this line, ' if number == text.line else ''}{number}: {escape_text(line)}")
-            if text.note:
-                self._tell(text.note)
+        for file in files:
+            self._tell(f"{escape_text(file.name)}{f', line {file.line}' if file.line else ''}:")
+            first = max(0, (file.line or 1) - 6)
+            lines = file.lines[first : first + 11] if file.line else file.lines
+            for number, line in enumerate(lines, first + 1):
+                self._tell(f"{'this line, ' if number == file.line else ''}{number}: {escape_text(line)}")
+            if file.note:
+                self._tell(file.note)
 
     def _read_line(self, prompt: str) -> str:
         typed = self._ask(prompt)
@@ -248,5 +252,5 @@ class PlainReview:
         return typed.strip()
 
 
-def _count_text(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count_text(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,5 @@
-"""How cards, lists and files look. Every text from outside passes ``safe``; colour never says it alone."""
+"""How cards, lists and files look on the screen. Every text from outside passes ``escape_text``; nothing is said by
+colour alone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cleared.cards.kinds import kind_named
+from cleared.cards.kinds import INTRODUCTION, kind_named
 from cleared.review.account_choice import AccountMatch
 from cleared.review.card_details import CardSection
 from cleared.review.card_view import CardView
@@ -30,6 +31,7 @@ def cut_text(text: object, width: int) -> str:
 
 
 def fill_text(text: object, width: int, *, right: bool = False) -> str:
+    """The text in just so many columns, cut or filled with blanks."""
     shown = cut_text(text, width)
     blank = " " * (width - cell_len(shown))
     return blank + shown if right else shown + blank
@@ -121,6 +123,26 @@ def render_changes(text: File) -> Text:
         style = STRONG if line.startswith("+") else QUIET if line.startswith(("-", "@@")) else ""
         out.append(f"{escape_text(line.expandtabs(4))}\n", style)
     return out
+
+
+def render_files(files: Sequence[File]) -> Text:
+    """Files one below the other; each with its name where there are several."""
+    body = Text(no_wrap=True)
+    for file in files:
+        if len(files) > 1:
+            body.append(f"{escape_text(file.name)}\n", STRONG)
+        if file.note:
+            body.append(f"{file.note}\n", QUIET)
+        body.append_text(render_file(file) if file.line else render_changes(file))
+    return body
+
+
+def render_help(bindings: Sequence[tuple[str, str, str]]) -> Text:
+    """What a card is, and each key with what it does; ``bindings``: key, name, text."""
+    lines = Text(f"{INTRODUCTION}\n\n")
+    for key, _, text in bindings:
+        lines.append(f" {key:>3}  ", STRONG).append(f"{text}\n")
+    return lines.append(" ↑ ↓  ", STRONG).append("Move in the list; PgUp and PgDn in the card\n")
 
 
 def progress_text(done: int, left: int, waiting: int) -> str:

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 
 from cleared.app import open_workspace
 from cleared.clock import clock_from
-from cleared.tui.dialogs import AskAccount, Look
+from cleared.tui.dialogs import AskAccount, ViewText
 from cleared.tui.key_actions import ActionExecutor
 from cleared.tui.screen import ReviewApp
 
@@ -47,7 +47,7 @@ class Sitting:
 
     async def settled(self) -> None:
         end = time.monotonic() + 30
-        while self.app.waiting or self.app.heard:
+        while self.app.unsaved or self.app.progress_messages:
             assert time.monotonic() < end
             await self.pilot.pause(0.01)
         await self.pilot.pause()
@@ -68,16 +68,16 @@ class Sitting:
 
     @property
     def current(self) -> str:
-        return self.app.listed[self.app.current].text
+        return self.app.rows[self.app.current].text
 
 
 def sit(ws: Workspace, play: Play, size: tuple[int, int] = (100, 30)) -> ReviewApp:
     """Open the screen, play, close it."""
 
     async def main() -> ReviewApp:
-        heard: list[str] = []
-        acts = ActionExecutor(lambda: open_workspace(ws.root, clock=clock_from(CLOCK), say=heard.append))
-        app = ReviewApp(acts, heard)
+        messages: list[str] = []
+        executor = ActionExecutor(lambda: open_workspace(ws.root, clock=clock_from(CLOCK), say=messages.append))
+        app = ReviewApp(executor, messages)
         async with app.run_test(size=size) as pilot:
             sitting = Sitting(app, pilot)
             await pilot.pause(0.1)
@@ -116,7 +116,7 @@ def test_a_confirms_and_the_empty_queue_is_calm(posted: Workspace) -> None:
         await s.press("q")
 
     app = sit(posted, play)
-    assert app.parting == "2 decided, 0 left."
+    assert app.closing_message == "2 decided, 0 left."
     assert {statuses(posted)[i] for i in ("2025-01-002", "2025-01-004")} == {"user-confirmed"}
     assert posted.git("log", "-2", "--format=%s").split("\n")[:2] == [
         "confirm: 2025-01-004 COFFEE", "confirm: 2025-01-002 ACME INVOICE 12",
@@ -227,7 +227,7 @@ def test_r_of_a_duplicate_names_the_likely_twin(posted: Workspace) -> None:
 def test_s_puts_a_card_to_the_end(posted: Workspace) -> None:
     async def play(s: Sitting) -> None:
         await s.press("s")
-        assert [r.text for r in s.app.listed] == ["COFFEE", "ACME INVOICE 12"] and s.current == "COFFEE"
+        assert [r.text for r in s.app.rows] == ["COFFEE", "ACME INVOICE 12"] and s.current == "COFFEE"
         await s.press("a")
         assert s.current == "ACME INVOICE 12"
 
@@ -248,7 +248,7 @@ def test_g_shows_what_it_covers_and_decides_it_in_one_commit(posted: Workspace) 
         assert "✓ Corrected: 3 cards" in s.text and "3 done · 2 left" in s.text
         await s.press("u")
         assert "0 done · 5 left" in s.text
-        assert len([r for r in s.app.listed if r.text.startswith("COFFEE")]) == 3
+        assert len([r for r in s.app.rows if r.text.startswith("COFFEE")]) == 3
 
     sit(posted, play)
     assert posted.git("log", "-2", "--format=%s").split("\n")[1] == "correct: 3 entries"
@@ -261,9 +261,9 @@ def test_one_more_key_corrects_the_siblings_the_same_way(posted: Workspace) -> N
 
     async def play(s: Sitting) -> None:
         await s.press("down", "c", "type:5070", "enter")
-        assert "2 more like it" in s.app.said
+        assert "2 more like it" in s.app.message
         await s.press("equals_sign")
-        assert [r.text for r in s.app.listed] == ["ACME INVOICE 12"]
+        assert [r.text for r in s.app.rows] == ["ACME INVOICE 12"]
         await s.press("equals_sign")
         assert "nothing to correct the same way" in s.text
 
@@ -274,11 +274,11 @@ def test_one_more_key_corrects_the_siblings_the_same_way(posted: Workspace) -> N
 def test_o_opens_the_script_and_f_the_bank_file_at_their_line(posted: Workspace) -> None:
     async def play(s: Sitting) -> None:
         await s.press("down", "f")
-        await s.until(lambda: isinstance(s.app.screen, Look))
+        await s.until(lambda: isinstance(s.app.screen, ViewText))
         await s.until(lambda: "▸" in s.text)
         assert "january.csv" in s.text and any("▸" in line and "COFFEE" in line for line in s.lines)
         await s.press("escape", "o")
-        await s.until(lambda: isinstance(s.app.screen, Look) and "agents/ingest.py" in s.text)
+        await s.until(lambda: isinstance(s.app.screen, ViewText) and "agents/ingest.py" in s.text)
         await s.until(lambda: any("▸" in line and "journal_add_double" in line for line in s.lines))
         await s.press("escape", "question_mark")
         assert "Undo the last decision" in s.text
@@ -291,7 +291,7 @@ def test_o_opens_the_script_and_f_the_bank_file_at_their_line(posted: Workspace)
 def test_u_takes_back_any_number_of_decisions(posted: Workspace) -> None:
     async def play(s: Sitting) -> None:
         await s.press("a", "c", "type:5070", "enter")
-        assert not s.app.listed
+        assert not s.app.rows
         await s.press("u")
         assert s.current == "COFFEE" and "✓ Taken back" in s.text
         await s.press("u")
@@ -328,7 +328,7 @@ def test_a_busy_workspace_is_told_in_a_line_and_the_card_comes_back(posted: Work
         clock = clock_from(None)
         with writer_lock(posted.root / ".cleared", 1.0, "something long", clock=clock):
             await s.press("a")
-        assert "! Not done" in s.text and len(s.app.listed) == 2
+        assert "! Not done" in s.text and len(s.app.rows) == 2
         await s.press("a")
         assert "✓ Confirmed" in s.text
 
@@ -344,7 +344,7 @@ def test_a_proposal_is_shown_in_words_and_approved(posted: Workspace) -> None:
         await s.press("end")
         assert "Proposal" in s.text and "P1" in s.text
         await s.press("o")
-        await s.until(lambda: isinstance(s.app.screen, Look))
+        await s.until(lambda: isinstance(s.app.screen, ViewText))
         assert "+# reads the same" in s.text
         await s.press("escape", "a")
         assert "✓ P1 is live now" in s.text
@@ -379,7 +379,7 @@ def test_a_failed_run_is_tried_again_with_a_key(posted: Workspace) -> None:
         await asyncio.to_thread(posted.agent, "probe", "1 + 1")
         await s.press("end", "t")
         assert "✓ probe ran" in s.text
-        assert "failed_run" not in [r.kind for r in s.app.listed]
+        assert "failed_run" not in [r.kind for r in s.app.rows]
 
     sit(posted, play)
 
@@ -440,14 +440,14 @@ def test_a_hundred_cards_in_under_a_minute_of_keys(ws: Workspace) -> None:
     before = int(ws.git("rev-list", "--count", "HEAD"))
 
     async def play(s: Sitting) -> None:
-        assert len(s.app.listed) == 100
+        assert len(s.app.rows) == 100
         begin = time.process_time()
         for n in range(100):
             keys = ["c", *"5060", "enter"] if n % 25 == 24 else ["a"]
             await s.pilot.press(*keys)
         await s.settled()
         assert time.process_time() - begin < 60
-        assert "Nothing waits for you." in s.text and s.app.done == 100
+        assert "Nothing waits for you." in s.text and s.app.decided == 100
 
     sit(ws, play)
     assert int(ws.git("rev-list", "--count", "HEAD")) == before + 100
