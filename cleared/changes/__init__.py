@@ -1,1 +1,1 @@
-"""What every change of the books stands on: the open workspace, one view of a commit, a draft, and its record."""
+"""What every change of the books needs: the open workspace, one view of a commit, a draft, and its records."""

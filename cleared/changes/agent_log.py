@@ -1,4 +1,4 @@
-"""The agent log (``logs/agent-log.csv``) and the rows that wait for the next commit."""
+"""The agent log (``logs/agent-log.csv``), and its rows that wait for the next commit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cleared.workspace.safe_files import write_atomic
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
 WAITING_FILE: Final = "waiting-log.csv"
-"""Rows of runs that made no commit, under ``.cleared/``; they join the next one."""
+"""Rows of runs that made no commit, under ``.cleared/``; the next commit takes them along."""
 MAX_WAITING_BYTES: Final = 1 << 20
 
 
 def format_rows(context: Context, now: datetime) -> str:
-    """The run's rows. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
+    """The run's rows as CSV. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
     at, clean = format_iso(now), context.env.redactor.redact_text
     return "".join(
         format_record((at, context.agent, row.action, clean(row.details), row.entry_id, f"run:{context.run_id}"))
@@ -29,7 +29,7 @@ def format_rows(context: Context, now: datetime) -> str:
 
 
 def read_waiting_rows(host: Host) -> bytes:
-    """The rows that wait; what cannot be read is none."""
+    """The rows that wait; empty where they cannot be read."""
     path = host.layout.state_dir / WAITING_FILE
     try:
         data = b"" if path.is_symlink() else path.read_bytes()
@@ -40,8 +40,10 @@ def read_waiting_rows(host: Host) -> bytes:
 
 
 def waiting_rows_move(host: Host, data: bytes) -> LocalMove:
-    """That these rows wait no longer once the commit that holds them is there: one act with it, or a kill in between
-    would have them join the next commit again."""
+    """The removal of the waiting rows ``data``, to be made with the commit that holds them.
+
+    Were it made afterwards, a kill in between would put them into the next commit too.
+    """
     return LocalMove(f"{host.layout.state_dir.name}/{WAITING_FILE}", None, data)
 
 
@@ -50,14 +52,14 @@ def add_waiting_rows(host: Host, text: str) -> None:
     ensure_state_dir(host.layout.state_dir)
     data = read_waiting_rows(host) + text.encode("utf-8")
     if len(data) > MAX_WAITING_BYTES:
-        # Runs that do nothing may go on for years; their oldest rows are the least of a loss.
+        # Runs that change nothing may go on for years: drop their oldest rows.
         cut = data.index(b"\n", -MAX_WAITING_BYTES) + 1
-        while data.count(b'"', 0, cut) % 2:  # inside of a row: a quoted text can hold line ends
+        while data.count(b'"', 0, cut) % 2:  # within a row: a quoted text can hold line ends
             cut = data.index(b"\n", cut) + 1
         data = data[cut:]
     write_atomic(host.layout.state_dir / WAITING_FILE, data, fsync=False)
 
 
 def append_rows(data: bytes | None, text: str) -> bytes:
-    """The log file with these rows at its end."""
+    """The log file ``data`` (``None``: there is none yet) with these rows at its end."""
     return (data if data is not None else format_record(HEADER).encode()) + text.encode("utf-8")

@@ -1,5 +1,5 @@
-"""Cards about bank files that later files have answered: one that could not be read and was imported since, a gap in
-the balance that was filled. Only what can be known settles a card; all else waits for a person."""
+"""Cards about bank files that later files answer: a file that could not be read and was imported since, a gap in the
+balance that was filled. A card is answered only where that is certain; all others wait for a person."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from cleared.primitives.context import Context
 
 
 def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
-    """Open cards that what this run imports, or refuses, has answered, and how."""
+    """Open cards that are answered by what this run imports or refuses, each with the answer."""
     added = [card for card in context.cards.added.values() if card.kind == BAD_FILE.name]
     refused = {path: card.id for card in added for path in _card_files(card)}
-    done = context.imports.list_moves()
+    imported = context.imports.list_moves()
     for card in context.cards.open_cards():
-        if card.id in context.cards.added or not (done or refused):
+        if card.id in context.cards.added or not (imported or refused):
             continue
         if card.kind == BAD_FILE.name:
-            hows = [_describe_outcome(host, card, path, context, refused) for path in _card_files(card)]
-            if hows and all(hows):
-                yield card, "; ".join(dict.fromkeys(hows))[:300]
+            outcomes = [_describe_outcome(host, card, path, context, refused) for path in _card_files(card)]
+            if outcomes and all(outcomes):
+                yield card, "; ".join(dict.fromkeys(outcomes))[:300]
         elif card.kind == BALANCE_GAP.name and _is_gap_filled(card, context):
             yield card, f"the missing rows were imported by {context.run_id}"
 
 
 def _card_files(card: Card) -> list[str]:
-    """The paths of the files that a card is about; none where it does not name them all."""
+    """The paths of the files that a card is about; empty where it does not name them all."""
     files, count = card.details.get("files"), card.details.get("count")
     if isinstance(files, list):
         return [str(path) for path in files] if len(files) == count else []
@@ -41,25 +41,25 @@ def _card_files(card: Card) -> list[str]:
 
 
 def _describe_outcome(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
-    """What became of a file that could not be read; empty where that cannot be known.
+    """What became of a file that could not be read; empty where that is not certain.
 
-    It is settled where a file of its name or of its content was imported since, or is refused once more; or where it
-    is gone, and one was imported that holds all of its lines but the one that could not be read.
+    It is certain where a file of its name or content was imported since, or is refused for another reason; or where
+    it is gone, and one was imported that has all of its lines but the one that could not be read.
     """
     if path in refused:
         return f"it is refused for another reason now: {refused[path]}"
-    known = card.details.get("_known_by")
-    known = known if isinstance(known, Mapping) else {}
+    identity = card.details.get("_known_by")
+    identity = identity if isinstance(identity, Mapping) else {}
     folder = f"{host.layout.import_dir}/"
     for record in context.bank.imports:
-        if record.run[:16] < (card.run_id or "")[:16]:  # their time
+        if record.run[:16] < (card.run_id or "")[:16]:  # run ids begin with their time
             continue
-        if f"{folder}{record.name}" == path or record.file_sha256 == known.get("sha256"):
+        if f"{folder}{record.name}" == path or record.file_sha256 == identity.get("sha256"):
             return f"it was imported by {record.run}"
-    marks = known.get("lines")
+    marks = identity.get("lines")
     if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
         return ""
-    wanted = {str(mark) for number, mark in enumerate(marks, 1) if number != known.get("line")}
+    wanted = {str(mark) for number, mark in enumerate(marks, 1) if number != identity.get("line")}
     for name, file in context.imports.list_moves().items():
         if wanted <= set(hash_lines(file.data)):
             return f"it is gone, and all its other lines were imported from {name} by {context.run_id}"
@@ -89,5 +89,5 @@ def _sums_to_gap(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:
         missing = Decimal(str(gap["missing"]))
     except (KeyError, TypeError, ValueError, InvalidOperation):
         return False
-    found = [line.amount for line in lines if first <= line.posted_date <= last]
-    return bool(found) and sum(found, Decimal(0)) == missing
+    amounts = [line.amount for line in lines if first <= line.posted_date <= last]
+    return bool(amounts) and sum(amounts, Decimal(0)) == missing

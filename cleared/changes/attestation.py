@@ -1,9 +1,9 @@
-"""What this program says of a commit it makes, signed with the key of the machine's runs: who ran for which event, what
-it tells, which cards it opens and settles.
+"""Attestations: signed lines that say which run or decision made a commit, for which event, what it emits, and which
+cards it opens and resolves. They are signed with the key of this machine's runs.
 
-``logs/attestations-YYYY-MM.jsonl`` has a line for each run and decision. What consumes an event, and what starts
-something, is read off these lines, never off commit messages: a rebase, a squash or an amended commit keeps them, and
-whoever can merely write to the repository can make none.
+``logs/attestations-YYYY-MM.jsonl`` has a line for each run and decision. Which event is consumed, and what starts an
+agent, is read from these lines, never from commit messages: a rebase, a squash or an amended commit keeps them, and
+nobody can make one who can only write to the repository.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from cleared.workspace.location import Layout
 
 _NAME: Final = "attestations-"
 _DOMAIN: Final = b"cleared attestation 1\n"
-"""No signature of another kind is one of these."""
+"""Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attestation:
-    """One line, its signature the one of ``key``. Whether that key counts, ``signers`` says."""
+    """One line with a valid signature of ``key``. ``trusted_signers`` says whether that key counts."""
 
     key: str
     workspace: str
@@ -47,7 +47,7 @@ class Attestation:
     subject: str
     trailers: Mapping[str, str]
     statement: Mapping[str, Any]
-    """All of it; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of what stands elsewhere."""
+    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere."""
 
 
 def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
@@ -77,7 +77,7 @@ def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Ite
 
 
 def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
-    """The lines that are in ``after`` and in none of the commits before it; one that is only repeated is not new."""
+    """The lines that are in ``after`` and in none of the commits ``before``; a repeated line is not new."""
     if not before:
         return list(added_lines(layout, None, after))
     first, *others = before
@@ -94,19 +94,25 @@ def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> li
 
 
 def parse_attestation(line: bytes) -> Attestation | None:
-    """What a line says, if it is signed with the key that it names."""
+    """The attestation in a line; ``None`` where its signature is not valid."""
     try:
         data = json.loads(line)
-        says, key, signature = data["says"], data["key"], data["signature"]
-        found = Attestation(key, says["workspace"], says["by"], says["at"], says["subject"], says["trailers"], says)
-        texts = (found.workspace, found.made_by, found.at, found.subject, signature, key, *found.trailers.values())
+        statement, key, signature = data["says"], data["key"], data["signature"]
+        attestation = Attestation(
+            key, statement["workspace"], statement["by"], statement["at"], statement["subject"], statement["trailers"],
+            statement,
+        )  # fmt: skip
+        texts = (
+            attestation.workspace, attestation.made_by, attestation.at, attestation.subject, signature, key,
+            *attestation.trailers.values(),
+        )  # fmt: skip
         if not all(isinstance(text, str) for text in texts) or not verify_signature(
-            key, signature, _signed_payload(says)
+            key, signature, _signed_payload(statement)
         ):
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return found
+    return attestation
 
 
 def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
@@ -117,14 +123,16 @@ def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
 
 
 def list_signing_keys(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Each key with which something was attested in these books: it, as whom it signed first, and when. None before
-    they have an id: nobody can be trusted in them yet."""
-    workspace, known = workspace_id(host, snapshot), set[str]()
+    """Each key that signed an attestation in these books: the key, the user of its first line, and when that was.
+
+    Empty for books without an id: nobody can be trusted in them yet.
+    """
+    workspace, listed = workspace_id(host, snapshot), set[str]()
     for line in added_lines(host.layout, None, snapshot) if workspace else ():
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             key = json.loads(line)["key"]
-            if key not in known and (found := parse_attestation(line)) is not None and found.workspace == workspace:
-                known.add(key)
+            if key not in listed and (found := parse_attestation(line)) is not None and found.workspace == workspace:
+                listed.add(key)
                 yield found.key, str(found.statement.get("user", "")), found.at
 
 
@@ -134,14 +142,16 @@ def workspace_id(host: Host, snapshot: Snapshot) -> str:
 
 
 def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
-    """What attestations that count here name as their books: the id, and this clone."""
+    """The names of books in attestations that count here: the id of the books, and this clone."""
     mark = find_clone_id(snapshot.repo)
     return frozenset({workspace_id(host, snapshot), f"clone {mark}" if mark else ""} - {""})
 
 
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
-    """The id of the books where it is pinned. A tracked file alone could claim that of others, so that what is signed
-    here would count there; without a pin it is this clone that is named."""
+    """The id of the books where it is pinned, else this clone.
+
+    Without a pin, a tracked file could claim the id of other books, and what is signed here would count there.
+    """
     books = _load_approvals(host, snapshot).identity
     return books.id if books.pinned and books.id else f"clone {find_clone_id(snapshot.repo, make=True)}"
 
@@ -154,8 +164,10 @@ def attest_commit(
     host: Host, snapshot: Snapshot, context: Context, subject: str, trailers: Sequence[tuple[str, str]],
     events: Sequence[str], before: Sequence[Sequence[str]] | None,
 ) -> dict[str, bytes]:  # fmt: skip
-    """The file with the line of a commit that is to be made. ``events``: the lines it adds to ``logs/events.jsonl``.
-    ``before``: the events that were consumed before there were attestations.
+    """The attestation of a commit that is to be made, as the file that it is added to: path → content.
+
+    ``events``: the lines that the commit adds to ``logs/events.jsonl``. ``before``: the events that were consumed
+    before there were attestations.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """
@@ -163,18 +175,18 @@ def attest_commit(
     if key is None:
         raise WorkspaceError("this machine has no key for its runs")
     by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
-    says: dict[str, Any] = {
+    statement: dict[str, Any] = {
         "workspace": _workspace_to_name(host, snapshot), "by": by, "at": format_iso(context.now), "subject": subject,
         "trailers": dict(trailers), "user": current_user(),
     }  # fmt: skip
     cards = context.cards
-    known: dict[str, Any] = {
+    digests: dict[str, Any] = {
         "emits": [digest_data(line) for line in events],
         "imports": digest_data(import_data(context.bank.new_imports)) if context.bank.new_imports else None,
         "opens": {
             card.id: digest_data(cards.clean(queue_files.render_open(card)))
             for card in cards.added.values()
-            if card.kind == FAILED_RUN.name  # it says for what its agent is run again
+            if card.kind == FAILED_RUN.name  # it names the event for which its agent is to be run again
         },
         "settles": {
             card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))
@@ -182,20 +194,20 @@ def attest_commit(
         },
         "before": before,
     }
-    says |= {name: value for name, value in known.items() if value}
-    line = {"says": says, "key": key.public, "signature": key.sign(_signed_payload(says))}
+    statement |= {name: value for name, value in digests.items() if value}
+    line = {"says": statement, "key": key.public, "signature": key.sign(_signed_payload(statement))}
     path = f"{host.layout.logs_dir}/{_NAME}{format_iso(context.now)[:7]}.jsonl"
     text = json.dumps(line, separators=(",", ":")) + "\n"
     return {path: (snapshot.read_file(path) or b"") + text.encode("ascii")}
 
 
 def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:
-    """Whether what an attestation says names the card, as it was opened."""
+    """Whether ``attestation`` (id of a card → digest) has the card, just as it was opened."""
     return attestation.get(card.id) == digest_data(queue_files.render_open(card))
 
 
 def settlement_digest(by: str, resolution: str) -> str:
-    """Names who settled a card, and how."""
+    """A digest of who resolved a card, and with which answer."""
     return digest_data(json.dumps([by, resolution]))
 
 
@@ -205,15 +217,15 @@ def _digest_settlement(line: str) -> str:
 
 
 def import_data(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
-    """Files that were imported, as an event tells of them."""
+    """Imported files, as an event describes them."""
     return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]
 
 
 def digest_data(data: object) -> str:
-    """Of a text, or of plain data."""
+    """A digest of a text, or of plain data."""
     text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _signed_payload(says: Mapping[str, Any]) -> bytes:
-    return _DOMAIN + json.dumps(says, sort_keys=True, separators=(",", ":")).encode("ascii")
+def _signed_payload(statement: Mapping[str, Any]) -> bytes:
+    return _DOMAIN + json.dumps(statement, sort_keys=True, separators=(",", ":")).encode("ascii")

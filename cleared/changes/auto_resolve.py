@@ -1,5 +1,5 @@
-"""What a run that went well settles by itself, so that nobody is asked about it: cards of its own earlier failures, and
-of files that were set aside and have got through since."""
+"""Cards that a successful run resolves by itself, so that no person has to: those of its earlier failures, and those
+of files that were set aside and are imported now."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RESOLVED_BY = "cleared"
 
 
 def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
-    """Stage what the run settles beside what it is for."""
+    """Stage the answers of the cards that this run resolves."""
     event = context.event
-    given = event["kind"] == "on_demand" and event["payload"] is not None
-    if given or (
+    has_payload = event["kind"] == "on_demand" and event["payload"] is not None
+    if has_payload or (
         event["kind"] != "on_demand" and is_only_failure(host, repo, snapshot, context.agent, str(event["id"]))
     ):
         for card in context.cards.open_cards():
@@ -31,28 +31,28 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it went well at another try: {context.run_id}"
                 )
-    for card, how in list(find_answered_cards(host, context)):
-        context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, how)
-    done = {file.sha256 for file in context.imports.list_moves().values()}
-    if done and _has_files_set_aside(host, snapshot):
+    for card, answer in list(find_answered_cards(host, context)):
+        context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, answer)
+    imported = {file.sha256 for file in context.imports.list_moves().values()}
+    if imported and _has_files_set_aside(host, snapshot):
         for card in context.cards.open_cards():
-            if card.kind == SET_ASIDE.name and card.details.get("sha256") in done:
+            if card.kind == SET_ASIDE.name and card.details.get("sha256") in imported:
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it was imported by {context.run_id}"
                 )
 
 
 def _has_files_set_aside(host: Host, snapshot: Snapshot) -> bool:
-    """Whether there is, or was, any file set aside."""
+    """Whether files are, or were, set aside."""
     folder = f"{host.layout.import_dir}/{FAILED_FOLDER}"
     return snapshot.find_entry(folder) is not None or (host.root / folder).exists()
 
 
 def find_restored_files(host: Host, snapshot: Snapshot, context: Context) -> list[str]:
-    """Paths in git of files that were set aside, and are imported from where a person put them back."""
+    """Paths in git of files that were set aside, put back by a person, and are imported now."""
     folder = f"{host.layout.import_dir}/{FAILED_FOLDER}"
     if snapshot.find_entry(folder) is None:
         return []
-    done = {file.data for file in context.imports.list_moves().values()}
+    imported = {file.data for file in context.imports.list_moves().values()}
     gone = [path for path in snapshot.list_entries(folder) if not (host.root / path).exists()]
-    return [path for path in gone if snapshot.read_file(path) in done]
+    return [path for path in gone if snapshot.read_file(path) in imported]

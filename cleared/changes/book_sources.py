@@ -1,4 +1,4 @@
-"""Where a run reads the books from (each a ``ledger.Source``)."""
+"""Where the books are read from: a commit, or the working tree. Each class is a ``ledger.Source``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cleared.vcs import Snapshot
 
 
 class CommittedSource:
-    """The files of one commit (a ``ledger.Source``)."""
+    """The files of one commit."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -21,7 +21,7 @@ class CommittedSource:
 
 
 class PreloadedSource(CommittedSource):
-    """The same, for who reads nearly all files of a folder: they are read at once."""
+    """The files of one commit, those of one folder read together: for callers that need nearly all of them."""
 
     def __init__(self, snapshot: Snapshot, folder: str) -> None:
         super().__init__(snapshot)
@@ -33,7 +33,7 @@ class PreloadedSource(CommittedSource):
 
 
 class WorkingSource:
-    """The files of the working tree (a ``ledger.Source``): only for ``journal check``, which judges them."""
+    """The files of the working tree: only for ``journal check``, which checks them."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

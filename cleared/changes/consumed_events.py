@@ -1,4 +1,4 @@
-"""Which events have had their run. Attestations say; ``.cleared/consumed.db`` is an index of them."""
+"""Which events have had their run: read from the attestations. ``.cleared/consumed.db`` is an index of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cleared.changes import attestation
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
 from cleared.errors import PolicyError
-from cleared.vcs import Repository, Snapshot
+from cleared.vcs import Repository, Snapshot, history
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
-"""``Outcome:`` of an attempt that made no commit of its own: it waits for an answer, or it failed."""
+"""``Outcome:`` of an attempt without a commit of its own: it waits for an answer, or it failed."""
 WENT_ON: Final = "Went-On"
-"""The trailer of a run's commit that names the questions it went on with, or asked again: none does so twice."""
+"""The trailer of a run's commit with the questions that the run continued from, or asked again. Each is used once."""
 INDEX: Final = "consumed.db"
 _VERSION: Final = 3
 _SCHEMA: Final = """
@@ -36,10 +36,10 @@ CREATE TABLE IF NOT EXISTS cards (
   PRIMARY KEY (card, what, digest, signer, workspace)) WITHOUT ROWID;
 """
 _MESSAGES: Final = ""
-"""The signer of what commit messages say: it counts only as long as nobody has attested anything."""
+"""The signer given to what commit messages say, which counts only as long as there are no attestations."""
 _DONE: Final = """(a.outcome='' OR (a.outcome='asks' AND NOT EXISTS (
   SELECT 1 FROM counted f WHERE f.run=a.run AND f.agent=a.agent AND f.key=a.key AND f.outcome='failed')))"""
-"""A run went well, or waits for an answer. Whatever the order of lines: two clones' are merged as they come."""
+"""A run succeeded, or waits for an answer. The order of lines does not matter: a merge of two clones may change it."""
 
 
 class AlreadyRun(PolicyError):
@@ -49,8 +49,10 @@ class AlreadyRun(PolicyError):
 def is_consumed(
     host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str, *, asking: bool = True
 ) -> bool:  # fmt: skip
-    """Whether a run of ``agent`` for this event is in the snapshot's commit; ``asking``: also one that waits for an
-    answer."""
+    """Whether ``agent`` has had its run for this event, as of the snapshot's commit.
+
+    ``asking``: a run that waits for an answer counts too.
+    """
     done = _DONE if asking else "a.outcome=''"
     with _open_index(host, repo, snapshot) as db:
         found = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {done}", (agent, key)).fetchone()
@@ -58,7 +60,7 @@ def is_consumed(
 
 
 def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
-    """The keys of all events that an agent had a run for, failed ones too."""
+    """The keys of all events for which an agent had a run, failed runs too."""
     with _open_index(host, repo, snapshot) as db:
         return {key for (key,) in db.execute("SELECT DISTINCT key FROM counted WHERE agent=?", (agent,))}
 
@@ -70,20 +72,20 @@ def has_committed(host: Host, repo: Repository, snapshot: Snapshot, run: str) ->
 
 
 def event_depth(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> int:
-    """How many events led to a run; 0 where nothing is known of it."""
+    """How many events led to a run, one after the other; 0 where the run is not known."""
     with _open_index(host, repo, snapshot) as db:
         return int(db.execute("SELECT coalesce(max(depth), 0) FROM counted WHERE run=?", (run,)).fetchone()[0])
 
 
 def has_continued(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
-    """Whether a run has gone on with this question."""
+    """Whether a run has continued from this question."""
     with _open_index(host, repo, snapshot) as db:
         found = db.execute("SELECT 1 FROM counted_cards WHERE card=? AND what='went_on'", (card,)).fetchone()
     return found is not None
 
 
 def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
-    """Whether runs of ``agent`` for this event have failed, and for no other that has not had its run since."""
+    """Whether this event is the only one for which runs of ``agent`` failed, and that has not had its run since."""
     with _open_index(host, repo, snapshot) as db:
         rows = db.execute(
             "SELECT DISTINCT key FROM counted f WHERE agent=? AND outcome='failed' AND kind<>'on_demand' AND NOT EXISTS"
@@ -94,21 +96,23 @@ def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str
 
 
 def latest_keys(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
-    """Agent → the greatest key among its events of this kind that had a run, failed ones too."""
+    """Agent → the greatest key among its events of this kind that had a run, failed runs too."""
     with _open_index(host, repo, snapshot) as db:
         return dict(db.execute("SELECT agent, max(key) FROM counted WHERE kind=? GROUP BY agent", (kind,)).fetchall())
 
 
 def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> bool:
-    """Whether a run or decision made this card of a failed run, just as it is."""
+    """Whether a run or decision attests that it opened this card, just as it is."""
     with _open_index(host, repo, snapshot) as db:
         rows = db.execute("SELECT card, digest FROM counted_cards WHERE card=? AND what='opens'", (card.id,))
         return any(attestation.vouches_for({found: digest}, card) for found, digest in rows)
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
-    """Settled cards, but questions, that are younger than the first attestation here, and that no run or decision has
-    settled so."""
+    """Resolved cards whose answer no run or decision attests.
+
+    Questions are left out, and cards that are older than the first attestation.
+    """
     with _open_index(host, repo, snapshot) as db:
         first = db.execute("SELECT min(at) FROM counted WHERE signer<>''").fetchone()[0]
         if first is None:
@@ -122,8 +126,8 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
 
 
 def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> list[list[str]] | None:
-    """What the first attestation is to say of the time before it: run, agent, kind, key and outcome of what matters
-    still; None where there is one."""
+    """The events that the first attestation is to list, because only commit messages tell of them: run, agent, kind,
+    key and outcome of each. None where there are attestations."""
     with _open_index(host, repo, snapshot) as db:
         if db.execute("SELECT 1 FROM counted WHERE signer<>'' LIMIT 1").fetchone() is not None:
             return None
@@ -137,7 +141,7 @@ def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> 
 
 @contextmanager
 def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
-    """The index, up to the snapshot's commit. ``counted`` has what counts here."""
+    """The index as of the snapshot's commit. Its views ``counted`` and ``counted_cards`` have what counts here."""
     path = host.layout.state_dir / INDEX
     db = connect_to_write(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
     try:
@@ -164,7 +168,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
 
 
 def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
-    """Whether nothing that was attested is gone."""
+    """Whether every attestation of ``before`` is still in ``after``."""
     return next(attestation.added_lines(host.layout, after, before), None) is None and bool(
         attestation.list_shards(host.layout, before)
     )
@@ -188,9 +192,7 @@ def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | Non
 
 
 def _add_commit_messages(db: sqlite3.Connection, host: Host, commit: str) -> None:
-    """What commits say that were made before there were attestations, or by nobody whom this user trusts."""
-    from cleared.vcs import history
-
+    """Add what commit messages say, for books in which nothing is attested by a trusted key."""
     for each in history.read_log(host.root, None, grep="Agent: ", rev=commit) if commit else ():
         _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
@@ -210,8 +212,10 @@ def _add_record(db: sqlite3.Connection, signer: str, workspace: str, said: Mappi
 
 
 def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:
-    """Make the views of what counts: attested by those who may, for these books or by this clone; else what commit
-    messages say. Whether anything is attested."""
+    """Create the views of what counts: what ``signers`` attested for ``books``; else what commit messages say.
+
+    Returns whether anything is attested.
+    """
     db.execute("CREATE TEMP TABLE counts (signer TEXT PRIMARY KEY)")
     db.execute("INSERT INTO counts SELECT value FROM json_each(?)", (json.dumps(sorted(signers)),))
     db.execute("CREATE TEMP TABLE here (workspace TEXT PRIMARY KEY)")
@@ -227,6 +231,6 @@ def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozen
 
 
 def trailer_number(trailers: Mapping[str, str], key: str) -> int:
-    """A trailer's number; 0 where there is none."""
+    """The number in a trailer; 0 where there is none."""
     text = trailers.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

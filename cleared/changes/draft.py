@@ -1,4 +1,4 @@
-"""The draft as files: what the run's commit will hold, and the one call that makes it real."""
+"""The draft as files: what the commit of a run or decision will hold, and the one function that commits it."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Paths and their new content (None: deleted), and files outside git that move with the commit."""
+    """``changes``: path → new content (``None``: deleted); ``moves``: files outside git that move with the commit."""
 
     changes: dict[str, bytes | None]
     moves: tuple[LocalMove, ...]
     tracked_files: dict[str, bytes]
-    """Bank files that leave the drop folder, and that git has: path → content."""
+    """Bank files that leave the drop folder, and that git holds: path → content."""
     events: tuple[str, ...] = ()
     """The lines it adds to ``logs/events.jsonl``."""
 
 
 def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
-    """Everything the run staged, as files."""
+    """All that the run or decision staged, as files."""
     changes: dict[str, bytes | None] = {}
     changes.update(context.books.render_files())
     changes.update(context.bank.render_files(context.run_id))
     changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
-    going: dict[str, bytes] = {}
+    tracked_files: dict[str, bytes] = {}
     for path, file in context.imports.list_moves().items():
         target = file.processed_as or ""
-        tracked = snapshot.find_blob_id(path) is not None
-        if tracked:
+        is_tracked = snapshot.find_blob_id(path) is not None
+        if is_tracked:
             changes[path] = None
-            going[path] = file.data
-        if tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
+            tracked_files[path] = file.data
+        if is_tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
             changes[target] = file.data
-        if not tracked:
+        if not is_tracked:
             moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
         if host.config.import_.keep == "local":
             changes.update(_processed_gitignore(host, snapshot))
@@ -61,11 +61,11 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     if events:
         before = snapshot.read_file(host.layout.events) or b""
         changes[host.layout.events] = before + "".join(events).encode("utf-8")
-    return Draft(changes, tuple(moves), going, events)
+    return Draft(changes, tuple(moves), tracked_files, events)
 
 
 def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
-    """Files that stay on this machine are not to be offered by git status, nor taken by the user's own git add."""
+    """A ``.gitignore`` for imported files that stay on this machine, so that git status and git add pass them over."""
     path = f"{host.layout.processed_dir}/.gitignore"
     if snapshot.find_entry(path) is not None or os.path.lexists(host.root / path):
         return {}
@@ -78,20 +78,21 @@ def commit_draft(
     local: Sequence[LocalMove] = (), sign: SignChanges | None = None, edited: Collection[str] = (),
     merges: str | None = None,
 ) -> str:  # fmt: skip
-    """Check the draft and seal it, with further ``files`` and ``local`` moves: one commit; its id.
+    """Check the draft and commit it, with further ``files`` and ``local`` moves. Returns the commit's id.
 
-    ``sign`` gives the trailers that show whose commit it is, from all that it changes, its message and its trailers.
-    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for ``seal``.
+    ``sign`` makes the trailers that show whose commit it is, from all that it changes, its message and its trailers.
+    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for
+    ``commit_changes``.
     Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check_books(context.books, context.bank)
     host.report_step("checked")
     draft = render_draft(host, snapshot, context)
     draft.changes.update(files or {})
-    files_taken = emitted_events.handled_files(host, context) if any(key == "Event" for key, _ in trailers) else []
-    if files_taken:  # a run that failed, or asks, has not had its files
+    files_handled = emitted_events.handled_files(host, context) if any(key == "Event" for key, _ in trailers) else []
+    if files_handled:  # a run that failed, or waits for an answer, has not handled its files
         draft.changes[host.layout.imported_files] = emitted_events.append_handled_files(
-            snapshot.read_file(host.layout.imported_files), files_taken
+            snapshot.read_file(host.layout.imported_files), files_handled
         )
     waiting = agent_log.read_waiting_rows(host)
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
@@ -103,16 +104,16 @@ def commit_draft(
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
     subject = clean(message)
-    # What an event is known by stays as it is: by that it is not run again.
+    # The key of an event stays as it is: by it the event is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
-    earlier = read_unattested_events(host, repo, snapshot)
-    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.events, earlier).items():
+    unattested = read_unattested_events(host, repo, snapshot)
+    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.events, unattested).items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += sign(draft.changes, subject, marks) if sign is not None else []
     try:
-        done = commit_changes(
+        commit = commit_changes(
             repo, snapshot.commit, draft.changes, subject, marks,
             host.author, context.now, verify=context.imports.verify_unchanged, on_step=host.on_step,
             state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
@@ -126,4 +127,4 @@ def commit_draft(
                 imported_files.release_files(host, held)
         raise
     start_gc_if_due(repo)
-    return done
+    return commit

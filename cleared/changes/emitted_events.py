@@ -1,11 +1,12 @@
-"""What a commit tells those who listen: the events it emits, the files it was about, and marks of the rest of it.
+"""What a commit holds for agents that listen for events: the events it emits, the files it handled, and trailers.
 
-``logs/events.jsonl`` has a line for each emitted event. What the program itself can tell of a commit (a run ended, a
-card was resolved …) has no line: it is read off the commit's trailers, where somebody listens.
+``logs/events.jsonl`` has a line for each event that a script emits. The program's own events (a run ended, a card was
+resolved …) have no line: they are read from the commit's trailers where an agent listens for them.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -18,7 +19,7 @@ from cleared.primitives.context import Context
 from cleared.vcs import Repository, find_clone_id
 
 ORIGIN: Final = "Origin"
-"""The clone that made the commit; others deliver none of its events."""
+"""The clone that made the commit; other clones deliver none of its events."""
 EMITS: Final = "Emits"
 IMPORTS: Final = "Imports"
 RESOLVES: Final = "Resolves"
@@ -29,7 +30,7 @@ _FILES_HEADER: Final = ("sha256", "agent", "file", "run")
 
 
 def format_event(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
-    """One emitted event as it is kept."""
+    """One emitted event, as its line in ``logs/events.jsonl``."""
     return event_line(
         {"id": f"{run}/{number}", "run": run, "agent": agent, "at": format_iso(now), "name": name, "payload": payload}
     )
@@ -41,7 +42,7 @@ def event_line(event: Mapping[str, Any]) -> str:
 
 
 def payload_trailer(event: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The payload that a person gave a run, so that it can be held again; other events have theirs elsewhere."""
+    """The trailer with the payload that a person gave a run, so that it can be repeated; other events need none."""
     if event["kind"] != "on_demand" or event["payload"] is None:
         return []
     text = json.dumps(event["payload"], ensure_ascii=True, separators=(",", ":"), default=str)
@@ -49,7 +50,7 @@ def payload_trailer(event: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def parse_events(data: bytes | None) -> Iterator[dict[str, Any]]:
-    """The events of ``logs/events.jsonl``, newest first; lines that are none are left out."""
+    """The events of ``logs/events.jsonl``, newest first; lines that cannot be read are left out."""
     for text in reversed((data or b"").splitlines()):
         try:
             event = json.loads(text)
@@ -60,19 +61,19 @@ def parse_events(data: bytes | None) -> Iterator[dict[str, Any]]:
 
 
 def commit_trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
-    """What the commit of this context has to say of itself."""
+    """The trailers with which a commit tells what is in it."""
     counts = (
         (EMITS, len(context.events)),
         (IMPORTS, len(context.imports.list_moves())),
         (RESOLVES, len(context.cards.resolved)),
         (DEPTH, context.event.get("depth", 0)),
     )
-    found = [(key, str(count)) for key, count in counts if count]
-    return [*found, (ORIGIN, find_clone_id(repo, make=True) or "")]
+    trailers = [(key, str(count)) for key, count in counts if count]
+    return [*trailers, (ORIGIN, find_clone_id(repo, make=True) or "")]
 
 
 def handled_files(host: Host, context: Context) -> list[tuple[str, str, str, str]]:
-    """Rows for the files the run was about that stay where they are, outside of ``import/``."""
+    """Rows for the files that the run was for and that stay where they are, outside of ``import/``."""
     folder = f"{host.layout.import_dir}/"
     return [
         (digest, context.agent, path, context.run_id)
@@ -88,8 +89,6 @@ def append_handled_files(data: bytes | None, rows: list[tuple[str, str, str, str
 
 
 def files_handled_by(data: bytes | None, agent: str) -> dict[str, str]:
-    """SHA-256 → file, of what the agent has had a run for."""
-    import csv
-
+    """SHA-256 → path, of the files for which the agent has had a run."""
     rows = csv.reader((data or b"").decode("utf-8", "replace").splitlines())
     return {row[0]: row[2] for row in rows if len(row) == len(_FILES_HEADER) and row[1] == agent}

@@ -1,4 +1,4 @@
-"""What every run of a workspace stands on, made once by ``app.open_workspace``."""
+"""An open workspace: its settings, its repository, its traces. ``app.open_workspace`` makes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 
 from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
 from cleared.bounds import MAX_ITEMS
+from cleared.changes import lost_rows
 from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, redactor_of_config
-from cleared.errors import WorkspaceError
+from cleared.errors import BusyError, WorkspaceError
 from cleared.ledger.staged_journal import Bounds
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import DecodingContext
@@ -28,12 +29,12 @@ from cleared.workspace.lock import LockHolder, writer_lock
 ShowMessage = Callable[[str], None]
 
 _reported_losses: set[tuple[str, str | None]] = set()
-"""Workspaces and commits of which this process has said what is lost."""
+"""Workspaces and commits for which this process has shown which rows are lost."""
 
 
 @dataclass(slots=True)
 class Host:
-    """One workspace, opened. ``say`` takes lines for whoever is watching (stderr)."""
+    """One workspace, opened. ``show_message`` gets lines for the user (stderr)."""
 
     root: Path
     layout: Layout
@@ -42,17 +43,17 @@ class Host:
     registry: Registry
     show_message: ShowMessage
     on_step: Callable[[str], None] | None = None
-    """Told of each step of a run and its seal; crash tests stop the process there."""
+    """Called with each step of a run and its commit; crash tests stop the process there."""
     on_ended: Callable[[Any, Any], None] | None = None
-    """Told of each run (its ``Attempt`` and its ``RunResult``) that was begun, when it has ended."""
+    """Called with the ``Attempt`` and the ``RunResult`` of each run that has ended."""
     policy: SettingsInForce | None = None
-    """What the approved policy made of ``config.yaml``; None where nobody asked."""
+    """The settings in force: ``config.yaml`` with the approved protected settings; ``None``: unchecked."""
     reread_policy: Callable[[], tuple[Layout, SettingsInForce]] | None = None
-    """Reads what is in force; None where it stays as it is."""
+    """Reads the settings in force again; ``None`` where they stay as they are."""
     policy_stamp: object = None
-    """The stamp of what is in force here (``approvals.policy.stamp``)."""
+    """Tells one state of the settings in force from another (``settings_stamp``)."""
     stays_open: bool = False
-    """Whether repository and traces stay open from one run to the next: a service does not start git for each."""
+    """Whether repository and traces stay open between runs, so that a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
     _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
     decimal_places: int = field(init=False)
@@ -67,20 +68,20 @@ class Host:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether something else may be in force by now."""
+        """Whether other settings may be in force by now."""
         return self.reread_policy is not None and settings_stamp(self.root) != self.policy_stamp
 
     def refresh_settings(self) -> None:
-        """Go on under what is in force now. Raises ``WorkspaceError`` where the settings are wrong by now."""
-        seen = settings_stamp(self.root)
-        if self.reread_policy is None or seen == self.policy_stamp:
+        """Take over the settings that are in force now. Raises ``WorkspaceError`` where they are wrong."""
+        stamp = settings_stamp(self.root)
+        if self.reread_policy is None or stamp == self.policy_stamp:
             return
         self.layout, self.policy = self.reread_policy()
-        self.config, self.policy_stamp = self.layout.config, seen
+        self.config, self.policy_stamp = self.layout.config, stamp
         self._derive_settings()
 
     def refuse_invalid_policy(self) -> None:
-        """Raises ``PolicyError`` where nothing may run."""
+        """Raises ``PolicyError`` where nothing may run under the settings in force."""
         if self.policy is not None and self.policy.problem is not None:
             raise self.policy.problem
 
@@ -100,7 +101,7 @@ class Host:
 
     @property
     def ledger_accounts(self) -> dict[str, int]:
-        """Bank account id → its account in the ledger."""
+        """Id of a bank account → its account in the chart of accounts."""
         return {a.id: a.ledger_account for a in self.config.bank_accounts}
 
     def report_step(self, name: str) -> None:
@@ -109,7 +110,7 @@ class Host:
 
     @contextmanager
     def open_for_reading(self) -> Iterator[Repository]:
-        """The repository for reading. A half-done seal is completed first, if nobody is at work."""
+        """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
         self._repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
             self._report_lost_rows(repo)
@@ -117,20 +118,25 @@ class Host:
 
     @contextmanager
     def open_unchanging(self, what: str) -> Iterator[Repository]:
-        """The repository for reading while nobody writes, so that commit and files are of one moment.
+        """The repository for reading under the writer lock, so that commit and files are of one moment.
 
-        Where this user can write nothing, there is no lock to take. Raises ``BusyError`` as ``writing`` does.
+        ``what`` is shown to others that wait. A user who may not write takes no lock. Raises ``BusyError``.
         """
         self._repair_interrupted_commit()
         state = self.layout.state_dir
-        alone = os.access(state if state.exists() else self.root, os.W_OK)
-        with self._writer_lock(what) if alone else nullcontext(), Repository.open(self.root, for_writing=False) as repo:
+        can_write = os.access(state if state.exists() else self.root, os.W_OK)
+        with (
+            self._writer_lock(what) if can_write else nullcontext(),
+            Repository.open(self.root, for_writing=False) as repo,
+        ):
             yield repo
 
     @contextmanager
     def open_for_writing(self, what: str) -> Iterator[Repository]:
-        """The repository under the writer lock, repaired, and under what is in force then. Raises ``BusyError`` when
-        the lock is not had in time, or another git command holds the index."""
+        """The repository under the writer lock, once an interrupted commit is finished and the settings are read again.
+
+        Raises ``BusyError`` where the lock is not free in time, or another git command holds the index.
+        """
         with self._writer_lock(what):
             repo, self._open = self._open, None
             repo = repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
@@ -139,21 +145,21 @@ class Host:
                 report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
                     self.show_message(report)
-                self.refresh_settings()  # whoever had the lock may have changed it
+                self.refresh_settings()  # whoever had the lock may have changed them
                 yield repo
             self._open = repo if self.stays_open else None
 
     @property
     def traces(self) -> TraceStore:
-        """Where runs are traced."""
+        """The trace database."""
         if not self.stays_open:
             return TraceStore(self.layout.state_dir, redactor=self.redactor)
         if self._traces is None:
-            self._traces = TraceStore(self.layout.state_dir, redactor=self.redactor, lasting=True)
+            self._traces = TraceStore(self.layout.state_dir, redactor=self.redactor, stays_open=True)
         return self._traces
 
     def close(self) -> None:
-        """Close what a ``lasting`` host keeps open; it is opened again when it is needed."""
+        """Close what is kept open. It is opened again when it is needed."""
         repo, self._open = self._open, None
         traces, self._traces = self._traces, None
         if repo is not None:
@@ -166,25 +172,21 @@ class Host:
         return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._report_waiting)
 
     def _report_lost_rows(self, repo: Repository) -> None:
-        """Say, once for each commit, that the branch has lost something."""
-        from cleared.changes import lost_rows
-
+        """Show, once for each commit, that the branch has lost rows."""
         head = repo.find_head()
         key = (str(self.root), head)
         if key in _reported_losses or head is None or repo.branch.read_remembered_commit() in (None, head):
             return
-        found = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
-        if found is not None:
+        lost = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
+        if lost is not None:
             _reported_losses.add(key)
-            self.show_message(f"{found}. {lost_rows.REMEDY}")
+            self.show_message(f"{lost}. {lost_rows.REMEDY}")
 
     def _report_waiting(self, holder: LockHolder | None) -> None:
         self.show_message(f"waiting for {holder}" if holder else "waiting for another command")
 
     def _repair_interrupted_commit(self) -> None:
-        """Finish a seal that was killed. A seal that is under way holds the lock: then there is nothing to do."""
-        from cleared.errors import BusyError
-
+        """Finish a commit that was killed. One that is under way holds the lock: it is left alone."""
         if not (self.layout.state_dir / "seal.json").exists() and not (self.root / ".git/index.lock").exists():
             return
         try:
@@ -200,7 +202,7 @@ class Host:
 
 
 def current_user() -> str:
-    """Who sits at the keyboard, as the system names them."""
+    """The name of the user who runs this program, as the system has it."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError, ImportError):

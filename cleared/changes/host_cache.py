@@ -1,4 +1,4 @@
-"""A workspace that stays open, in a program that does."""
+"""A host that stays open, for a program that runs for long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from cleared.changes.host import Host
 
 
 class HostCache:
-    """The same host from one act to the next, as long as nothing else is in force. For one act at a time."""
+    """Gives the same host at each call, as long as the settings in force are the same. Not for two threads."""
 
     def __init__(self, open_: Callable[[], Host]) -> None:
         self._open = open_
         self._host: Host | None = None
         self.stamp: object = None
-        """Another for each state of what is in force."""
+        """The stamp of the settings in force; another one for each state of them."""
 
     def __call__(self) -> Host:
         """The host. Raises as ``open_workspace`` does."""
@@ -26,7 +26,7 @@ class HostCache:
         return self._host
 
     def close(self) -> None:
-        """Close it; the next act has it opened anew."""
+        """Close the host; the next call opens another."""
         if self._host is not None:
             self._host.close()
         self._host = None

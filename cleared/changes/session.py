@@ -1,4 +1,4 @@
-"""One run's view of the workspace: the pinned commit, the books and bank facts over it, the draft."""
+"""What a run or decision works with: one commit, the books as of it, and a context in which changes are staged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
 from cleared.primitives.loop_jobs import WorkspaceLoop
-from cleared.vcs import Difference, Repository, Snapshot, find_differences
+from cleared.vcs import Difference, Repository, Snapshot, find_differences, history
 
 
 def new_run_id(now: datetime) -> str:
@@ -32,25 +32,25 @@ def new_run_id(now: datetime) -> str:
 
 
 def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
-    """Books and bank facts over any source."""
+    """The books and the bank lines in any source."""
     return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
 
 
 def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
     """Raises ``WorkspaceError`` where a managed file differs from the commit.
 
-    ``agent``: what is about to run. Of ten thousand agents' approvals its own are looked at then, and those that all
-    runs share.
+    ``agent``: the agent that is about to run. Of all approvals only its own are compared then, and those that all runs
+    share.
     """
     refuse_differences(managed_differences(host, snapshot, agent))
 
 
 @contextmanager
 def compare_with_commit(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
-    """The last commit, and how the managed files differ from it; ``what`` looks, for messages.
+    """The last commit, and how the managed files differ from it. ``what`` names the caller, in messages to others.
 
-    A difference is looked at again while nobody writes: beside a run, commit and files are not of one moment. Raises
-    ``BusyError`` where that has to be waited for too long.
+    Beside a run, commit and files are not of one moment: a difference is looked at again under the writer lock. Raises
+    ``BusyError`` where the lock is not free in time.
     """
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
@@ -62,28 +62,28 @@ def compare_with_commit(host: Host, what: str) -> Iterator[tuple[Repository, Sna
         yield repo, snapshot, managed_differences(host, snapshot)
 
 
-def refuse_differences(found: Sequence[Difference]) -> None:
+def refuse_differences(differences: Sequence[Difference]) -> None:
     """Raises ``WorkspaceError`` where there are any such differences."""
-    if found:
-        shown = ", ".join(f"{d.path} ({d.kind})" for d in found[:5]) + (" …" if len(found) > 5 else "")
+    if differences:
+        shown = ", ".join(f"{d.path} ({d.kind})" for d in differences[:5]) + (" …" if len(differences) > 5 else "")
         raise WorkspaceError(
             f"files that only runs and decisions may change differ from the last commit: {shown}",
-            place=Place(found[0].path),
+            place=Place(differences[0].path),
             remedy="Look with git diff and cleared journal check; then restore them (git checkout -- FILE), "
             "or, if the change is meant, commit it yourself.",
         )
 
 
 def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
-    """How the managed files in the working tree differ from the commit; all of them, or those that matter to one
-    agent's run."""
+    """How the managed files in the working tree differ from the commit: all of them, or those that one agent's run
+    uses."""
     prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
     if agent is not None:
         prefixes.remove(host.layout.approvals_dir)
         prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
                      record_folder(host.layout.agent_path(agent))]  # fmt: skip
-    found = find_differences(snapshot, host.root, prefixes)
-    return [d for d in found if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+    differences = find_differences(snapshot, host.root, prefixes)
+    return [d for d in differences if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
 
 
 def make_context(
@@ -101,8 +101,8 @@ def make_context(
     drop_folder: Path | None = None,
     only: frozenset[str] | None = None,
 ) -> Context:
-    """A fresh context: nothing staged, reading from ``snapshot``, files from ``drop_folder`` (``import/``), of which
-    only those named are seen."""
+    """A new context with nothing staged, which reads the books from ``snapshot`` and bank files from ``drop_folder``
+    (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
     books, bank = open_books(host, source)
     imports = ImportSession(
@@ -127,7 +127,7 @@ def make_context(
 
 
 def _check_once(books: Books, bank: BankBook) -> Callable[[], None]:
-    """``check``, but not again while nothing else has been staged."""
+    """``check_books`` as a function that does nothing where nothing was staged since it passed."""
     passed: list[object] = []
 
     def checked() -> None:
@@ -141,16 +141,14 @@ def _check_once(books: Books, bank: BankBook) -> Callable[[], None]:
 
 
 def check_books(books: Books, bank: BankBook) -> None:
-    """Raises ``BooksViolated`` with every violation of base + draft."""
+    """Raises ``BooksViolated`` with every violation of the books with the draft."""
     violations = check_draft(books, bank)
     if violations:
         raise BooksViolated(violations)
 
 
 def recent_commits(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:
-    """The newest commits up to ``rev``; ``proposed``: those too that only propose something."""
-    from cleared.vcs import history
-
+    """The newest commits up to ``rev``; ``proposed``: also those that only propose a change."""
     return [
         {"commit_hash": c.id, "date": format_iso(c.when), "author": c.author, "message": c.subject}
         for c in history.read_log(host.root, limit if proposed else limit * 3 + 50, rev=rev)

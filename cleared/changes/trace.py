@@ -1,6 +1,6 @@
-"""Full traces of runs in ``.cleared/runs.db`` (SQLite, WAL): operational, rebuilt empty when lost.
+"""Full traces of runs in ``.cleared/runs.db`` (SQLite, WAL). Losing it loses no books; it is made anew, empty.
 
-One transaction when a run begins and one when it ends: a call costs the run nothing here.
+There is one transaction when a run begins and one when it ends: a call costs the run nothing here.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ CREATE TABLE IF NOT EXISTS calls (
 KEEP_RUNS: Final = 1_000
 MAX_VALUE: Final = 2_000
 _MAX_LOG: Final = 1 << 20
-"""Of a run's log; the whole is in the agent log."""
+"""Characters of a run's log that are kept here; the agent log has all of it."""
 _VERSION: Final = 1
 
 
 class TraceStore:
     """The trace database of one workspace. Losing it loses no entry, card or decision."""
 
-    def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, lasting: bool = False) -> None:
-        """``redactor`` takes secrets out of what is written. ``lasting``: what runs are written with stays open until
+    def __init__(self, state_dir: Path, *, redactor: Redactor | None = None, stays_open: bool = False) -> None:
+        """``redactor`` removes secrets from what is written. ``stays_open``: the connection for runs stays open until
         ``close``; for one thread at a time."""
         self._clean = (redactor or Redactor()).redact_text
         self.state_dir = state_dir
         self.path = state_dir / "runs.db"
-        self._lasting = lasting
+        self._stays_open = stays_open
         self._of_run: sqlite3.Connection | None = None
-        """Open from ``begin`` to ``end`` at least: closing it makes the disk wait, so once is enough."""
+        """Open at least from ``begin_run`` to ``end_run``: closing it waits for the disk."""
         self._file: tuple[int, int] | None = None
 
     @contextmanager
@@ -64,23 +64,23 @@ class TraceStore:
             db.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return connect_to_write(self.path, SCHEMA, _VERSION, check_same_thread=not self._lasting)
+        return connect_to_write(self.path, SCHEMA, _VERSION, check_same_thread=not self._stays_open)
 
     def find_damage(self) -> str | None:
-        """What SQLite finds wrong with the file; None where it is sound."""
+        """What SQLite finds wrong with the file; ``None`` where it is sound."""
         try:
             db = connect_to_read(self.path)
             try:
-                said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+                result = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
                 db.execute("SELECT id, status FROM runs LIMIT 1")
             finally:
                 db.close()
         except sqlite3.Error as e:
             return str(e)
-        return None if said == "ok" else said
+        return None if result == "ok" else result
 
     def rebuild(self) -> Path | None:
-        """Begin anew; where the old file lies now. The caller holds the writer lock."""
+        """Make a new, empty database. Returns where the old file lies now. The caller holds the writer lock."""
         aside = None
         if self.path.exists():
             aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
@@ -90,7 +90,7 @@ class TraceStore:
         return aside
 
     def begin_run(self, run: Mapping[str, Any]) -> None:
-        """A run starts; if the process dies, the row tells."""
+        """Record that a run begins; the row stays if the process is killed."""
         db = self._connection_for_run()
         with db:
             db.execute(
@@ -104,9 +104,9 @@ class TraceStore:
         self._of_run = db
 
     def end_run(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
-        """A run has ended, one way or another."""
+        """Record how a run ended, with its calls."""
         db = self._connection_for_run()
-        with nullcontext() if self._lasting else closing(db), db:
+        with nullcontext() if self._stays_open else closing(db), db:
             db.execute(
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
@@ -122,19 +122,19 @@ class TraceStore:
                 _call_rows(run_id, calls, origin, self._clean),
             )
             _delete_old_runs(db)
-        self._of_run = db if self._lasting else None
+        self._of_run = db if self._stays_open else None
 
     def _dump_json(self, value: Any) -> str:
         return self._clean(json.dumps(to_json(value), ensure_ascii=False, default=str))
 
     def _connection_for_run(self) -> sqlite3.Connection:
-        """The connection that is open, if the file is still the same: it may be deleted at any time."""
+        """The open connection, or a new one where the file is another by now: it may be deleted at any time."""
         db, self._of_run = self._of_run, None
         if db is not None:
             if self._file == _file_identity(self.path):
                 return db
             db.close()
-            if not self.path.exists():  # what is left of it must not be read into the next one
+            if not self.path.exists():  # its remains must not be read into the next file
                 for suffix in ("-wal", "-shm"):
                     Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         db = self._connect()
@@ -142,13 +142,13 @@ class TraceStore:
         return db
 
     def close(self) -> None:
-        """Close what ``lasting`` kept open."""
+        """Close the connection that is kept open."""
         db, self._of_run = self._of_run, None
         if db is not None:
             db.close()
 
     def list_runs(self, limit: int, agent: str | None = None) -> list[dict[str, Any]]:
-        """The newest runs first."""
+        """The last runs, newest first; of one agent, or of all."""
         with self._open(create=False) as db:
             if db is None:
                 return []
@@ -157,7 +157,7 @@ class TraceStore:
             return [_decode_run(rows, row) for row in rows]
 
     def find_run_ids(self, text: str) -> list[str]:
-        """Ids of the runs that are meant by ``text``: the id, its beginning, or its last part."""
+        """The ids of the runs for which ``text`` is the id, its beginning, or its last part."""
         with self._open(create=False) as db:
             if db is None or not text:
                 return []
@@ -166,50 +166,50 @@ class TraceStore:
             return [row[0] for row in db.execute(query, (len(text), text, len(ending), ending))]
 
     def find_run(self, run_id: str) -> dict[str, Any] | None:
-        """A run by its id, with its calls."""
+        """A run by its id, with its calls; ``None`` where there is none."""
         with self._open(create=False) as db:
             if db is None:
                 return None
             rows = db.execute("SELECT * FROM runs WHERE id=?", (run_id,))
             for row in rows:
-                found = _decode_run(rows, row)
+                run = _decode_run(rows, row)
                 calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (run_id,))
-                found["calls"] = [_decode_call(calls, call) for call in calls]
-                return found
+                run["calls"] = [_decode_call(calls, call) for call in calls]
+                return run
             return None
 
 
 def _call_rows(
     run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]
 ) -> Iterator[tuple[Any, ...]]:
-    """A row for each call; once those of the run are large together, only what was called, where and when."""
+    """A row for each call. Once those of a run are large together, arguments and results are left out."""
     room = MAX_TRACE_BYTES
     for c in calls:
-        given = _shorten(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
+        arguments = _shorten(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
         result = _shorten(clean(_compact(c.result))) if c.error is None else None
-        room -= len(given) + len(result or "")
+        room -= len(arguments) + len(result or "")
         if room < 0:
-            given, result = '"…"', '"…"' if result is not None else None
+            arguments, result = '"…"', '"…"' if result is not None else None
         yield (
-            run_id, c.number, c.depth, c.name, given, result, c.error and clean(c.error),
+            run_id, c.number, c.depth, c.name, arguments, result, c.error and clean(c.error),
             c.place.file, c.place.line, c.place.column,
             (c.started - origin) * 1000, c.duration * 1000,
         )  # fmt: skip
 
 
 def _limit_rows(rows: Iterable[list[str]], most: int) -> list[list[str]]:
-    """The first rows that are no more together than this."""
-    kept = []
+    """The first rows that have no more than ``most`` characters together."""
+    limited = []
     for row in rows:
         most -= sum(map(len, row))
         if most < 0:
             break
-        kept.append(row)
-    return kept
+        limited.append(row)
+    return limited
 
 
 def _delete_old_runs(db: sqlite3.Connection) -> None:
-    """Take out the oldest runs: those that are too many, and those that are too much."""
+    """Delete the oldest runs, where there are too many, or they take too much space."""
     keep = KEEP_RUNS
     while True:
         old = db.execute("SELECT id FROM runs ORDER BY rowid DESC LIMIT -1 OFFSET ?", (keep,)).fetchall()
@@ -267,5 +267,5 @@ def _encode_value(value: Any) -> Any:
     return format(value, "f") if type(value).__name__ == "Decimal" else str(value)
 
 
-# Made once: a run of a thousand calls writes two thousand of these.
+# Made once: a run of a thousand calls encodes two thousand values.
 _compact = json.JSONEncoder(ensure_ascii=False, default=_encode_value, separators=(",", ":")).encode

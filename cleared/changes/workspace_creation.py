@@ -1,4 +1,4 @@
-"""Making a workspace: the documented tree, one commit."""
+"""Creating a workspace: its files, and one commit of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cleared.workspace.safe_files import describe_os_error as os_reason
 from cleared.workspace.template import initial_files
 
 _INTENT: Final = ".cleared/seal.json"
-"""There while a commit is under way, and after it was killed."""
+"""This file is there while a commit is under way, and after a kill."""
 
 
 def create_workspace(
@@ -29,12 +29,13 @@ def create_workspace(
     extra: dict[str, bytes] | None = None, say: Callable[[str], None] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> tuple[Path, str]:  # fmt: skip
-    """Create the workspace; ``(root, commit)``.
+    """Create the workspace. Returns its root and its first commit.
 
-    ``extra`` files replace or join the template's. Raises ``UsageError`` for bad values, ``WorkspaceError`` where
-    the directory is a workspace already, has files in the way, or cannot be written; what was made is then removed.
-    A set-up that was killed is finished or forgotten first, and ``say`` is told; where it was this very one, that is
-    the workspace.
+    ``extra`` files replace those of the template or are added to them. A creation that was killed is finished or undone
+    first, and ``say`` gets a line about it; where it had the same files, its workspace is the result.
+
+    Raises ``UsageError`` for bad values, ``WorkspaceError`` where the directory is a workspace already, has files in
+    the way, or cannot be written; what was made is removed then.
     """
     root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
     title = name if name is not None else (root.name or "My business")
@@ -45,11 +46,11 @@ def create_workspace(
     existed = root.is_dir()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        # Only who has the lock may judge what lies there, or take it away again: another may be setting up.
+        # Look at what is there, and remove it, only under the lock: another process may be creating it.
         with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
-            made = _recover_creation(root, files, say or (lambda _: None))
-            if made is not None:
-                return root, made
+            recovered = _recover_creation(root, files, say or (lambda _: None))
+            if recovered is not None:
+                return root, recovered
             _refuse_occupied(root, files)
             had_git = (root / ".git").exists()
             try:
@@ -73,7 +74,7 @@ def create_workspace(
 
 
 def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
-    """Complete or undo a set-up that was killed; its commit, if it made just these files."""
+    """Finish or undo a creation that was killed. Returns its commit, if it has just these files."""
     if not (root / _INTENT).exists() or not (root / ".git").exists():
         return None
     with Repository.open(root, for_writing=True, unborn=True) as repo:
@@ -83,9 +84,9 @@ def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], 
         head = repo.find_head()
         if head is None:
             return None
-        found = Snapshot(repo, head)
-        same = found.list_entries().keys() == {*files, WORKSPACE} and all(
-            found.read_file(path) == files[path] for path in files
+        snapshot = Snapshot(repo, head)
+        same = snapshot.list_entries().keys() == {*files, WORKSPACE} and all(
+            snapshot.read_file(path) == files[path] for path in files
         )
         return head if same else None
 
@@ -98,21 +99,21 @@ def _refuse_occupied(root: Path, files: dict[str, bytes]) -> None:
     if not root.exists():
         return
     try:
-        found = sorted(p.name for p in root.iterdir() if p.name not in (".git", ".cleared"))
+        names = sorted(p.name for p in root.iterdir() if p.name not in (".git", ".cleared"))
     except OSError as e:
         raise WorkspaceError(f"{root} cannot be read: {os_reason(e)}") from None
     ours = {f.split("/", 1)[0] for f in files}
-    in_the_way = [name for name in found if name in ours]
-    if in_the_way or found:
-        shown = ", ".join((in_the_way or found)[:5])
+    in_the_way = [name for name in names if name in ours]
+    if in_the_way or names:
+        shown = ", ".join((in_the_way or names)[:5])
         raise WorkspaceError(
-            f"{root} is not empty: {shown} {'is' if len(found) == 1 else 'are'} in the way",
+            f"{root} is not empty: {shown} {'is' if len(names) == 1 else 'are'} in the way",
             remedy="Choose an empty or new directory.",
         )
 
 
 def _remove_created(root: Path, existed: bool, had_git: bool) -> None:
-    """Take away what a failed set-up made."""
+    """Remove what a failed creation made."""
     if had_git:
         return
     if not existed:

@@ -120,7 +120,7 @@ def _try_decision(
 ) -> str | None:
     snapshot = Snapshot(repo, repo.read_head())
     if what != RECOVER_COMMAND:
-        refuse_lost_rows(host, repo, snapshot)
+        refuse_lost_rows(host.layout, repo, snapshot)
         refuse_changed_files(host, snapshot)
     now = host.clock.now().replace(microsecond=0)
     decision = new_run_id(now)

@@ -86,7 +86,7 @@ class _AgentRun:
         self.last = last
         self.snapshot = Snapshot(repo, repo.read_head())
         if not dry_run:  # which reads the commit only, and may do so while another command seals
-            refuse_lost_rows(host, repo, self.snapshot)
+            refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
         self.again = self._find_resumption(again) if again is not None else Resumption(event)
