@@ -298,7 +298,7 @@ def same(one: Any, two: Any) -> None:
 
 def books(ws: Workspace) -> Any:
     files = ws.state().files
-    return {p: d for p, d in files.items() if "approvals/" not in p}, ws.git("log", "--format=%s%n%b%an")
+    return {p: d for p, d in sorted(files.items()) if "approvals/" not in p}, ws.git("log", "--format=%s%n%b%an")
 
 
 def test_the_main_job_makes_the_same_commit_over_both_transports(ws: Workspace) -> None:
