@@ -1,6 +1,6 @@
 """What can be asked of a workspace, as plain data: the command line, RPC and pages show the same answers.
 
-Everything is read from the last commit; nothing here changes anything but to complete a seal that was killed.
+Everything is read from the last commit; nothing here changes anything but to finish a commit that was killed.
 Amounts are strings of digits, times UTC ISO 8601.
 """
 

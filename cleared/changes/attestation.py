@@ -131,9 +131,9 @@ def list_signing_keys(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str
     for line in added_lines(host.layout, None, snapshot) if workspace else ():
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             key = json.loads(line)["key"]
-            if key not in listed and (found := parse_attestation(line)) is not None and found.workspace == workspace:
+            if key not in listed and (signed := parse_attestation(line)) is not None and signed.workspace == workspace:
                 listed.add(key)
-                yield found.key, str(found.statement.get("user", "")), found.at
+                yield signed.key, str(signed.statement.get("user", "")), signed.at
 
 
 def workspace_id(host: Host, snapshot: Snapshot) -> str:

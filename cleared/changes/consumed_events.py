@@ -53,10 +53,10 @@ def is_consumed(
 
     ``asking``: a run that waits for an answer counts too.
     """
-    done = _DONE if asking else "a.outcome=''"
+    condition = _DONE if asking else "a.outcome=''"
     with _open_index(host, repo, snapshot) as db:
-        found = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {done}", (agent, key)).fetchone()
-    return found is not None
+        row = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {condition}", (agent, key)).fetchone()
+    return row is not None
 
 
 def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
@@ -80,8 +80,8 @@ def event_depth(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> i
 def has_continued(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
     """Whether a run has continued from this question."""
     with _open_index(host, repo, snapshot) as db:
-        found = db.execute("SELECT 1 FROM counted_cards WHERE card=? AND what='went_on'", (card,)).fetchone()
-    return found is not None
+        row = db.execute("SELECT 1 FROM counted_cards WHERE card=? AND what='went_on'", (card,)).fetchone()
+    return row is not None
 
 
 def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str) -> bool:
@@ -92,7 +92,7 @@ def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str
             f" (SELECT 1 FROM counted a WHERE a.agent=f.agent AND a.key=f.key AND {_DONE}) LIMIT 2",
             (agent,),
         )
-        return [found for (found,) in rows] == [key]
+        return [failed for (failed,) in rows] == [key]
 
 
 def latest_keys(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
@@ -105,7 +105,7 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
     """Whether a run or decision attests that it opened this card, just as it is."""
     with _open_index(host, repo, snapshot) as db:
         rows = db.execute("SELECT card, digest FROM counted_cards WHERE card=? AND what='opens'", (card.id,))
-        return any(attestation.vouches_for({found: digest}, card) for found, digest in rows)
+        return any(attestation.vouches_for({name: digest}, card) for name, digest in rows)
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
@@ -176,18 +176,17 @@ def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
 
 def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | None, snapshot: Snapshot) -> None:
     for line in attestation.added_lines(host.layout, before, snapshot):
-        found = attestation.parse_attestation(line)
-        if found is None:
+        signed = attestation.parse_attestation(line)
+        if signed is None:
             continue
-        said = found.trailers
-        _add_record(db, found.key, found.workspace, said, found.at)
-        for row in found.statement.get("before") or ():
+        _add_record(db, signed.key, signed.workspace, signed.trailers, signed.at)
+        for row in signed.statement.get("before") or ():
             run, agent, kind, key, outcome = map(str, row)
             db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,0,?)",
-                       (found.key, found.workspace, run, agent, kind, key, outcome, found.at))  # fmt: skip
+                       (signed.key, signed.workspace, run, agent, kind, key, outcome, signed.at))  # fmt: skip
         for what in ("opens", "settles"):
-            rows = [(found.key, found.workspace, card, what, str(digest))
-                    for card, digest in (found.statement.get(what) or {}).items()]  # fmt: skip
+            rows = [(signed.key, signed.workspace, card, what, str(digest))
+                    for card, digest in (signed.statement.get(what) or {}).items()]  # fmt: skip
             db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,?,?)", rows)
 
 
@@ -197,18 +196,18 @@ def _add_commit_messages(db: sqlite3.Connection, host: Host, commit: str) -> Non
         _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
 
-def _add_record(db: sqlite3.Connection, signer: str, workspace: str, said: Mapping[str, str], at: str) -> None:
-    happened, agent = said.get("Event") or said.get("Attempt"), said.get("Agent")
-    if agent is None or happened is None:
+def _add_record(db: sqlite3.Connection, signer: str, workspace: str, trailers: Mapping[str, str], at: str) -> None:
+    event, agent = trailers.get("Event") or trailers.get("Attempt"), trailers.get("Agent")
+    if agent is None or event is None:
         kind, key, outcome = "", "", "decision"
     else:
-        kind, _, key = happened.partition(" ")
-        outcome = "" if "Event" in said else ASKS if said.get("Outcome") == ASKS else FAILED
-    run, depth = said.get("Run") or said.get("Decision") or "", trailer_number(said, DEPTH)
+        kind, _, key = event.partition(" ")
+        outcome = "" if "Event" in trailers else ASKS if trailers.get("Outcome") == ASKS else FAILED
+    run, depth = trailers.get("Run") or trailers.get("Decision") or "", trailer_number(trailers, DEPTH)
     db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,?,?)",
                (signer, workspace, run, agent or "", kind, key, outcome, depth, at))  # fmt: skip
     db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,'went_on','')",
-                   ((signer, workspace, card) for card in said.get(WENT_ON, "").split()))  # fmt: skip
+                   ((signer, workspace, card) for card in trailers.get(WENT_ON, "").split()))  # fmt: skip
 
 
 def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:

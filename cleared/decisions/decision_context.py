@@ -1,4 +1,4 @@
-"""Where decisions are made: the same draft and the same seal as a run's, and no script. The one way to commit beside
+"""Where decisions are made: the same draft and the same commit as a run's, and no script. The one way to commit beside
 a run."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rehearsals: the real path over books and files of the past or of a made-up month, never sealed."""
+"""Rehearsals: the real path over books and files of the past or of a made-up month, never committed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The drop folder as one run sees it: which files are there, what they say, which rows are new.
 
-A file is read once; what was read is what is posted, and the seal fails where the file has changed since.
+A file is read once; what was read is what is posted, and the commit fails where the file has changed since.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class ImportSession:
     # -- taking -------------------------------------------------------------------------------------------------
 
     def take_new_rows(self, name: str, format: str | None = None) -> ImportFile:
-        """Take the file's new rows into the run: each must be posted, held or ignored before the seal."""
+        """Take the file's new rows into the run: each must be posted, held or ignored before the commit."""
         if name in self.refused:
             raise self.refused[name]
         file = self.open_file(name, format)
@@ -222,7 +222,7 @@ class ImportSession:
                 return target
         raise PrimitiveError(f"there are too many processed files named {name}", remedy="Rename the file.")
 
-    # -- sealing ------------------------------------------------------------------------------------------------
+    # -- committing ------------------------------------------------------------------------------------------------
 
     def list_moves(self) -> Mapping[str, ImportFile]:
         """Files that leave the drop folder in this run: path in the workspace → file."""

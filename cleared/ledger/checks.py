@@ -1,6 +1,6 @@
-"""Checks: view → list of violations. The seal runs the first kind, ``cleared journal check`` both.
+"""Checks: view → list of violations. A commit runs the first kind, ``cleared journal check`` both.
 
-The seal's checks read the very bytes that are about to be committed, not the values they were made from.
+The checks of a commit read the very bytes that are about to be committed, not the values they were made from.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ HEADER_LINE: Final = format_record(HEADER)
 STATUSES: Final = (
     "auto-confirmed", "pending-review", "user-confirmed", "user-corrected", "voided", "bootstrap-confirmed",
 )  # fmt: skip
-# After the seal only the status may change, and only forwards.
+# After the commit only the status may change, and only forwards.
 TRANSITIONS: Final = {
     "pending-review": frozenset({"auto-confirmed", "user-confirmed", "user-corrected", "voided"}),
     "auto-confirmed": frozenset({"user-confirmed", "user-corrected", "voided", "pending-review"}),

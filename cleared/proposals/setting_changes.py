@@ -149,7 +149,7 @@ def _commit_settings(
         if full.read_bytes() != before:
             raise WorkspaceError(f"{path} was edited meanwhile", remedy="Try again.")
         if text != before and (new is None or before != committed):
-            write_atomic(full, text)  # the seal replaces only what is as in the last commit
+            write_atomic(full, text)  # the commit replaces only what is as in the last commit
             written.append(True)
         return Decision(message, files) if files else None
 

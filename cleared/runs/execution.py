@@ -1,6 +1,6 @@
-"""Executing one agent for one event: take, run once, seal or discard.
+"""Executing one agent for one event: take, run once, commit or discard.
 
-There is one path. A dry run is this path without the seal; nothing else in the program knows of it.
+There is one path. A dry run is this path without the commit; nothing else in the program knows of it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _AgentRun:
         self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
         self.last = last
         self.snapshot = Snapshot(repo, repo.read_head())
-        if not dry_run:  # which reads the commit only, and may do so while another command seals
+        if not dry_run:  # which reads the commit only, and may do so while another command commits
             refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run)
@@ -222,7 +222,7 @@ class _AgentRun:
             result.entries, result.cards, result.events = [], [], []
         if context.has_changes and kept:
             result.message = subject = self._commit_message()
-            with self.attempt.limit_time():  # the seal looks again, and is then not stopped in the middle
+            with self.attempt.limit_time():  # the commit looks again, and is then not stopped in the middle
                 context.check_draft()
             result.commits = [self._commit_draft(context, subject)]
         elif self.again.card_ids:  # changes nothing, but is over

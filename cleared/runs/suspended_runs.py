@@ -114,7 +114,7 @@ def _find_earlier_question(earlier: list[Card], question: Question) -> str | Non
 def _dry_run_choices(
     host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor
 ) -> dict[str, Any]:
-    """What would happen for each choice: rehearsed, never sealed."""
+    """What would happen for each choice: dry runs, never committed."""
     if len(question.choices) > MAX_TRIED_CHOICES:
         return {}
     event = parse_event(attempt.event)

@@ -1,5 +1,5 @@
-"""The one place that starts git, so that nothing of the user's settings, of a hostile repository's, or of the calling
-process's environment can run a program, ask a question, or alter a byte.
+"""The one place that starts git. Neither the user's settings, nor those of a hostile repository, nor this process's
+environment can make it run another program, ask a question, or alter a byte.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def find_git() -> str:
     """The path of git. Raises ``WorkspaceError`` where there is none."""
-    found = _find_on_path(os.environ.get("PATH", os.defpath))
-    if found is None:
+    git = _find_on_path(os.environ.get("PATH", os.defpath))
+    if git is None:
         raise WorkspaceError("git is not installed", remedy=NOT_INSTALLED)
-    return found
+    return git
 
 
 @functools.lru_cache(maxsize=4)
@@ -62,7 +62,7 @@ def first_line(stderr: bytes) -> str:
 
 
 class GitFailed(WorkspaceError):
-    """A git call ended badly; ``stderr`` is all it said."""
+    """A git command failed; ``stderr`` is all that it printed there."""
 
     def __init__(self, message: str, *, stderr: bytes, returncode: int) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class GitFailed(WorkspaceError):
 
 @contextlib.contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Between its fork and its session of its own, a program that is started would hear the terminal's Ctrl-C."""
+    """Block Ctrl-C while a program is started: between its fork and its own session it would get the terminal's."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -86,8 +86,8 @@ def _block_interrupts() -> Iterator[None]:
 class Git:
     """Runs git in ``root``, hardened.
 
-    ``settings_in_force``: names of settings, as ``setting_names`` gave them a moment ago; else they are looked up
-    before each command that could use them.
+    ``settings_in_force``: what ``setting_names`` gave a moment ago; without, it is called before each command that
+    could use those settings.
     """
 
     def __init__(self, root: Path, settings_in_force: Sequence[str] | None = None) -> None:
@@ -101,7 +101,7 @@ class Git:
         check: bool = True,
         env: Mapping[str, str] | None = None,
     ) -> bytes:
-        """What ``git <args>`` printed. With ``check`` a failure is a ``GitFailed``, else its output so far."""
+        """What ``git <args>`` printed. A failure raises ``GitFailed``; without ``check``, it ends the output."""
         process = self.start(args, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, env=env)
         try:
             out, err = process.communicate(input)
@@ -110,14 +110,14 @@ class Git:
             process.wait()
             raise
         if check and process.returncode != 0:
-            said = first_line(err) or f"exit status {process.returncode}"
-            raise GitFailed(f"git {args[0]} failed: {said}", stderr=err, returncode=process.returncode)
+            complaint = first_line(err) or f"exit status {process.returncode}"
+            raise GitFailed(f"git {args[0]} failed: {complaint}", stderr=err, returncode=process.returncode)
         return out
 
     def setting_names(self, env: Mapping[str, str] | None = None) -> Sequence[str]:
         """The names of all settings that are in force, from every file that git reads them from."""
-        said = self.run("config", "--list", "--name-only", "-z", env=env)
-        return said.decode("utf-8", "surrogateescape").split("\0")
+        output = self.run("config", "--list", "--name-only", "-z", env=env)
+        return output.decode("utf-8", "surrogateescape").split("\0")
 
     def start(
         self,
@@ -129,10 +129,10 @@ class Git:
         env: Mapping[str, str] | None = None,
         gc: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """A running ``git <args>``, out of reach of the terminal's Ctrl-C, which is for us to handle.
+        """Start ``git <args>``. The terminal's Ctrl-C does not reach it: this program handles that.
 
-        ``args`` begin with one of ``settings.OPTIONS``. Raises ``WorkspaceError`` where git cannot be started, or a
-        setting names a program that it would run.
+        ``args`` begin with a command of ``git_settings.COMMAND_OPTIONS``. Raises ``WorkspaceError`` where git cannot be
+        started, or a setting that cannot be switched off names a program.
         """
         command, *rest = args
         if command not in git_settings.COMMAND_OPTIONS:

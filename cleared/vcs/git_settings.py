@@ -1,8 +1,8 @@
-"""Which git commands are used, and the settings that could have git start a program, switched off for each call.
+"""Which git commands are used, and how the settings by which git could start a program are switched off for each call.
 
-Settings lie in a repository, in files that it includes, and in the user's own; attributes, which are tracked, choose
-among them. Settings with one name each are outranked by ``-c``. Those that have a name of their own (``filter.NAME``)
-are looked up before a command that could use them, and outranked one by one.
+Settings lie in a repository, in files that it includes, and in the user's own files; tracked attributes choose among
+them. A setting of a fixed name is overridden with ``-c``. Settings whose names the repository chooses (``filter.NAME``)
+are looked up before a command that could use them, and overridden one by one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _READERS: Final = frozenset(
         "symbolic-ref", "version",
     }
 )  # fmt: skip
-"""Those that write nothing and look at no file of the working tree: no hook, no filter is for them."""
+"""Commands that write nothing and look at no file of the working tree: they run no hook and no filter."""
 
 _BY_NAME: Final = (
     (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
@@ -88,7 +88,7 @@ _BY_NAME: Final = (
 )
 _HOOK: Final = re.compile(r"(hook\..+)\.[a-z-]+", re.DOTALL)
 _GC_HOOK: Final = "gc.recentobjectshook"
-"""Given more than once, all of them are run: it cannot be outranked."""
+"""Where this setting is given more than once, all are run: it cannot be overridden."""
 
 
 def fixed_options(*, gc: bool = False) -> list[str]:
@@ -97,7 +97,7 @@ def fixed_options(*, gc: bool = False) -> list[str]:
 
 
 def needs_setting_names(command: str) -> bool:
-    """Whether settings with names of their own are to be looked up before this git command."""
+    """Whether the names of all settings are to be looked up before this git command."""
     return command not in _READERS
 
 
@@ -106,7 +106,7 @@ def overriding_options(command: str, names: Iterable[str]) -> list[str]:
 
     Raises ``WorkspaceError`` for one that names a program and cannot be switched off.
     """
-    found: dict[str, str] = {}
+    overriding: dict[str, str] = {}
     for name in names:
         hook = _HOOK.fullmatch(name)
         setting = (f"{hook[1]}.enabled", "false") if hook else None
@@ -119,8 +119,8 @@ def overriding_options(command: str, names: Iterable[str]) -> list[str]:
                 remedy="Remove it: git config --unset-all NAME (git config --show-origin --get-all NAME says where).",
             )
         if setting:
-            found[setting[0]] = setting[1]
-    return _as_options(f"{name}={value}" for name, value in found.items())
+            overriding[setting[0]] = setting[1]
+    return _as_options(f"{name}={value}" for name, value in overriding.items())
 
 
 def _as_options(settings: Iterable[str]) -> list[str]:

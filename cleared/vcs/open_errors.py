@@ -1,4 +1,4 @@
-"""Why git does not open a directory as a repository, in words a person can act on."""
+"""Why git does not open a directory as a repository, as an error that a person can act on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import first_line
 
 
-def open_error(root: Path, said: list[str], err: bytes) -> WorkspaceError:
-    """``said`` and ``err``: what git answered when it was asked where ``root`` belongs."""
+def open_error(root: Path, answers: list[str], err: bytes) -> WorkspaceError:
+    """The error for ``root``, from what git printed when it was asked which repository ``root`` belongs to."""
     text = err.decode("utf-8", "replace")
     if not root.is_dir():
         return WorkspaceError(f"{root} is not a directory")
@@ -19,7 +19,7 @@ def open_error(root: Path, said: list[str], err: bytes) -> WorkspaceError:
             f"git does not trust {root}: it belongs to another user",
             remedy=f"If you do: {command}" if command else "See git's setting safe.directory.",
         )
-    if len(said) >= 2 and said[1] == "true":
+    if len(answers) >= 2 and answers[1] == "true":
         return WorkspaceError(f"{root} is a bare repository, without files", remedy="Clone it and use the clone.")
     if "not a git repository" in text:
         return WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")

@@ -1,8 +1,8 @@
 """Moving a branch by compare-and-swap, so that a kill at any instant leaves no doubt whether it moved.
 
-``git update-ref`` is driven step by step. It takes the lock and compares at ``prepare``, and moves the branch
-only when told ``commit``: a process that is killed before has closed the pipe, and git lets go; one that is
-killed after has a git that holds the lock until it is done. So whoever finds no lock can believe the branch.
+``git update-ref`` is driven step by step. It takes the lock and compares at ``prepare``, and moves the branch only at
+``commit``. Where this process is killed before that, the pipe closes, and git lets go of the lock; where it is killed
+afterwards, git holds the lock until it has moved the branch. So where there is no lock, the branch can be believed.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ def _build_subtree(
 ) -> str | None:
     """The id of the tree of ``folder``; ``None`` where it is empty now."""
     entries = {} if base is None else dict(reader.read_tree(base))
-    here: dict[str, TreeEntry | None] = {}
+    in_folder: dict[str, TreeEntry | None] = {}
     below: dict[str, dict[tuple[str, ...], TreeEntry | None]] = {}
     for path, entry in changes.items():
         if len(path) == 1:
-            here[path[0]] = entry
+            in_folder[path[0]] = entry
         else:
             below.setdefault(path[0], {})[path[1:]] = entry
 
@@ -41,14 +41,14 @@ def _build_subtree(
         is_folder = old is not None and old.is_tree
         if not is_folder and all(entry is None for entry in inner.values()):
             continue
-        if not is_folder and old is not None and here.get(name, old) is not None:
+        if not is_folder and old is not None and in_folder.get(name, old) is not None:
             raise _file_and_folder_error(*folder, name)
         tree = _build_subtree(
             reader, old.oid if old is not None and is_folder else None, inner, (*folder, name), objects
         )
         _set_entry(entries, name, None if tree is None else TreeEntry("40000", tree))
 
-    for name, entry in here.items():
+    for name, entry in in_folder.items():
         old = entries.get(name)
         if old is None or not old.is_tree:
             _set_entry(entries, name, entry)
