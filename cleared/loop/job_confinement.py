@@ -1,8 +1,8 @@
-"""What a job's processes can touch, held by the kernel: Landlock for files, a seccomp filter for the network.
+"""Confines a job's processes: Landlock for files, a seccomp filter for the network and other processes.
 
-A job reads what its kind names, less what is forbidden, and what a program needs to start; it writes what its kind
-names and a folder of its own for temporary files. Keys lie in none of them. Elsewhere than on Linux nothing holds
-but what the job's own code asks (``JobContext.read``).
+A job can read what its type names, less what is forbidden, and what a program needs to start. It can write what its
+type names, and its scratch folder. It can never reach a key. Elsewhere than on Linux there is only ``JobContext.read``,
+which a job may bypass.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/o
 _PROC_FILES: Final = tuple(
     f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
 )
-"""Not what is in ``/proc`` of other processes: root may read their environment, anybody their command lines."""
+"""Not the whole of ``/proc``: it shows the command lines of other processes, and to root their environment."""
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
-"""Beside the package in a checkout, inside of it elsewhere."""
+"""The package's data: beside it in a checkout, inside of it when installed."""
 
 
 def job_restrictions(
     forbidden: ForbiddenFiles, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
     asks: bool = False,
 ) -> Restrictions | None:  # fmt: skip
-    """For a job that may read and write these; ``path``: where its Python finds modules, empty where it has none.
+    """The restrictions of a job that may read ``reads`` and write ``writes``; None where the kernel cannot confine.
 
-    ``trust``: it is our own, and must be able to tell whom this user trusts, and how its worker is held. None where
-    the kernel has nothing to hold it with. ``asks``: it runs agents, which attests that and signs their questions with
-    the key of this machine's runs, which approves nothing.
+    ``path``: where its Python finds modules, empty where it runs none. ``trust``: a job of this package, which must
+    read whom this user trusts and how its worker is confined. ``asks``: it runs agents, for which it signs with the key
+    of this machine's runs; that key approves nothing.
     """
     abi = landlock_abi()
     scoped, guarded = abi >= landlock.SCOPES, (os.getpid(), os.getppid())
@@ -59,8 +59,8 @@ def job_restrictions(
     if path:
         rules += _python_rules(path)
     if trust:
-        known = (trust_folder(), pins_folder(), *(cleared_home() / name for name in PUBLIC))
-        rules += [landlock.read_rule(p) for p in known if p.exists()]
+        trusted = (trust_folder(), pins_folder(), *(cleared_home() / name for name in PUBLIC))
+        rules += [landlock.read_rule(p) for p in trusted if p.exists()]
     if asks and (cleared_home() / RUN_KEY).exists():
         rules.append(landlock.read_rule(cleared_home() / RUN_KEY))
     rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
@@ -69,13 +69,14 @@ def job_restrictions(
 
 
 def start_confined(
-    wanted: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]
+    restrictions: Restrictions | None, confine: Literal["best", "require", "off"], action: Callable[[], object]
 ) -> None:
-    """``action()``, which starts a process, inside the fence.
+    """Call ``action``, which starts a process, under these restrictions.
 
-    Raises ``WorkspaceError`` where it does not hold though ``sandbox.confine`` requires it, or keys could be read.
+    Raises ``WorkspaceError`` where they are not in force though ``sandbox.confine`` requires them, or where a key could
+    be read all the same.
     """
-    if wanted is None or confine == "off":
+    if restrictions is None or confine == "off":
         if confine == "require":
             raise WorkspaceError(
                 "this machine cannot confine jobs, and sandbox.confine is require",
@@ -84,7 +85,7 @@ def start_confined(
         action()
         return
     try:
-        run_restricted(wanted, action)
+        run_restricted(restrictions, action)
     except ConfinementUnavailable as error:
         raise WorkspaceError(
             f"the job cannot be confined: {error}",
@@ -94,14 +95,14 @@ def start_confined(
 
 @cache
 def _system_rules(abi: int, trust: bool) -> tuple[tuple[Path, int], ...]:
-    """What any program needs."""
+    """Rules for what any program needs."""
     names = (*_SYSTEM_FOLDERS, "/proc") if trust else (*_SYSTEM_FOLDERS, *_PROC_FILES)
     files = [landlock.read_rule(Path(p)) for p in names if Path(p).exists()]
     return (*files, *(landlock.write_rule(Path(p), abi) for p in _DEVICES if Path(p).exists()))
 
 
 def _python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
-    """The interpreter, its libraries, this package, and what plug-ins are in."""
+    """Rules for the interpreter, its libraries, this package, and the packages of plug-ins."""
     prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
     rules = [landlock.read_rule(p) for p in prefixes if p.exists() and p != Path("/")]
     rules.append(landlock.read_rule(_PACKAGE))
@@ -109,7 +110,7 @@ def _python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
         place = Path(text)
         if not place.exists() or any(place.resolve().is_relative_to(p) for p in prefixes):
             continue
-        if place.resolve() == _PACKAGE.parent.resolve():  # a checkout: not all that is in it
+        if place.resolve() == _PACKAGE.parent.resolve():  # a checkout holds more than the package
             rules.append(landlock.list_rule(place))
             rules += [landlock.read_rule(place / name) for name in _PACKAGE_DATA if (place / name).exists()]
         else:
@@ -124,35 +125,40 @@ def _read_rules(forbidden: ForbiddenFiles, top: Path) -> list[tuple[Path, int]]:
     ]
 
 
-def writable_paths(forbidden: ForbiddenFiles, kind: JobType, runtime: RuntimeDirectory) -> list[Path]:
-    """Where a job of this kind may write. Raises ``PolicyError`` where a plug-in's would write the loop or history."""
-    found = resolve_paths(forbidden, kind.writes)
-    if not is_own(kind):
-        for kept in (runtime.folder, (forbidden.root / ".git").resolve()):
-            if any(kept.is_relative_to(place) or place.is_relative_to(kept) for place in found):
-                raise PolicyError(f"a job of this kind would write the loop's own files or the history ({kept})")
-    return found
+def writable_paths(forbidden: ForbiddenFiles, job_type: JobType, runtime: RuntimeDirectory) -> list[Path]:
+    """Where a job of this type may write.
+
+    Raises ``PolicyError`` where a plug-in's job would write the loop's files or the history.
+    """
+    paths = resolve_paths(forbidden, job_type.writes)
+    if not is_own(job_type):
+        for protected in (runtime.folder, (forbidden.root / ".git").resolve()):
+            if any(protected.is_relative_to(path) or path.is_relative_to(protected) for path in paths):
+                raise PolicyError(f"a job of this type would write the loop's own files or the history ({protected})")
+    return paths
 
 
-def runs_agents(kind: JobType) -> bool:
-    """Whether it is the one of our own that runs agents; no other signs anything."""
-    return is_own(kind) and kind.function == AGENT_RUN
+def runs_agents(job_type: JobType) -> bool:
+    """Whether it is this package's job type that runs agents; no other job signs anything."""
+    return is_own(job_type) and job_type.function == AGENT_RUN
 
 
-def is_own(kind: JobType) -> bool:
-    """Whether what it runs is of this package."""
-    return kind.function.startswith("cleared.")
+def is_own(job_type: JobType) -> bool:
+    """Whether its function is of this package."""
+    return job_type.function.startswith("cleared.")
 
 
 def resolve_paths(forbidden: ForbiddenFiles, paths: Iterable[str]) -> list[Path]:
-    """The real paths that a kind names, below the workspace. Raises ``PolicyError`` for one that is forbidden."""
-    found = []
+    """The real paths of texts below the workspace. Raises ``PolicyError`` for one that is forbidden."""
+    resolved = []
     for text in paths:
-        found += [forbidden.root, *_history_folders(forbidden.root)] if text == "." else [forbidden.resolve_path(text)]
-    return found
+        resolved += (
+            [forbidden.root, *_history_folders(forbidden.root)] if text == "." else [forbidden.resolve_path(text)]
+        )
+    return resolved
 
 
 def _history_folders(root: Path) -> list[Path]:
-    """Where git keeps a linked working tree's history, which is not in it (gitrepository-layout: ``commondir``)."""
+    """The git folders of a linked working tree, which lie outside of it (gitrepository-layout: ``commondir``)."""
     folders = find_git_folders(root)
     return list(folders) if folders is not None and (root / ".git").is_file() else []

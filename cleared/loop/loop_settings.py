@@ -1,4 +1,4 @@
-"""What can be set about a loop: a flag beats the environment, which beats ``config.yaml``."""
+"""The settings of a loop: a flag beats an environment variable, which beats ``config.yaml``."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """What holds for one loop."""
+    """The settings that hold for one loop."""
 
     runtime: RuntimeDirectory
     is_own: bool
-    """Whether this is the workspace's own loop, which its scripts' jobs are for."""
+    """Whether this is the workspace's own loop, which runs the jobs that scripts request."""
     sleep_seconds: float
     max_cycles: int | None
     init_on_start: bool
@@ -51,38 +51,38 @@ class LoopSettings:
 def read_settings(
     root: Path, config: Config, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> LoopSettings:
-    """From flags (None: not given), environment and configuration.
+    """The settings from flags (None: not given), environment and configuration.
 
-    Raises ``UsageError`` for a variable that cannot be read, ``PolicyError`` for a folder that cannot be the loop's.
+    Raises ``UsageError`` for a wrong flag or variable, ``PolicyError`` for a folder that cannot be the loop's.
     """
     environment = os.environ if environment is None else environment
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, variable in VARIABLES.items():
         given = flags.get(name)
         text = environment.get(variable, "")
         if given is not None:
-            found[name] = _check_value(name, given, FLAGS[name], "Give another.")
+            values[name] = _check_value(name, given, FLAGS[name], "Give another.")
         elif text.strip():
-            found[name] = _read_variable(name, variable, text.strip())
+            values[name] = _read_variable(name, variable, text.strip())
         else:
-            found[name] = getattr(config.loop, name)
+            values[name] = getattr(config.loop, name)
     rotate = flags.get("auto_rotate")
-    place = locate_runtime(root, config, found["runtime_dir"], found["log_dir"])
+    place = locate_runtime(root, config, values["runtime_dir"], values["log_dir"])
     return LoopSettings(
         runtime=place,
         is_own=place.folder == own_runtime(root, config).folder,
-        sleep_seconds=found["sleep_seconds"],
-        max_cycles=found["max_cycles"],
-        init_on_start=found["init_on_start"],
+        sleep_seconds=values["sleep_seconds"],
+        max_cycles=values["max_cycles"],
+        init_on_start=values["init_on_start"],
         auto_rotate=config.loop.auto_rotate if rotate is None else rotate,
-        tmux_session=found["tmux_session"],
-        allow_ai_turn=found["allow_ai_turn"],
-        ai_dry_run=found["ai_dry_run"],
+        tmux_session=values["tmux_session"],
+        allow_ai_turn=values["allow_ai_turn"],
+        ai_dry_run=values["ai_dry_run"],
     )
 
 
 def _read_variable(name: str, variable: str, text: str) -> Any:
-    """The value of an environment variable, held to what the same key of the configuration may be."""
+    """The value of an environment variable, checked as the same key of the configuration. Raises ``UsageError``."""
     value: Any = text
     try:
         if name == "max_cycles":
@@ -95,13 +95,13 @@ def _read_variable(name: str, variable: str, text: str) -> Any:
                 raise ValueError
             value = lower in _TRUE
     except ValueError:
-        wanted = {"max_cycles": "a whole number", "sleep_seconds": "a number of seconds"}.get(name, "1 or 0")
-        raise UsageError(f"{text[:60]!r} is not {wanted}", place=Place(field=variable), remedy=_UNSET) from None
+        expected = {"max_cycles": "a whole number", "sleep_seconds": "a number of seconds"}.get(name, "1 or 0")
+        raise UsageError(f"{text[:60]!r} is not {expected}", place=Place(field=variable), remedy=_UNSET) from None
     return _check_value(name, value, variable, _UNSET)
 
 
 def _check_value(name: str, value: Any, where: str, remedy: str) -> Any:
-    """Raises ``UsageError``, naming the flag or the variable."""
+    """The value, checked as the same key of the configuration. Raises ``UsageError`` that names flag or variable."""
     from cleared.config.value_checks import CHECKS
 
     check = CHECKS.get((Section, name))

@@ -1,4 +1,4 @@
-"""The status page of a loop as HTML: no scripts, nothing loaded, and every text from a file made harmless."""
+"""The status page of a loop as HTML: without scripts, loading nothing, with every text escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, Final
 
 REFRESH_SECONDS: Final = 5
-"""Seconds after which a browser asks again."""
+"""Seconds after which a browser loads the page again."""
 _MAX_WAITING: Final = 20
 
 _STYLE: Final = """
@@ -27,28 +27,28 @@ _HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode
 CONTENT_POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The page's Content-Security-Policy: its own style, and nothing else from anywhere."""
+"""The page's Content-Security-Policy: only its own style."""
 
 
 def escape_text(value: object) -> str:
-    """Text from outside for HTML: markup is shown, not meant; characters that nobody sees are shown as escapes."""
+    """Text as HTML: markup is escaped, and characters that cannot be seen are written as escapes."""
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(value)))
 
 
 def render_status(
-    found: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]
+    status: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]], knowledge: Iterable[Mapping[str, Any]]
 ) -> str:
-    """The page: ``found`` and ``jobs`` as ``cleared.jobs.loop_reader`` has them, ``known`` oldest first."""
-    running, stop, counts = found["running"], found["stop"], found["counts"]
+    """The page of a loop's status and jobs, as ``jobs.loop_reader`` reads them; ``knowledge`` is oldest first."""
+    running, stop, counts = status["running"], status["stop"], status["counts"]
     rows = [
-        ("Loop", f"up since {found['since']} (process {found['pid']})" if found["up"] else "not running"),
-        ("State", f"{found['status']}: {stop['reason']}" if stop else found["status"]),
+        ("Loop", f"up since {status['since']} (process {status['pid']})" if status["up"] else "not running"),
+        ("State", f"{status['status']}: {stop['reason']}" if stop else status["status"]),
         ("Running", f"{running['job_id']} since {running['started_at']}" if running else "nothing"),
-        ("Waiting", _describe_queue(found["queued"])),
+        ("Waiting", _describe_queue(status["queued"])),
         ("Ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
                   f"{counts['failed_or_no_result']} without a result"),
-        ("Cycles", found["cycles"]),
-        ("Files", found["runtime_dir"]),
+        ("Cycles", status["cycles"]),
+        ("Files", status["runtime_dir"]),
     ]  # fmt: skip
     shown = "\n".join(f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>" for name, value in rows)
     ended = _render_table(
@@ -60,21 +60,21 @@ def render_status(
         ),
         "No jobs yet.",
     )  # fmt: skip
-    refused = [(s["at"], f"{s['kind']} {s['target']}".strip(), s["reason"]) for s in reversed(found["safety_stops"])]
-    notices = [(n["at"], n["text"]) for n in reversed(found["notices"])]
-    learnt = [(k["at"], k["kind"], k["text"]) for k in reversed(list(known))]
+    refused = [(s["at"], f"{s['kind']} {s['target']}".strip(), s["reason"]) for s in reversed(status["safety_stops"])]
+    notices = [(n["at"], n["text"]) for n in reversed(status["notices"])]
+    known = [(k["at"], k["kind"], k["text"]) for k in reversed(list(knowledge))]
     parts = [f"<dl>\n{shown}\n</dl>", "<h2>Jobs</h2>", ended]
     if refused:
         parts += ["<h2>Refused</h2>", _render_table(("When", "What", "Why"), refused, "")]
     if notices:
         parts += ["<h2>Notices</h2>", _render_table(("When", "What"), notices, "")]
-    parts += ["<h2>Known</h2>", _render_table(("Since", "Kind", "What"), learnt, "Nothing yet.")]
+    parts += ["<h2>Known</h2>", _render_table(("Since", "Job type", "What"), known, "Nothing yet.")]
     parts.append('<p><a href="tree.json">The same as JSON</a></p>')
     return _render_page("\n".join(parts))
 
 
 def render_unavailable(why: str) -> str:
-    """The page where there is nothing to show yet, or it cannot be read."""
+    """The page that says why there is nothing to show."""
     return _render_page(f'<p class="bad">{escape_text(why)}</p>')
 
 

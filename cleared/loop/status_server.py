@@ -1,7 +1,7 @@
-"""A loop's tree over HTTP, for this machine only and to be read only: a status page, and JSON for a program to poll.
+"""Serves a loop's status tree over HTTP, to this machine only: a status page, and JSON for programs.
 
-There is nothing to post, so no token either. What a client can hold up is its own connection: each has a deadline, and
-where there are too many the oldest is dropped.
+It accepts no input, so it needs no token. Each connection has a deadline, and where there are too many the oldest is
+closed, so that no client can block others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALLOWED_METHODS: Final = ("GET", "HEAD")
 MAX_HEAD: Final = 8 * 1024
 """Bytes of request line and headers."""
 REQUEST_SECONDS: Final = 5.0
-"""How long a client has to send its request, and again to take the answer."""
+"""Seconds that a client has to send its request, and again to take the answer."""
 MAX_CONNECTIONS: Final = 128
 _HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _MAX_SHOWN: Final = 25
@@ -50,7 +50,7 @@ _HEADERS: Final = (
 
 
 def serve_status(runtime: RuntimeDirectory, port: int, clock: Clock, say: Callable[[str], None]) -> None:
-    """Answer until Ctrl-C or SIGTERM. Port 0 takes a free one; ``say`` is told the address.
+    """Serve until Ctrl-C or SIGTERM. Port 0 takes a free one; ``say`` gets the address.
 
     Raises ``BusyError`` where the port is taken, ``PolicyError`` where this user may not have it.
     """
@@ -80,7 +80,7 @@ def _port_error(port: int, error: OSError) -> ClearedError:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM as Ctrl-C, and Ctrl-C also where a shell has told this process to ignore it."""
+    """Raise ``KeyboardInterrupt`` at SIGTERM and Ctrl-C, also where a shell has this process ignore them."""
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
@@ -93,7 +93,7 @@ def _ended_by_signals() -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     status: HTTPStatus
-    kind: str
+    content_type: str
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -106,11 +106,11 @@ class _Server(ThreadingHTTPServer):
         self.runtime, self.clock, self._say = runtime, clock, say
         self._guard = threading.Lock()
         self._open: dict[socket.socket, None] = {}  # the oldest first
-        self._read: tuple[tuple[int, int, int], _Answer] | None = None
+        self._cached_tree: tuple[tuple[int, int, int], _Answer] | None = None
         super().__init__((ADDRESS, port), _Handler)
 
     def server_bind(self) -> None:
-        """As the base, but the name of this machine is looked up nowhere."""
+        """As the base class, without its look-up of this machine's name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, self.server_address[1]
 
@@ -131,11 +131,11 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exception()
-        if not isinstance(error, OSError):  # a client that went away is not worth a word
+        if not isinstance(error, OSError):  # an OSError is a client that went away
             self._say(f"a request could not be answered: {type(error).__name__}: {error}")
 
     def answer_path(self, path: str) -> _Answer:
-        """What there is at a path; in words where it is not there yet."""
+        """The answer for a path; 503 with the reason where the loop's files cannot be read."""
         if path == "/healthz":
             return _plain_answer(HTTPStatus.OK, "ok")
         if path not in ("/", "/tree.json"):
@@ -149,27 +149,27 @@ class _Server(ThreadingHTTPServer):
                 return _Answer(
                     HTTPStatus.SERVICE_UNAVAILABLE, _HTML, status_page.render_unavailable(why).encode("utf-8"), retry
                 )
-            said = json.dumps({"error": {"type": type(error).__name__, "message": why}})
-            return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, f"{said}\n".encode("ascii"), retry)
+            data = json.dumps({"error": {"type": type(error).__name__, "message": why}})
+            return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, f"{data}\n".encode("ascii"), retry)
 
     def _answer_page(self) -> _Answer:
-        known = loop_reader.read_tree(self.runtime)["knowledge"]
+        knowledge = loop_reader.read_tree(self.runtime)["knowledge"]
         text = status_page.render_status(
-            loop_reader.read_status(self.runtime), loop_reader.list_jobs(self.runtime, _MAX_SHOWN), known
+            loop_reader.read_status(self.runtime), loop_reader.list_jobs(self.runtime, _MAX_SHOWN), knowledge
         )
         return _Answer(HTTPStatus.OK, _HTML, text.encode("utf-8"))
 
     def _answer_tree(self) -> _Answer:
         mark = self._file_mark()
-        kept = self._read
-        if kept is not None and mark == kept[0]:
-            return kept[1]
+        cached = self._cached_tree
+        if cached is not None and mark == cached[0]:
+            return cached[1]
         body = file_schemas.encode_record(loop_reader.read_tree(self.runtime))
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        found = _Answer(HTTPStatus.OK, _JSON, body, (("ETag", tag),))
-        if mark is not None and mark == self._file_mark():  # else it was written meanwhile
-            self._read = mark, found
-        return found
+        answer = _Answer(HTTPStatus.OK, _JSON, body, (("ETag", tag),))
+        if mark is not None and mark == self._file_mark():  # else it was written while it was read
+            self._cached_tree = mark, answer
+        return answer
 
     def _file_mark(self) -> tuple[int, int, int] | None:
         try:
@@ -191,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = default_request_version = "HTTP/1.1"
 
     def handle(self) -> None:
-        """One request, one answer, and the connection ends."""
+        """Take one request, answer it and close the connection."""
         head = self._read_head()
         if head is None:
             return
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._drain_input()
 
     def _read_head(self) -> bytes | None:
-        """The request up to the empty line; None where none comes, or an answer has said what is wrong with it."""
+        """The head of the request; None where none comes, or it was refused already."""
         clock, data = self.server.clock, b""
         end = clock.monotonic() + REQUEST_SECONDS
         while b"\r\n\r\n" not in data and b"\n\n" not in data:
@@ -237,34 +237,34 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.MISDIRECTED_REQUEST, "this page is for this machine: ask for it at 127.0.0.1"
             )
         if self.command not in ALLOWED_METHODS:
-            said = "there is nothing to write here: use the command line"
-            return _plain_answer(HTTPStatus.METHOD_NOT_ALLOWED, said, ("Allow", ", ".join(ALLOWED_METHODS)))
-        found = self.server.answer_path(self.path.partition("?")[0])
-        tag = dict(found.headers).get("ETag")
+            text = "there is nothing to write here: use the command line"
+            return _plain_answer(HTTPStatus.METHOD_NOT_ALLOWED, text, ("Allow", ", ".join(ALLOWED_METHODS)))
+        answer = self.server.answer_path(self.path.partition("?")[0])
+        tag = dict(answer.headers).get("ETag")
         if tag is not None and _matches_tag(self.headers.get_all("If-None-Match", []), tag):
-            return _Answer(HTTPStatus.NOT_MODIFIED, found.kind, b"", found.headers)
-        return found
+            return _Answer(HTTPStatus.NOT_MODIFIED, answer.content_type, b"", answer.headers)
+        return answer
 
     def _send_answer(self, answer: _Answer) -> None:
         self.send_response_only(answer.status)
         for name, value in (*answer.headers, *_HEADERS):
             self.send_header(name, value)
         if answer.status != HTTPStatus.NOT_MODIFIED:
-            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Type", answer.content_type)
             self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)
 
     def _refuse_request(self, status: HTTPStatus, text: str) -> None:
-        """Answer what was not understood as far as to its method."""
+        """Refuse a request whose head could not be read."""
         self.connection.settimeout(REQUEST_SECONDS)
         self.command, self.request_version = "", self.protocol_version
         self._send_answer(_plain_answer(status, text))
         self._drain_input()
 
     def _drain_input(self) -> None:
-        """Take what the client still sends, within bounds: else the system would have it lose the answer."""
+        """Read what the client still sends, within bounds: closing at once could discard the answer on its way."""
         if self.command in ALLOWED_METHODS:
             return
         with suppress(OSError):
@@ -275,15 +275,15 @@ class _Handler(BaseHTTPRequestHandler):
                     return
 
     def handle_expect_100(self) -> bool:
-        """No body is wanted, so nobody is told to go on with one."""
+        """A request with a body is answered at once, without asking for the body."""
         return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base says of a request that is none."""
+        """Answer a request that the base class cannot parse."""
         self._send_answer(_plain_answer(HTTPStatus(code), HTTPStatus(code).phrase.lower()))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not written down."""
+        """Log no requests."""
 
 
 def _host_name(host: str) -> str:

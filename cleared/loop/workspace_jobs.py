@@ -25,13 +25,14 @@ def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
     from cleared.queries import read_cards
 
-    found = read_cards(_open_host(job))
-    for card in found[:_MAX_LISTED]:
+    waiting = read_cards(_open_host(job))
+    for card in waiting[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
-    if not found:
+    if not waiting:
         return "the queue is empty"
-    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(c["kind"] for c in found).most_common())
-    return f"{_count_noun(len(found), 'card')} to decide ({kinds}), the oldest of {min(c['created_at'] for c in found)}"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(c["kind"] for c in waiting).most_common())
+    oldest = min(c["created_at"] for c in waiting)
+    return f"{_count_noun(len(waiting), 'card')} to decide ({kinds}), the oldest of {oldest}"
 
 
 def books_check(job: JobContext) -> str:
@@ -39,13 +40,12 @@ def books_check(job: JobContext) -> str:
     from cleared.queries import read_journal, read_violations
 
     host = _open_host(job)
-    found = read_violations(host)
-    for v in found[:_MAX_LISTED]:
+    violations = read_violations(host)
+    for v in violations[:_MAX_LISTED]:
         print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201
-    if found:
-        raise JobFailed(
-            f"{_count_noun(len(found), 'violation')}; the first: {found[0]['message']} (cleared journal check)"
-        )
+    if violations:
+        first = violations[0]["message"]
+        raise JobFailed(f"{_count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
     entries = len(read_journal(host))
     return f"the books are in order: {entries} {'entry' if entries == 1 else 'entries'}, every invariant holds"
 
@@ -54,14 +54,14 @@ def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
     from cleared.queries import read_runs
 
-    found = read_runs(_open_host(job), _MAX_RUNS)
-    for run in found:
+    recent = read_runs(_open_host(job), _MAX_RUNS)
+    for run in recent:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
-    if not found:
+    if not recent:
         return "no agent has run yet"
-    ended = ", ".join(f"{count} {how}" for how, count in Counter(str(r["status"]) for r in found).most_common())
-    return f"the last {_count_noun(len(found), 'run')}: {ended}"
+    ended = ", ".join(f"{count} {how}" for how, count in Counter(str(r["status"]) for r in recent).most_common())
+    return f"the last {_count_noun(len(recent), 'run')}: {ended}"
 
 
 def agent_run(job: JobContext) -> str:

@@ -1,8 +1,8 @@
-"""What a script hands over in a call, weighed before the host looks at it.
+"""Measures the arguments of a script's call before the host uses them.
 
-Lists and dicts cross with their sharing and their cycles, so a few bytes of a script's heap can be endless, or
-2**40 items, to whoever walks, copies, redacts or records them here. And everything handed over may be kept until
-the run ends: together it must fit into what the script itself may hold.
+Lists and dicts arrive with their sharing and their cycles: a few bytes of a script's heap can be 2**40 items, or
+endless, for code that walks or copies them. The host may keep arguments until the run ends, so all of them together
+must fit into the script's memory limit.
 """
 
 from __future__ import annotations
@@ -14,20 +14,24 @@ from typing import Final
 
 MAX_DEPTH: Final = 100
 MAX_PLACES: Final = 4_000
-_ITEM_BYTES: Final = 64  # bytes, roughly, of any value
-_MAX_BITS: Final = 16_000  # Python refuses to write out much longer numbers
+_ITEM_BYTES: Final = 64  # of any value, roughly
+_MAX_BITS: Final = 16_000  # Python refuses to convert much longer numbers to text
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 
 _Measured = dict[int, tuple[int, int, object]]
+"""Id of a container → its size, its depth, the container."""
 
 
 def measure_arguments(args: tuple[object, ...], kwargs: dict[str, object], limit: int) -> int:
-    """The size in bytes of a call's arguments, written out. Raises ``ValueError`` where it is past ``limit``, or
-    they are nested too deeply, contain themselves or a number of thousands of digits."""
-    known: _Measured = {}
-    size = _measure_values(args, 1, known)[0]
+    """The size in bytes of a call's arguments, each counted as often as it occurs.
+
+    Raises ``ValueError`` where the size is past ``limit``, where they are nested too deeply or contain themselves, and
+    for a number of thousands of digits.
+    """
+    measured: _Measured = {}
+    size = _measure_values(args, 1, measured)[0]
     if kwargs:
-        size += _measure_values(kwargs.values(), 1, known)[0]
+        size += _measure_values(kwargs.values(), 1, measured)[0]
     if size > limit:
         raise ValueError(
             "the arguments are larger, written out and with those of earlier calls, than the script's memory limit"
@@ -35,46 +39,46 @@ def measure_arguments(args: tuple[object, ...], kwargs: dict[str, object], limit
     return size
 
 
-def _measure_values(values: Iterable[object], depth: int, known: _Measured) -> tuple[int, int]:
-    """Size and height of ``values``. Spelt out, and by exact types: every argument of every call passes here."""
+def _measure_values(values: Iterable[object], depth: int, measured: _Measured) -> tuple[int, int]:
+    """Size and depth of ``values``. Common types first, by exact type: every argument of every call passes here."""
     size = height = 0
     for value in values:
         size += _ITEM_BYTES
-        kind = type(value)
-        if kind is str:
+        value_type = type(value)
+        if value_type is str:
             size += len(value)  # type: ignore[arg-type]
-        elif value is None or kind is float or kind is bool:
+        elif value is None or value_type is float or value_type is bool:
             pass
         elif isinstance(value, int):
             if value.bit_length() > _MAX_BITS:
                 raise ValueError("a number has thousands of digits")
         elif isinstance(value, Decimal):
-            # 1E+999999999 is a few bytes here, and a gigabyte once somebody writes it out.
+            # 1E+999999999 is a few bytes here, and a gigabyte as text.
             if abs(value.adjusted()) > MAX_PLACES:
                 raise ValueError("a number has thousands of digits")
             size += value.__sizeof__()
         elif isinstance(value, str | bytes):
             size += len(value)
         else:
-            more, levels = _measure_value(value, depth, known)
+            more, levels = _measure_value(value, depth, measured)
             size += more
             height = max(height, levels)
     return size, height
 
 
-def _measure_value(value: object, depth: int, known: _Measured) -> tuple[int, int]:
-    """Every container is walked once, however often it occurs."""
-    found = known.get(id(value))
-    if found is None:
-        # An instance of a class of the script's own crosses as a proxy that holds its attributes.
+def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int, int]:
+    """Size and depth of one container, which is walked once however often it occurs."""
+    entry = measured.get(id(value))
+    if entry is None:
+        # An instance of a script's own class arrives as a proxy with its attributes.
         inner = getattr(value, "attributes", value)
         if not isinstance(inner, _CONTAINERS):
             return 0, 0
         if depth > MAX_DEPTH:
             raise ValueError(f"an argument contains itself, or is nested more than {MAX_DEPTH} levels deep")
         items = chain(inner, inner.values()) if isinstance(inner, dict) else inner
-        size, height = _measure_values(items, depth + 1, known)
-        found = known[id(value)] = size, height + 1, inner  # kept, so that no other object gets its id
-    if depth + found[1] - 1 > MAX_DEPTH:
+        size, height = _measure_values(items, depth + 1, measured)
+        entry = measured[id(value)] = size, height + 1, inner  # held, so that no other object gets its id
+    if depth + entry[1] - 1 > MAX_DEPTH:
         raise ValueError(f"an argument is nested more than {MAX_DEPTH} levels deep")
-    return found[:2]
+    return entry[:2]

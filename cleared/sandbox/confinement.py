@@ -1,9 +1,9 @@
-"""Confinement beneath the interpreter: what a worker could do if the interpreter itself were broken.
+"""Confinement of worker processes by the kernel, for the case that the interpreter itself is broken.
 
-Landlock, seccomp and ``no_new_privs`` belong to a thread and are inherited by what it starts. So a worker is
-started from a thread that has restricted itself and then ends; the host's other threads stay free, and no
-wrapper program delays the start. Resource limits are set on the worker from outside. What was reached is read
-back from the worker, never assumed. Elsewhere than on Linux there is no such confinement.
+Landlock, seccomp and ``no_new_privs`` belong to a thread, and processes that it starts inherit them. So a worker is
+started from a thread that restricts itself and then ends; the host's other threads stay free, and no wrapper program
+delays the start. Resource limits are set on the worker from outside. The level that was reached is read back from the
+worker, never assumed. Elsewhere than on Linux there is no such confinement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPEN_FILES = 32
 
 @dataclass(frozen=True, slots=True)
 class ConfinementLevel:
-    """What holds for a worker. ``str()`` is e.g. ``landlock+seccomp+rlimits``, or ``none``."""
+    """The confinement in force for a worker. ``str()`` is e.g. ``landlock+seccomp+rlimits``, or ``none``."""
 
     landlock: int = 0
     """The ABI of the kernel's Landlock in force; 0 = not in force."""
@@ -55,18 +55,21 @@ class ConfinementUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """What a thread is to put on itself, prepared before: inside, files can no longer be opened."""
+    """Restrictions that a thread can put on itself. They are prepared before, as it can open no files afterwards."""
 
     abi: int
     ruleset: tuple[bytes, tuple[tuple[Path, int], ...]] | None
     filter: bytes | None
     outside: str = "/proc/self/status"
-    """A file that is there and that no rule allows to open: the restricted thread proves on it that they hold."""
+    """An existing file that no rule allows to open; the restricted thread tests on it that the rules are in force."""
 
 
 @lru_cache(maxsize=8)
 def worker_restrictions(binary: Path, *, wide: bool = False, files: bool = True) -> Restrictions:
-    """What this kernel offers for a worker that runs ``binary``."""
+    """The restrictions that this kernel offers for a worker that runs ``binary``.
+
+    ``wide``: allow whole library folders. ``files``: restrict files at all.
+    """
     if sys.platform != "linux":
         return Restrictions(0, None, None)
     abi = landlock_abi() if files else 0
@@ -80,16 +83,16 @@ def worker_restrictions(binary: Path, *, wide: bool = False, files: bool = True)
 
 
 def landlock_abi() -> int:
-    """Which Landlock this kernel has; 0: none."""
+    """The version of this kernel's Landlock; 0: none."""
     if sys.platform != "linux":
         return 0
     return max(int(_load_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ABI_QUERY)), 0)
 
 
 def restrict_thread(wanted: Restrictions) -> None:
-    """Put ``wanted`` on the calling thread, for ever. Raises ``Unavailable`` where the kernel refuses.
+    """Put ``wanted`` on the calling thread, which must end soon: the restrictions cannot be lifted.
 
-    The calling thread must end soon: it can open nothing but what a worker can.
+    Raises ``ConfinementUnavailable`` where the kernel refuses one.
     """
     libc = _load_libc()
 
@@ -113,7 +116,7 @@ def restrict_thread(wanted: Restrictions) -> None:
             check_result(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
         finally:
             os.close(ruleset)
-        # What a worker inherits cannot be read from outside, so the thread proves it on itself.
+        # Whether a worker has inherited Landlock cannot be read from outside, so the thread tests it on itself.
         if _can_open(wanted.outside):
             raise ConfinementUnavailable(f"landlock: a file outside could be opened ({wanted.outside})")
     if wanted.filter is not None:
@@ -123,7 +126,7 @@ def restrict_thread(wanted: Restrictions) -> None:
 
 
 def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
-    """``action()`` on a thread of its own under ``wanted``; what it raises is raised here."""
+    """Call ``action`` on a new thread under ``wanted``; what it raises is raised here."""
     failure: list[BaseException] = []
 
     def run_body() -> None:
@@ -141,7 +144,7 @@ def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
 
 
 def limit_resources(pid: int) -> bool:
-    """No core file, no file growth, few descriptors for the worker ``pid``; whether that holds now."""
+    """Forbid the worker ``pid`` core files and file growth, and limit its descriptors; whether that is in force."""
     if sys.platform != "linux":
         return False
     import resource
@@ -156,7 +159,7 @@ def limit_resources(pid: int) -> bool:
 
 
 def limit_data(pid: int, limit: int) -> None:
-    """A backstop under the interpreter's own count of memory: bytes of private data of the worker."""
+    """Limit the worker's private data, in bytes, in case the interpreter's own count of memory fails."""
     if sys.platform == "linux":
         import resource
 
@@ -167,7 +170,7 @@ def limit_data(pid: int, limit: int) -> None:
 
 
 def observe_level(pid: int, wanted: Restrictions) -> ConfinementLevel:
-    """What holds for the worker ``pid``, read from the kernel. Sets its resource limits."""
+    """Set the resource limits of the worker ``pid``; the confinement that is in force for it, as the kernel says."""
     rlimits = limit_resources(pid)
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
@@ -177,8 +180,8 @@ def observe_level(pid: int, wanted: Restrictions) -> ConfinementLevel:
     inherited = facts.get("NoNewPrivs", "").strip() == "1"
     filtered = inherited and facts.get("Seccomp", "").strip() == "2"
     return ConfinementLevel(
-        # A child cannot lose its parent's Landlock domain; that it is a child of the restricted thread shows
-        # in what the same thread inherits to it.
+        # A child cannot lose the Landlock rules of the thread that started it. That the restricted thread started it
+        # shows in the other restrictions, which it has inherited from the same thread.
         landlock=wanted.abi if wanted.ruleset is not None and inherited else 0,
         seccomp=filtered and wanted.filter is not None,
         rlimits=rlimits,

@@ -1,7 +1,7 @@
-"""The construct lint: what the published agent language leaves out, refused before a script runs.
+"""The construct lint: refuses constructs that the agent language does not have, before a script runs.
 
-The interpreter itself accepts most of these constructs; isolation does not rest on this lint (the sandbox
-denies files, environment and network). It keeps scripts small, flat and the same for every reader.
+The interpreter accepts most of these constructs, and isolation does not rest on this lint: the sandbox denies files,
+environment and network. The lint keeps scripts small, flat and easy to review.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ RULES |= unicode_lint.RULES
 
 _AVAILABLE = "Primitives and builtins are already in scope."
 
-# Node class name → rule, what it is, remedy. By name, because some classes are newer than Python 3.11.
+# Node class name → rule, message, remedy. By name, because some classes are newer than Python 3.11.
 _CONSTRUCTS: dict[str, tuple[str, str, str]] = {
     "Import": ("import", "import is not available to scripts", f"Remove it. {_AVAILABLE}"),
     "ImportFrom": ("import", "import is not available to scripts", f"Remove it. {_AVAILABLE}"),
@@ -155,21 +155,21 @@ def lint_script(source: str, file: str) -> list[Finding]:
     tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return [tree]
-    found: dict[tuple[int, int, str], Finding] = {}
-    every = (
+    by_place: dict[tuple[int, int, str], Finding] = {}
+    finders = (
         _find_constructs(tree, source, file),
         _find_type_ignores(source, file),
         unicode_lint.find_invisible(source, file),
         unicode_lint.find_strange_names(source, file),
     )
-    for finding in chain.from_iterable(every):
+    for finding in chain.from_iterable(finders):
         key = (finding.place.line or 0, finding.place.column or 0, finding.rule)
-        found.setdefault(key, finding)
-    told = [found[key] for key in sorted(found)]
+        by_place.setdefault(key, finding)
+    findings = [by_place[key] for key in sorted(by_place)]
     # `yield` and `await` have rules of their own.
-    if all(f.rule in unicode_lint.RULES for f in told) and (wrong := find_misplaced(source, file)):
-        told.append(wrong)
-    return told
+    if all(f.rule in unicode_lint.RULES for f in findings) and (misplaced := find_misplaced(source, file)):
+        findings.append(misplaced)
+    return findings
 
 
 def _find_type_ignores(source: str, file: str) -> Iterator[Finding]:
@@ -210,7 +210,7 @@ def _find_constructs(tree: ast.Module, source: str, file: str) -> Iterator[Findi
 
 
 def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
-    """Rule, message, remedy, the node that says where, the word expected there."""
+    """Rule, message and remedy of each refusal of ``node``, the node that gives the place, the word expected there."""
     kind = type(node).__name__
     if kind in _CONSTRUCTS:
         rule, message, remedy = _CONSTRUCTS[kind]
@@ -240,7 +240,7 @@ def _makes_a_class(node: ast.AST) -> bool:
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:
-    """Every name that ``node`` itself reads, binds or reaches into; forbidden attributes are only dunders."""
+    """Every name that ``node`` itself reads, binds or reaches into; of attributes only dunders can be forbidden."""
     match node:
         case ast.Name(id=name) | ast.arg(arg=name):
             yield name
@@ -261,7 +261,7 @@ def _names_in(node: ast.AST) -> Iterator[str]:
 
 def _find_position(node: ast.AST, template: ast.AST | None, word: str, lines: list[str]) -> tuple[int, int]:
     place = _node_position(node, lines)
-    # Python 3.11 guesses positions inside f-strings; a guess that does not hold is the f-string's own place.
+    # Python 3.11 guesses positions inside f-strings; where the guess is wrong, use the f-string's own place.
     if template is not None and sys.version_info < (3, 12):
         line, column = place
         text = lines[line - 1][column - 1 :] if line <= len(lines) else ""

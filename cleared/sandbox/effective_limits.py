@@ -1,4 +1,4 @@
-"""What a script may use: the settings' limits, those of its header, and the caps that headers do not pass."""
+"""The limits of a run: those of the settings, those of the script's header, and the caps on headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.limits import Limits
 
 CAPPED_KEYS: Final = ("timeout", "memory_mb", "max_calls")
-"""Keys of headers that can raise a limit, and of ``sandbox`` in the settings; each has its cap there."""
+"""Keys of headers, and of ``sandbox`` in the settings, where each has a cap too."""
 
 RULES: Final = make_rules(
     "lint",
@@ -28,42 +28,42 @@ RULES: Final = make_rules(
 
 
 def cap_of(key: str, sandbox: Sandbox) -> float:
-    """The most that a header may ask for: the cap, or the usual limit where that is more."""
+    """The most that a header may ask for: the cap, or the setting itself where that is more."""
     cap: float = max(getattr(sandbox, f"{key}_cap"), getattr(sandbox, key))
     return cap
 
 
 def check_caps(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[Finding]:
-    """What a header asks for above the caps."""
+    """A finding for each key of a header that asks for more than its cap."""
     for key in CAPPED_KEYS:
         asked, cap = getattr(header, key, None), cap_of(key, sandbox)
         if header is not None and asked is not None and asked > cap:
-            holds = ", which is what it gets" if _is_set(key, sandbox) else ""
+            effect = ", which is what it gets" if _is_set(key, sandbox) else ""
             yield Finding(
-                "header-limit", f"`{key}: {asked:.15g}` is more than a header may ask for, {cap:.15g}{holds}",
+                "header-limit", f"`{key}: {asked:.15g}` is more than a header may ask for, {cap:.15g}{effect}",
                 Place(file, header.line_of(key), 1, key),
                 f"Write at most {cap:.15g}, or raise the cap: cleared config set sandbox.{key}_cap {asked:.15g}.",
             )  # fmt: skip
 
 
 def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
-    """The settings' limits, where the header does not set its own.
+    """The limits of a run: the header's, else those of the settings.
 
-    A version that was approved with more than the cap gets the cap where somebody has set it; the cap as shipped binds
-    proposals, so that an upgrade stops nobody's books.
+    A script that was approved with more than the cap gets the cap, but only where the settings set it: the default cap
+    binds only proposals, so that an upgrade stops no approved script.
     """
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for key in CAPPED_KEYS:
         asked = getattr(header, key, None)
-        found[key] = getattr(sandbox, key) if asked is None else asked
+        limits[key] = getattr(sandbox, key) if asked is None else asked
         if asked is not None and _is_set(key, sandbox):
-            found[key] = min(asked, cap_of(key, sandbox))
+            limits[key] = min(asked, cap_of(key, sandbox))
     return Limits(
-        seconds=found["timeout"], memory_bytes=int(found["memory_mb"]) << 20, max_calls=int(found["max_calls"]),
+        seconds=limits["timeout"], memory_bytes=int(limits["memory_mb"]) << 20, max_calls=int(limits["max_calls"]),
         max_output_bytes=sandbox.max_output_kb << 10,
     )  # fmt: skip
 
 
 def _is_set(key: str, sandbox: Sandbox) -> bool:
-    """Whether the cap is not as shipped."""
+    """Whether the settings change the cap."""
     return bool(getattr(sandbox, f"{key}_cap") != getattr(Sandbox(), f"{key}_cap"))

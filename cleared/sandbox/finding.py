@@ -1,4 +1,4 @@
-"""One thing wrong with a script, found without running it, and the rule that found it."""
+"""Findings: what is wrong with a script, and the rules that find it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NOT_SWITCHED: Final = (
     "header", "syntax", "nesting", "character", "bidi", "invisible", "ascii-name",
     "rehearsal", "invariants", "regression", "policy",
 )  # fmt: skip
-"""What no setting turns off, nor what begins with it and a dash."""
+"""Rules that no setting can turn off; also those whose id begins with one of these and a dash."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
-    """What a finding's ``rule`` names. Every module that finds things lists its rules in a ``RULES``."""
+    """A rule. Every module that makes findings declares its rules in ``RULES``."""
 
     id: str
     stage: str
@@ -26,17 +26,17 @@ class Rule:
     why: str
     """Why the rule exists."""
     remedy: str
-    """What to do in general; a finding may know better."""
+    """What to do in general; a finding may say it more exactly."""
     blocks: bool = True
     """Whether a finding keeps the script from being run or proposed."""
     since: str = ""
-    """The release that the rule came with, where it is not the first. It binds what is proposed: a version that was
-    approved before runs on, with a warning, so that an upgrade stops nobody's books."""
+    """The release that added the rule; empty for the first. A later rule binds proposals only: an approved script runs
+    on, with a warning."""
 
 
-def make_rules(stage: str, told: Mapping[str, tuple[str, str, str]], since: str = "") -> dict[str, Rule]:
-    """The rules of one stage from id → what it finds, why, remedy; all of the same release."""
-    return {id_: Rule(id_, stage, *texts, since=since) for id_, texts in told.items()}
+def make_rules(stage: str, texts: Mapping[str, tuple[str, str, str]], since: str = "") -> dict[str, Rule]:
+    """The rules of one stage and one release, from id → what it finds, why, remedy."""
+    return {rule: Rule(rule, stage, *parts, since=since) for rule, parts in texts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,19 @@ def is_switchable(rule: str) -> bool:
 def split_findings(
     findings: Iterable[Finding], known: Mapping[str, Rule], switched: Mapping[str, str]
 ) -> tuple[list[Finding], list[Finding]]:
-    """Findings in a version that is approved: what binds it all the same, and what rules say that came later."""
+    """The findings in an approved script: those that bind it all the same, and those of rules that came later."""
     binding: list[Finding] = []
     later: list[Finding] = []
     for finding in findings:
         rule = known.get(finding.rule)
-        what = switched.get(finding.rule) if is_switchable(finding.rule) else None
-        if rule is None or not rule.since or what == "block":
+        setting = switched.get(finding.rule) if is_switchable(finding.rule) else None
+        if rule is None or not rule.since or setting == "block":
             binding.append(finding)
-        elif what != "off":
+        elif setting != "off":
             later.append(finding)
     return binding, later
 
 
 def blocking_findings(findings: list[Finding], switched: Mapping[str, str]) -> list[Finding]:
-    """The findings that ``gate.rules`` leaves as they are."""
+    """The findings that ``gate.rules`` does not turn off or into warnings."""
     return [f for f in findings if not is_switchable(f.rule) or switched.get(f.rule, "block") == "block"]

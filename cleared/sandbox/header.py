@@ -102,7 +102,7 @@ class HeaderLine:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a script says of itself. ``None`` means: not said, the workspace's own setting applies."""
+    """What a script declares. ``None`` means that the workspace's own setting applies."""
 
     name: str
     triggers: tuple[Trigger, ...] = ("on_demand",)
@@ -166,10 +166,10 @@ _FIELDS = {"trigger": "triggers"}  # where key and field differ
 def parse_header(
     source: str, file: str, *, kind: Literal["agent", "script"] = "agent"
 ) -> tuple[Header | None, list[Finding]]:
-    """The header of a script and what is wrong with it; the header is ``None`` where anything is.
+    """The header of a script, and the findings about it; where there are any, the header is ``None``.
 
-    An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none or any prose; it
-    knows ``name``, ``description`` and ``args`` only, and is named after its file.
+    An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none, or any prose; its header
+    has only ``name``, ``description`` and ``args``, and its name is its file's by default.
     """
     source = normalise_text(source)
     tree = parse_script(source, file)
@@ -189,7 +189,7 @@ def parse_header(
 
 
 class _HeaderReader:
-    """The lines read so far."""
+    """Reads a header line by line."""
 
     def __init__(self, file: str, kind: str) -> None:
         self._file = file
@@ -200,6 +200,7 @@ class _HeaderReader:
         self.findings: list[Finding] = []
 
     def take_line(self, number: int, line: str) -> None:
+        """Read one line."""
         if not line.strip():
             return
         if line[0] in " \t":
@@ -234,28 +235,29 @@ class _HeaderReader:
             self._lines[key] = HeaderLine(key, value, number)
 
     def build_header(self, first: int) -> tuple[Header | None, list[Finding]]:
-        read: dict[str, object] = {}
+        """The header of the lines that were read, which begin at line ``first``, and the findings."""
+        values: dict[str, object] = {}
         for key, line in self._lines.items():
             try:
-                read[_FIELDS.get(key, key)] = _READERS[key](line.value)
+                values[_FIELDS.get(key, key)] = _READERS[key](line.value)
             except header_values.BadValue as bad:
                 self._add_finding(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
         if "name" not in self._lines:
             if self._kind == "agent":
                 self._add_finding("header-name", "name", first, "the header has no name")
             else:
-                read["name"] = _file_stem(self._file)
-        self._check_triggers(read, first)
+                values["name"] = _file_stem(self._file)
+        self._check_triggers(values, first)
         if self.findings:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
-        return Header(raw=tuple(self._lines.values()), **read), []  # type: ignore[arg-type]  # by _READERS
+        return Header(raw=tuple(self._lines.values()), **values), []  # type: ignore[arg-type]  # by _READERS
 
-    def _check_triggers(self, read: dict[str, object], first: int) -> None:
-        """A trigger needs its key, and the key its trigger: otherwise the agent would silently never run."""
-        if "trigger" in self._lines and "triggers" not in read:
+    def _check_triggers(self, values: dict[str, object], first: int) -> None:
+        """A trigger needs its key, and the key its trigger: without it the agent would never run."""
+        if "trigger" in self._lines and "triggers" not in values:
             return  # refused already
-        triggers = read.get("triggers", ("on_demand",))
+        triggers = values.get("triggers", ("on_demand",))
         assert isinstance(triggers, tuple)
         at = self._lines["trigger"].line if "trigger" in self._lines else first
         for trigger, key, example in (
@@ -286,7 +288,7 @@ def _find_docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | No
     node = tree.body[0]
     segment = ast.get_source_segment(source, node) or ""
     match = _OPENING.match(segment)
-    if match is None:  # in parentheses: no header that anybody would write
+    if match is None:  # in parentheses, which nobody would write
         return None
     lines = segment[match.end() :].removesuffix(match[1]).split("\n")
     rest = [line for line in lines[1:] if line.strip()]

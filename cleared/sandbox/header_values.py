@@ -1,4 +1,4 @@
-"""Reading the values of a header: text in, a typed value or ``Bad`` out."""
+"""Readers of a header's values: each takes a text and returns a typed value, or raises ``BadValue``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ALIASES = {
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?", re.ASCII)
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
-# What croniter takes and this does not: a time it draws or hashes itself, a weekday near a day (only newer ones know
-# it), and a range of one value, which it takes for the whole field.
+# What croniter accepts and we refuse: a random or hashed time, the weekday nearest a day (only newer versions know it),
+# and a range of one value, which it reads as the whole field.
 _RANDOM_TIME = re.compile(r"[rh](?:[(/].*)?", re.ASCII | re.IGNORECASE)
 _NEAREST_WEEKDAY = re.compile(r"[0-9]+w|w[0-9]+", re.ASCII | re.IGNORECASE)
 _RANGE_OF_ONE = re.compile(r"(\w+)-\1(?:/\w*)?", re.ASCII | re.IGNORECASE)
@@ -39,7 +39,7 @@ _MAX_TEXT = 200
 
 
 class BadValue(Exception):
-    """A value that is refused: the rule's suffix, what is wrong, what to write instead."""
+    """A refused value, with the suffix of its rule, a message and a remedy."""
 
     def __init__(self, rule: str, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -67,46 +67,46 @@ def read_name(value: str) -> str:
 
 
 def read_words(value: str) -> tuple[str, ...]:
-    found = _split_list(value)
-    if not found:
+    names = _split_list(value)
+    if not names:
         raise BadValue("value", "the value is empty", "Write one name, or a list as [a, b].")
-    for word in found:
+    for word in names:
         if re.search(r"[\s\[\],]", word):
             raise BadValue("value", f"{word!r} is not one name", "Write a list as [a, b].")
-    return tuple(found)
+    return tuple(names)
 
 
 def read_words_or_none(value: str) -> tuple[str, ...]:
-    """As ``words``; ``[]`` is an answer too: nothing at all."""
+    """As ``read_words``, but ``[]`` is allowed and means none."""
     return () if re.fullmatch(r"\[\s*\]", value) else read_words(value)
 
 
 def read_identifiers(value: str) -> tuple[str, ...]:
-    found = read_words_or_none(value)
-    for word in found:
+    names = read_words_or_none(value)
+    for word in names:
         if not word.isidentifier() or keyword.iskeyword(word) or word.startswith("__"):
             raise BadValue("args", f"{word!r} cannot be the name of an argument", "Write it like [month, year].")
-    if len(set(found)) != len(found):
+    if len(set(names)) != len(names):
         raise BadValue("args", "an argument is named twice", "Name each once.")
-    return found
+    return names
 
 
 def choices_reader(*allowed: str) -> Reader:
-    """One or more of ``allowed``."""
+    """A reader of one or more of ``allowed``."""
 
     def read_value(value: str) -> tuple[str, ...]:
-        found = _split_list(value)
-        if not found:
+        names = _split_list(value)
+        if not names:
             raise BadValue("trigger", "the value is empty", f"Choose from: {', '.join(allowed)}.")
-        for word in found:
+        for word in names:
             _one_of(word, allowed, "trigger")
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(names))
 
     return read_value
 
 
 def choice_reader(*allowed: str) -> Reader:
-    """Exactly one of ``allowed``."""
+    """A reader of exactly one of ``allowed``."""
     return lambda value: _one_of(value, allowed, "value")
 
 
@@ -121,7 +121,7 @@ def _one_of(word: str, allowed: tuple[str, ...], rule: str) -> str:
 
 
 def read_cron(value: str) -> str:
-    """5 or 6 fields (the sixth are seconds) or an alias; refused where it can never happen."""
+    """A schedule: 5 or 6 fields (the sixth is the second) or an alias. One that can never happen is refused."""
     fields = cron_fields(value)
     if value.startswith("@") or _is_plain(fields):
         return value
@@ -138,8 +138,11 @@ def read_cron(value: str) -> str:
 
 
 def cron_fields(value: str) -> list[str]:
-    """The 5 or 6 fields of a schedule, an alias written out. That each of them is one is not looked at here, but that
-    it means the same whenever and wherever it is read."""
+    """The 5 or 6 fields of a schedule, an alias expanded.
+
+    Refuses fields that would mean something else on another day or with another version of croniter; whether they are
+    valid otherwise is not checked here.
+    """
     if value.startswith("@"):
         if value not in _ALIASES:
             known = ", ".join(_ALIASES)
@@ -162,7 +165,7 @@ def cron_fields(value: str) -> list[str]:
 
 
 def _split_days(fields: list[str]) -> list[list[str]]:
-    """The schedule, or the two of which it is either, where it gives both a day of the month and a weekday."""
+    """Schedules of which one has to match: two where both a day of the month and a weekday are given, else one."""
     minute, hour, day, month, weekday, *second = fields
     if day.startswith(("*", "?")) or weekday.startswith(("*", "?")):
         return [fields]
@@ -170,12 +173,12 @@ def _split_days(fields: list[str]) -> list[list[str]]:
 
 
 def _can_happen(fields: list[str]) -> bool:
-    """Raises what croniter raises where they are no expression."""
+    """Whether the schedule has a next time. Raises what croniter raises for invalid fields."""
     import croniter
 
     start = datetime(2024, 1, 1, tzinfo=UTC)  # a leap year, so that 29 February counts
     try:
-        # What it calls a bug is cron's rule: both days must match where one of them begins with a star.
+        # What croniter calls a bug is cron's rule: where one of the two days begins with a star, both must match.
         search = croniter.croniter(" ".join(fields), start, max_years_between_matches=8, implement_cron_bug=True)
         search.get_next(datetime)
     except croniter.CroniterBadDateError:
@@ -184,15 +187,15 @@ def _can_happen(fields: list[str]) -> bool:
 
 
 def _is_plain(fields: list[str]) -> bool:
-    """Whether this is one of the usual schedules, which happen in every month: no need to load croniter for them."""
+    """Whether this is a common schedule, which happens every month: croniter need not be loaded for it."""
     if len(fields) != 5:
         return False
     for field, (low, high) in zip(fields, _PLAIN_CRON, strict=True):
         for part in field.split(","):
-            found = _CRON_PART.fullmatch(part)
-            if not found:
+            match = _CRON_PART.fullmatch(part)
+            if not match:
                 return False
-            start, end, step = (int(g) if g else None for g in found.groups())
+            start, end, step = (int(g) if g else None for g in match.groups())
             numbers = [n for n in (start, end) if n is not None]
             if any(not low <= n <= high for n in numbers) or numbers != sorted(numbers):
                 return False
@@ -215,17 +218,17 @@ def read_timezone(value: str) -> str:
 
 
 def read_paths(value: str) -> tuple[str, ...]:
-    """Directories or globs under the workspace."""
-    found = _split_list(value)
-    if not found:
+    """Directories or globs below the workspace."""
+    paths = _split_list(value)
+    if not paths:
         raise BadValue("watch", "the path is empty", "Name a directory, e.g. import/, or a glob, e.g. import/*.csv.")
-    for path in found:
+    for path in paths:
         inside = "Name a directory or glob under the workspace, e.g. import/*.csv."
         if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path) or "\\" in path:
             raise BadValue("watch", f"{path[:60]!r} is not a path relative to the workspace", inside)
         if ".." in path.split("/"):
             raise BadValue("watch", f"{path[:60]!r} leaves the workspace", inside)
-    return tuple(found)
+    return tuple(paths)
 
 
 def integer_reader(low: int, high: int) -> Reader:
@@ -239,11 +242,11 @@ def integer_reader(low: int, high: int) -> Reader:
 
 
 def read_integers(value: str) -> tuple[int, ...]:
-    found = _split_list(value)
-    if not found:
+    texts = _split_list(value)
+    if not texts:
         raise BadValue("number", "the list is empty", "Write it like [5010, 5020].")
     one = integer_reader(0, 10**9)
-    read = [one(word) for word in found]
+    read = [one(word) for word in texts]
     return tuple(number for number in read if isinstance(number, int))
 
 

@@ -1,4 +1,4 @@
-"""Which files a process may touch, as a Landlock ruleset; for an interpreter's worker: what it needs to start.
+"""Landlock rules: which files a process may touch, and for a worker those that it needs to start.
 
 Source: the kernel's ``Documentation/userspace-api/landlock.rst``.
 """
@@ -14,7 +14,7 @@ _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 # Rights of the file system known to each ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 SCOPES = 6
-"""The ABI from which on signals, and sockets without a file, are kept inside."""
+"""The first ABI that also confines signals and abstract sockets."""
 ZONE_FOLDER = Path("/usr/share/zoneinfo")
 _LIBRARIES = ("/lib64", "/lib", "/usr/lib64", "/usr/lib")
 _LIBRARY_DIRS = (
@@ -26,7 +26,7 @@ _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
 
 def ruleset_attributes(abi: int) -> bytes:
-    """``struct landlock_ruleset_attr``: everything the kernel can handle is denied unless a rule allows it."""
+    """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it."""
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
     attr = struct.pack("<Q", rights)
     if abi >= 4:
@@ -37,9 +37,9 @@ def ruleset_attributes(abi: int) -> bytes:
 
 
 def worker_rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
-    """Path and rights of what a dynamic ELF ``binary`` needs to run; ``wide`` allows whole library directories.
+    """Path and rights of each file that a dynamic ELF ``binary`` needs to run; ``wide`` allows whole library folders.
 
-    Raises ``ValueError`` or ``OSError`` for what is not such a binary.
+    Raises ``ValueError`` or ``OSError`` where it is not such a binary.
     """
     interpreter, needed = _read_linkage(binary)
     allowed = [(binary, _EXECUTE | _READ_FILE)]
@@ -51,26 +51,26 @@ def worker_rules(binary: Path, *, wide: bool) -> list[tuple[Path, int]]:
     else:
         dirs = [*([interpreter.resolve().parent] if interpreter else []), *map(Path, _LIBRARY_DIRS)]
         for name in needed:
-            found = [path for path in (folder / name for folder in dirs) if path.is_file()]
-            if not found:
+            paths = [path for path in (folder / name for folder in dirs) if path.is_file()]
+            if not paths:
                 raise ValueError(f"{name} is in none of the usual places")
-            allowed += [(path, _READ_FILE) for path in found]
+            allowed += [(path, _READ_FILE) for path in paths]
     allowed.append((ZONE_FOLDER, _READ_FILE | _READ_DIR))
     return [(path, rights) for path, rights in allowed if path.exists()]
 
 
 def list_rule(path: Path) -> tuple[Path, int]:
-    """A rule: the names in a folder and in those below it, but no file's content."""
+    """A rule that allows listing a folder and those below it, but reading no file."""
     return path, _READ_DIR
 
 
 def read_rule(path: Path) -> tuple[Path, int]:
-    """A rule: read and execute a file, or all below a folder."""
+    """A rule that allows reading and executing a file, or all below a folder."""
     return path, (_EXECUTE | _READ_FILE) if path.is_file() else (_EXECUTE | _READ_FILE | _READ_DIR)
 
 
 def write_rule(path: Path, abi: int) -> tuple[Path, int]:
-    """A rule: all that can be done to a file, or below a folder; but no devices."""
+    """A rule that allows everything with a file, or below a folder, but making or controlling devices."""
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1 & ~(1 << 6 | 1 << 11 | 1 << 15)
     return path, rights if path.is_dir() else rights & _FILE_RIGHTS
 

@@ -1,4 +1,4 @@
-"""Running a script in isolation: the only door to the interpreter."""
+"""Runs scripts in isolation. Nothing else uses the interpreter."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from cleared.sandbox.worker_watchdog import Watchdog
 if TYPE_CHECKING:
     from pydantic_monty import OSPolicy, ResourceLimits
 
-# The sandbox stops itself at its limit; a worker that does not is killed this much later.
+# Seconds after the limit: the interpreter stops itself at the limit, and a worker that does not is killed.
 _GRACE = 1.0
-# Suspensions that are no calls of the script's: a few of the client's own.
+# Suspensions that the client makes itself, beside the calls of the script.
 _SLACK = 1000
 
 
 class Sandbox:
     """Runs scripts in worker processes; a context manager that owns them.
 
-    Workers start when first needed, at most ``processes`` idle ones are kept. ``run`` may be called from any
-    thread and, for nested scripts, from inside a host call. ``confine`` asks for confinement beneath the
-    interpreter: the ``best`` the kernel has, ``require`` (``WorkspaceError`` where not all of it is reached) or
-    ``off``. Do not fork after the first run.
+    Workers start when they are first needed, and at most ``processes`` idle ones are kept. ``run`` may be called from
+    any thread and, for nested scripts, from inside a host call. ``confine`` asks for confinement by the kernel:
+    ``best`` (what the kernel has), ``require`` (``WorkspaceError`` where not all of it is reached) or ``off``. Do not
+    fork after the first run.
     """
 
     def __init__(self, *, confine: Confine = "best", processes: int = 2) -> None:
@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """Stop all idle workers. The sandbox can be used again afterwards."""
+        """Stop all idle workers. The sandbox can still be used afterwards."""
         self._workers.close()
         self._watch.close()
 
@@ -77,11 +77,11 @@ class Sandbox:
     ) -> object:
         """Run ``source`` and return its result: the value of its last expression.
 
-        ``call(name, args, kwargs, position)`` answers the calls of ``names``; what it raises ends the run.
-        ``now`` (aware) is the only instant the script can see, ``timezone`` its local zone, ``seed`` the start
-        of its random numbers; ``inputs`` are bound as variables. ``on_print`` receives printed text as it
-        comes. The run ends at ``limits.seconds`` from now or at ``deadline`` (a time of ``monotonic``),
-        whichever is first, the time spent in ``call`` included.
+        ``call(name, args, kwargs, position)`` answers the calls of the functions in ``names``; an exception that it
+        raises ends the run. ``now`` (with a time zone) is the only time that the script can see, ``timezone`` its local
+        zone, ``seed`` the start of its random numbers; ``inputs`` are bound as variables. ``on_print`` gets printed
+        text at once. The run ends after ``limits.seconds`` or at ``deadline`` (a time of ``monotonic``), whichever is
+        first; the time spent in ``call`` counts.
 
         Raises ``ScriptError`` where the script fails or reaches a limit, ``HostCallFailed`` where ``call``
         raises an ``Exception`` (any other ``BaseException`` comes through as it is), ``KeyboardInterrupt`` on
@@ -98,10 +98,10 @@ class Sandbox:
             remedy = "Do less at a time, or raise the limit."
             raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file), remedy=remedy)
         worker, session = self._open_session(file, limits, seconds, now, timezone, seed)
-        drive: ScriptSession | None = None
+        running: ScriptSession | None = None
         try:
             with self._watch.guard_run(worker.kill, seconds + _GRACE) as guard:
-                job = ScriptRun(
+                run = ScriptRun(
                     script=script,
                     file=file,
                     call=call,
@@ -114,13 +114,13 @@ class Sandbox:
                     deadline=end,
                     shorten_deadline=lambda more: self._watch.shorten_guard(guard, more),
                 )
-                drive = ScriptSession(job, guard)
-                return drive.run(session)
+                running = ScriptSession(run, guard)
+                return running.run(session)
         finally:
-            reusable = drive is not None and drive.reusable
+            reusable = running is not None and running.reusable
             if not reusable:
                 worker.kill()  # closing a session waits for its script
-            with contextlib.suppress(Exception):  # what closing says of a dead worker is no news
+            with contextlib.suppress(Exception):  # closing complains of a worker that was killed
                 session.__exit__(None, None, None)
             self._workers.return_worker(worker, reusable=reusable)
 
@@ -179,6 +179,7 @@ class Sandbox:
 
 
 def _parse_source(source: str, file: str) -> RewrittenScript:
+    """The script, ready to run. Raises ``ScriptError`` where it does not parse."""
     text = normalise_text(source)
     tree = parse_script(text, file)
     if isinstance(tree, Finding):

@@ -1,9 +1,8 @@
-"""A worker dies with its host, whatever killed that, even while it computes and does not look at its pipes.
+"""Kills a worker when its host dies, even while the worker computes and reads no pipe. Linux only.
 
-Linux only: the worker inherits the reading end of a pipe that nobody writes to. When the host is gone the kernel
-closes the other end, and tells whoever owns the reading end by a signal of our choice: SIGKILL. (The usual way,
-``PR_SET_PDEATHSIG``, is for the child to take after its start; the client starts the workers, not we.) Elsewhere a
-worker lives until its own limit of time.
+The worker inherits the reading end of a pipe that nobody writes to. When the host dies, the kernel closes the other end
+and sends the owner of the reading end a signal, which is set to SIGKILL. (The usual ``PR_SET_PDEATHSIG`` has to be
+called by the child itself, and the child is the interpreter's.) Elsewhere a worker lives until its time limit.
 """
 
 from __future__ import annotations
@@ -15,30 +14,31 @@ import sys
 
 
 class ParentDeathSignal:
-    """One worker's. Made before the worker is started, so that it inherits it."""
+    """The pipe of one worker. Make it before the worker is started, which inherits it."""
 
     def __init__(self) -> None:
-        self._held: tuple[int, ...] = ()
+        self._descriptors: tuple[int, ...] = ()
         if sys.platform == "linux":
-            with contextlib.suppress(OSError):  # no descriptors left: then without
-                self._held = os.pipe()
-                os.set_inheritable(self._held[0], True)
+            with contextlib.suppress(OSError):  # no descriptors left: go without
+                self._descriptors = os.pipe()
+                os.set_inheritable(self._descriptors[0], True)
 
     def bind_worker(self, pid: int) -> None:
-        """Have the kernel kill the worker ``pid`` when this process ends, or lets go."""
-        if sys.platform != "linux" or not self._held:
+        """Have the kernel kill the worker ``pid`` when this process ends, or calls ``release_worker``."""
+        if sys.platform != "linux" or not self._descriptors:
             return
         import fcntl
 
-        reading, writing = self._held
+        reading, writing = self._descriptors
         with contextlib.suppress(OSError):
             fcntl.fcntl(reading, fcntl.F_SETOWN, pid)
             fcntl.fcntl(reading, fcntl.F_SETSIG, signal.SIGKILL)
             fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | os.O_ASYNC)
-        self._held = (writing,)
+        self._descriptors = (writing,)
         os.close(reading)
 
     def release_worker(self) -> None:
-        held, self._held = self._held, ()
-        for descriptor in held:
+        """Close the pipe, which kills a worker that is bound to it."""
+        descriptors, self._descriptors = self._descriptors, ()
+        for descriptor in descriptors:
             os.close(descriptor)

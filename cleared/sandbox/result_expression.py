@@ -1,8 +1,8 @@
-"""The result of a script is the value of its last expression, through trailing ``if``/``elif``/``else``.
+"""Keeps a script's result: the value of its last expression, also in a trailing ``if``/``elif``/``else``.
 
-The interpreter knows a result only where the very last statement is an expression; the published example
-ends in an ``if``. So each tail expression becomes an assignment, on the same line. ``Rewritten`` takes every
-position of the rewritten text back to the text the author wrote.
+The interpreter has a result only where the very last statement is an expression, and the published example ends in an
+``if``. So each such *tail expression* is rewritten to an assignment, on the same line. ``RewrittenScript`` maps
+positions of the rewritten text back to the author's text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TAIL = "__tail__"
 
 
 class RewrittenScript:
-    """A script whose tail expressions are kept, and the way back to the original positions.
+    """A script whose tail expressions are assignments, with a way back to the original positions.
 
     ``text`` is what the interpreter runs. It has the lines of ``original``; a line with a tail expression has
     ``__tail__ = n; __result__ = `` before it. ``tails[n]`` is that expression's 1-based line and column.
@@ -65,13 +65,13 @@ def _find_tails(tree: ast.Module) -> Iterator[ast.Expr]:
     """The expression statements that can end the script, in the order of the text."""
     body: list[ast.stmt] = tree.body
     if len(body) == 1 and ast.get_docstring(tree, clean=False) is not None:
-        return  # a header is no result
-    todo = [body]
-    while todo:
-        block = todo.pop()
+        return  # a header is not a result
+    pending = [body]
+    while pending:
+        block = pending.pop()
         last = block[-1] if block else None
         if isinstance(last, ast.If):
-            todo += [last.orelse, last.body]
+            pending += [last.orelse, last.body]
         elif isinstance(last, ast.Expr) and not _is_ellipsis(last.value):
             yield last
 

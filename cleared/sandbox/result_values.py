@@ -1,8 +1,8 @@
-"""Which values a script may end with, checked on both sides of the boundary.
+"""Which values may be a script's result, checked inside the interpreter and again by the host.
 
-The interpreter turns what cannot leave it into a string without a word (``range(5)`` → ``'range(0, 5)'``), so
-the first check runs inside, before anything crosses. It has captured the builtins it needs before the script
-runs. A script that replaces the check gains nothing: the host checks again what arrived; the worst is a string.
+The interpreter silently turns a value that cannot leave it into a string (``range(5)`` → ``'range(0, 5)'``), so the
+first check runs inside. It captures the builtins that it needs before the script runs. A script that replaces the check
+gains nothing, as the host checks what arrives; at worst the result is such a string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_DIGITS = 4000
 
 CHECK = "__cleared_check__"
 
-# Fed before the script. Returns [problem, None] or [None, value]; a problem is [path, code, type name].
+# Run before the script. The check returns [problem, None] or [None, value]; a problem is [path, code, type name].
 PRELUDE = f"""\
 from decimal import Decimal as __cleared_decimal__
 from datetime import date as __cleared_date__
@@ -76,16 +76,16 @@ def {CHECK}(value, max_text, type=type, isinstance=isinstance, str=str, int=int,
 
 
 def build_epilogue(max_text: int) -> str:
-    """Fed after the script."""
+    """The code to run after the script: it checks the result. ``max_text``: the most characters of text in it."""
     return f"[{TAIL}, {CHECK}({RESULT}, {max_text})]"
 
 
 class ResultRefused(Exception):
-    """The result cannot be kept; the text names the path to the value."""
+    """A result that is not allowed; the text names the path to the value."""
 
 
 def accept_result(answer: object, max_text: int) -> object:
-    """The result in an answer of the check: tuples are lists now. Raises ``Refused``."""
+    """The result in an answer of the check, tuples as lists. Raises ``ResultRefused``."""
     if not isinstance(answer, list) or len(answer) != 2:
         raise ResultRefused("the result cannot be read")
     problem, value = answer
@@ -95,13 +95,14 @@ def accept_result(answer: object, max_text: int) -> object:
 
 
 class _ResultCheck:
-    """The same rule on the host's side, on exact types only."""
+    """The host's check: the same rules, on exact types only."""
 
     def __init__(self, max_text: int) -> None:
         self._items = 0
         self._text = max_text
 
     def take_value(self, value: object, path: list[object]) -> object:
+        """The value at ``path`` as it is kept. Raises ``ResultRefused``."""
         self._items += 1
         if self._items > MAX_ITEMS:
             raise _make_refusal(path, "items")
@@ -123,7 +124,7 @@ class _ResultCheck:
             if not value.is_finite():
                 raise _make_refusal(path, "finite")
             if abs(value.adjusted()) > MAX_PLACES or value.__sizeof__() > _MAX_DIGITS:
-                raise _make_refusal(path, "int")  # 1E+999999999 is a gigabyte once it is written out
+                raise _make_refusal(path, "int")  # 1E+999999999 is a gigabyte as text
             return value
         if isinstance(value, date):
             return value
@@ -152,7 +153,7 @@ def _make_refusal(path: list[object], code: str, name: str = "") -> ResultRefuse
 
 
 def _describe_problem(problem: object) -> str:
-    """A sentence such as ``result["x"][2] is a range``; the problem may be forged, so nothing of it is trusted."""
+    """A sentence such as ``result["x"][2] is a range``. A script may forge the problem, so nothing in it is trusted."""
     match problem:
         case [list(path), str(code), str(name)]:
             pass

@@ -1,4 +1,4 @@
-"""How a run of a script ends badly, told in the author's own lines."""
+"""The failures of a script's run, with positions in the author's text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_MESSAGE = 2000
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a script: 1-based line and column, counted in characters, in the text its author wrote."""
+    """A place in the author's text: 1-based line and column, counted in characters."""
 
     file: str
     line: int
@@ -37,9 +37,9 @@ class Frame:
 class ScriptError(CheckFailed):
     """The script failed.
 
-    ``kind`` says how: ``error`` (it raised), ``syntax``, ``recursion``, ``result`` (its result is nothing that
-    can be kept), a limit (``timeout``, ``memory``, ``calls``, ``output``), ``crash`` (its worker died).
-    ``type`` is the exception's type name as the script sees it.
+    ``kind`` says how: ``error`` (it raised), ``syntax``, ``recursion``, ``result`` (a value that cannot be a result), a
+    limit (``timeout``, ``memory``, ``calls``, ``output``), or ``crash`` (its worker died). ``type`` is the name of the
+    exception's type in the script.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class ScriptError(CheckFailed):
     @property
     def traceback(self) -> str:
         """As Python prints it, with the script's own file name, lines and columns."""
-        told = self.message.startswith(self.type)
-        return format_traceback(self.frames, self.message if told else f"{self.type}: {self.message}")
+        has_type = self.message.startswith(self.type)
+        return format_traceback(self.frames, self.message if has_type else f"{self.type}: {self.message}")
 
 
 class HostCallFailed(CheckFailed):
-    """A primitive refused a call; the run ended there, whatever the script would have done about it.
+    """A primitive raised an exception, which ended the run; the script cannot catch it.
 
-    ``original`` is what the host function raised, ``name`` the primitive, ``position`` the call,
-    ``frames`` how the script got there. Message, remedy and exit code are the original's.
+    ``original`` is that exception, ``name`` the primitive, ``position`` the call, ``frames`` the script's stack.
+    Message, remedy and exit code are those of the original.
     """
 
     def __init__(self, original: Exception, *, name: str, position: Position, frames: Sequence[Frame] = ()) -> None:
@@ -113,5 +113,5 @@ def format_traceback(frames: Sequence[Frame], last: str) -> str:
 
 
 def clip_message(message: str) -> str:
-    """A script can raise a message of megabytes."""
+    """A message cut to a bounded length: a script can raise one of megabytes."""
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} …"

@@ -1,4 +1,4 @@
-"""One run in one session: feeding the script, answering its calls, telling its failures."""
+"""One run of a script in one session: runs its code, answers its calls, and explains its failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HostCall = Callable[[str, tuple[object, ...], dict[str, object], Position], object]
 
-# The prelude is the session's first feed, the script its second.
+# What tracebacks call the script: it is the second code of the session, after the prelude.
 _SCRIPT_FEED = "<python-input-1>"
 _TIME_LIMITS = ("feed time limit exceeded", "turn time limit exceeded")
 _MAX_FRAMES = 100
@@ -32,7 +32,7 @@ _MAX_MESSAGE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ScriptRun:
-    """What is to be run, and for whom."""
+    """A script to run, with all that the run needs."""
 
     script: RewrittenScript
     file: str
@@ -46,34 +46,34 @@ class ScriptRun:
     deadline: float
     """In ``monotonic``'s time, ``seconds`` after the start."""
     shorten_deadline: Callable[[float], None]
-    """Give the worker at most so many seconds more."""
+    """Gives the worker at most so many seconds more."""
 
 
 class ScriptSession:
-    """Drives one session by hand: every suspension is answered here, nothing by the client."""
+    """Runs one script. Every suspension of the interpreter is answered here, none by the client."""
 
-    def __init__(self, job: ScriptRun, guard: RunGuard) -> None:
-        self._job = job
+    def __init__(self, run: ScriptRun, guard: RunGuard) -> None:
+        self._run = run
         self._guard = guard
         self._calls = 0
-        self._handed = 0
+        self._argument_bytes = 0
         self._printed = 0
         self._print_error: Exception | None = None
         self._positions: dict[int, Position] = {}
         self._last: Position | None = None
         self.reusable = False
-        """Whether the session ended in good order, so that its worker may serve again."""
+        """Whether the session has ended properly, so that its worker can be used again."""
 
     def run(self, session: MontySession) -> object:
         """The script's result. Raises ``ScriptError`` or ``HostCallFailed``."""
-        job = self._job
+        run = self._run
         self._feed_code(session, result_values.PRELUDE, {})
-        self._feed_code(session, job.script.text, dict(job.inputs))
-        answer = self._feed_code(session, result_values.build_epilogue(job.limits.max_output_bytes), {})
+        self._feed_code(session, run.script.text, dict(run.inputs))
+        answer = self._feed_code(session, result_values.build_epilogue(run.limits.max_output_bytes), {})
         self.reusable = True
         try:
             tail, checked = answer if isinstance(answer, list) and len(answer) == 2 else (None, None)
-            return result_values.accept_result(checked, job.limits.max_output_bytes)
+            return result_values.accept_result(checked, run.limits.max_output_bytes)
         except result_values.ResultRefused as refused:
             raise ScriptError(
                 f"{refused}, which cannot be a result",
@@ -93,12 +93,12 @@ class ScriptSession:
             raise self._script_failure(error) from None
 
     def _answer_suspensions(self, snapshot: Any) -> object:
-        """Answer suspension after suspension until the feed is complete. The hot path of the sandbox."""
+        """Answer each suspension until the code has ended; its value. This is the sandbox's hot path."""
         from pydantic_monty import FunctionSnapshot, MontyComplete, NameLookupSnapshot
 
-        job, positions = self._job, self._positions
-        call, names, monotonic, deadline = job.call, job.names, job.monotonic, job.deadline
-        cap, room = job.limits.max_calls, job.limits.memory_bytes
+        run, positions = self._run, self._positions
+        call, names, monotonic, deadline = run.call, run.names, run.monotonic, run.deadline
+        cap, room = run.limits.max_calls, run.limits.memory_bytes
         while True:
             kind = type(snapshot)
             if kind is MontyComplete:
@@ -116,7 +116,7 @@ class ScriptSession:
                 if name in names:
                     try:
                         args, kwargs = snapshot.args, snapshot.kwargs
-                        self._handed += _measure_call(name, args, kwargs, room - self._handed)
+                        self._argument_bytes += _measure_call(name, args, kwargs, room - self._argument_bytes)
                         value = call(name, args, kwargs, position)
                     except Exception as error:
                         raise self._host_failure(snapshot, name, position, error) from error
@@ -137,29 +137,29 @@ class ScriptSession:
                 raise self._make_error("error", "NotImplementedError", message, "Call primitives without await.")
 
     def _deny_call(self, snapshot: FunctionSnapshot) -> Any:
-        """The operating system, as far as a script is concerned: nothing there."""
+        """Refuse a call of the operating system."""
         name = snapshot.function_name
         if name == "import":
             return snapshot.resume_not_handled()  # ModuleNotFoundError
         return snapshot.resume({"exception": PermissionError(f"{name} is not available to scripts")})
 
     def _take_print(self, stream: str, text: str) -> None:
-        cap = self._job.limits.max_output_bytes
+        cap = self._run.limits.max_output_bytes
         data = text.encode("utf-8", "replace")
         room = max(cap - self._printed, 0)
         self._printed += len(data)
-        if self._job.on_print is not None and room:
+        if self._run.on_print is not None and room:
             try:
-                self._job.on_print(text if len(data) <= room else data[:room].decode(errors="ignore"))
+                self._run.on_print(text if len(data) <= room else data[:room].decode(errors="ignore"))
             except Exception as error:
                 self._print_error = error
                 raise
         if self._printed > cap:
-            self._guard.kill()  # an exception would reach the script only at its end
+            self._guard.kill()  # an exception would reach the script too late
 
     def _locate_call(self, at: Any) -> Position:
-        line, column = self._job.script.original_position(at.start) if at.filename == _SCRIPT_FEED else (1, 1)
-        position = Position(self._job.file, line, column)
+        line, column = self._run.script.original_position(at.start) if at.filename == _SCRIPT_FEED else (1, 1)
+        position = Position(self._run.file, line, column)
         if at.filename == _SCRIPT_FEED:
             self._positions[at.start] = position
         return position
@@ -167,11 +167,11 @@ class ScriptSession:
     def _host_failure(
         self, snapshot: FunctionSnapshot, name: str, position: Position, error: Exception
     ) -> HostCallFailed:
-        """The host's failure, with the frames that an exception in the script's place passes through."""
+        """The failure of a host call, with the script's stack: an exception raised in the script shows it."""
         from pydantic_monty import MontyRuntimeError
 
         frames = [self._make_frame(position.line, position.column, "<module>")]
-        self._job.shorten_deadline(_UNWIND_SECONDS)  # a script that swallows it gets no more than this, and no answers
+        self._run.shorten_deadline(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
         try:
             snapshot.resume({"exception": RuntimeError("the call was refused")})
         except MontyRuntimeError as unwound:
@@ -188,7 +188,7 @@ class ScriptSession:
             raise KeyboardInterrupt from None
         if self._print_error is not None:
             return self._print_error
-        cap = self._job.limits.max_output_bytes
+        cap = self._run.limits.max_output_bytes
         if self._printed > cap:
             return self._limit_failure("output", f"the script printed more than {cap} bytes", "its printing")
         if isinstance(error, MontyCrashedError):
@@ -202,7 +202,7 @@ class ScriptSession:
             return self._timeout_failure()
         frames = self._read_frames(error) if isinstance(error, MontyRuntimeError | MontySyntaxError) else []
         if isinstance(inner, MemoryError):
-            size = self._job.limits.memory_bytes >> 20
+            size = self._run.limits.memory_bytes >> 20
             message = f"the script needs more than {size} MB of memory"
             return self._make_error("memory", name, message, "Work on less at a time, or raise memory_mb.", frames)
         self.reusable = True
@@ -214,14 +214,16 @@ class ScriptSession:
             return self._make_error("syntax", "SyntaxError", message, remedy, frames)
         if isinstance(inner, RecursionError):
             return self._make_error("recursion", name, message, "Use a loop.", frames)
-        told = f"{name}: {message[:_MAX_MESSAGE]}" if message else name  # it can be as large as the script's heap
-        return self._make_error("error", name, told, self._suggest_remedy(inner, message), frames)
+        text = (
+            f"{name}: {message[:_MAX_MESSAGE]}" if message else name
+        )  # a message can be as large as the script's heap
+        return self._make_error("error", name, text, self._suggest_remedy(inner, message), frames)
 
     def _suggest_remedy(self, inner: BaseException, message: str) -> str | None:
         if isinstance(inner, NotImplementedError) and "cannot suspend" in message:
             return "Call the primitive in a for loop or a list comprehension, not in map, filter or key=."
         if isinstance(inner, NameError) and message.count("'") >= 2:
-            unknown, names = message.split("'")[1], self._job.names
+            unknown, names = message.split("'")[1], self._run.names
             known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
             known += [name for name in dir(builtins) if name.islower() and name[0] != "_"]
             if unknown in known:
@@ -232,8 +234,8 @@ class ScriptSession:
 
     def _timeout_failure(self) -> ScriptError:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
-        # The limit itself where nearly all of it was left: what a host needs to start is not worth a decimal.
-        left, limit = self._job.seconds, self._job.limits.seconds
+        # Say the limit itself where nearly all of it was left: the host's own start takes a moment of it.
+        left, limit = self._run.seconds, self._run.limits.seconds
         seconds = max(round(limit if left > 0.8 * limit else left, 1), 0.1)
         message = f"the script did not end within {seconds:g} s{where}"
         frames = [self._make_frame(self._last.line, self._last.column, "<module>")] if self._last else []
@@ -249,36 +251,36 @@ class ScriptSession:
         self, kind: FailureKind, name: str, message: str, remedy: str | None, frames: Iterable[Frame] = ()
     ) -> ScriptError:
         frames = list(frames)
-        place = Place(self._job.file)
+        place = Place(self._run.file)
         if frames:
-            inner = next((f for f in reversed(frames) if f.file == self._job.file), frames[-1])
-            place = Place(self._job.file, inner.line, inner.column)
+            inner = next((f for f in reversed(frames) if f.file == self._run.file), frames[-1])
+            place = Place(self._run.file, inner.line, inner.column)
         return ScriptError(message, kind=kind, type=name, place=place, remedy=remedy, frames=frames)
 
     def _tail_place(self, tail: object) -> Place:
-        tails = self._job.script.tails
+        tails = self._run.script.tails
         if type(tail) is int and 0 <= tail < len(tails):
-            return Place(self._job.file, *tails[tail])
-        return Place(self._job.file)
+            return Place(self._run.file, *tails[tail])
+        return Place(self._run.file)
 
     def _read_frames(self, error: Any) -> list[Frame]:
-        """Outermost first, in the author's positions; our own feeds left out, the middle of a deep one too."""
+        """The stack, outermost first, in the author's positions; without our own code and the middle of a deep one."""
         raw = [frame for frame in error.traceback() if frame.filename in (_SCRIPT_FEED, "<string>")]
         if len(raw) > _MAX_FRAMES:
             raw = raw[: _MAX_FRAMES // 2] + raw[-_MAX_FRAMES // 2 :]
-        found = []
+        frames = []
         for frame in raw:
             function = frame.function_name or "<module>"
             if frame.filename == _SCRIPT_FEED:
-                column = self._job.script.original_column(frame.line, frame.column)
-                found.append(self._make_frame(frame.line, column, function))
+                column = self._run.script.original_column(frame.line, frame.column)
+                frames.append(self._make_frame(frame.line, column, function))
             else:
                 text = (frame.source_line or "").split("\n")[0]
-                found.append(Frame(frame.filename, frame.line, frame.column, function, text))
-        return found
+                frames.append(Frame(frame.filename, frame.line, frame.column, function, text))
+        return frames
 
     def _make_frame(self, line: int, column: int, function: str) -> Frame:
-        return Frame(self._job.file, line, column, function, self._job.script.original_line(line))
+        return Frame(self._run.file, line, column, function, self._run.script.original_line(line))
 
 
 def _measure_call(name: str, args: tuple[object, ...], kwargs: dict[str, object], room: int) -> int:
@@ -290,9 +292,9 @@ def _measure_call(name: str, args: tuple[object, ...], kwargs: dict[str, object]
 
 
 def _make_function(name: str) -> FunctionType:
-    """A function object that crosses the boundary as the primitive ``name``."""
+    """A function object that the interpreter takes for the primitive ``name``."""
     return FunctionType(_never_called.__code__, {}, name)
 
 
 def _never_called() -> None:
-    """Never called: the sandbox only sees its name."""
+    """Gives its code to ``_make_function``; the sandbox only sees the name."""

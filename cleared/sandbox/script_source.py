@@ -1,7 +1,7 @@
-"""Reading a script's text as a syntax tree without trusting it.
+"""Parses the text of a script that is not trusted.
 
-A hostile text must cost a bounded time and end as a ``Finding``: its size, its characters and its nesting are
-checked before the parser sees it, and everything the parser can raise is caught.
+A hostile text must take bounded time and end as a ``Finding``. So its size, its characters and its nesting are checked
+before the parser reads it, and every exception of the parser is caught.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_NESTING = 64
 # that turn the direction of the text, and those that editors show as the end of a line and Python does not.
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# All but tab, line feed and form feed: a terminal obeys them, so that what is reviewed is not what is there.
+# All but tab, line feed and form feed: a terminal obeys them, so a reviewer would not see the text as it is.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 # Every alternative matches whatever it begins, so the scan is linear for any text.
 _TOKEN = re.compile(
@@ -39,7 +39,7 @@ _HUGE_NUMBER = re.compile(r"(?<![0-9A-Za-z_.])[0-9](?:_?[0-9]){4300,}(?![0-9A-Za
 
 
 def normalise_text(source: str) -> str:
-    """The text as every position in ``cleared`` counts it: no byte order mark, lines end in ``\\n``."""
+    """The text that positions refer to: without byte order mark, with lines that end in ``\\n``."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -63,16 +63,16 @@ def blank_strings(source: str) -> str:
 
 @lru_cache(maxsize=16)
 def parse_script(source: str, file: str) -> ast.Module | Finding:
-    """The syntax tree of a normalised source, or the one reason why there is none.
+    """The syntax tree of a normalised source, or the finding that says why there is none.
 
-    The gate asks for the same text a dozen times; whoever gets a tree must not change it.
+    Cached, as the gate parses the same text a dozen times: callers must not change the tree.
     """
     problem = _check_characters(source, file)
     if problem is not None:
         return problem
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is not worth a line on stderr
+            warnings.simplefilter("ignore")  # such as one about an invalid escape
             return ast.parse(source)
     except SyntaxError as error:
         line = max(error.lineno or 1, 1)
@@ -83,9 +83,9 @@ def parse_script(source: str, file: str) -> ast.Module | Finding:
 
 
 def find_misplaced(source: str, file: str) -> Finding | None:
-    """What parses and is no program all the same: a ``return`` outside a function, an argument given twice.
+    """A finding where the source parses but does not compile: a ``return`` outside a function, an argument given twice.
 
-    The interpreter takes some of these for an end of the script, and its result for ``None``.
+    The interpreter accepts some of these, and ends the script there with the result ``None``.
     """
     try:
         with warnings.catch_warnings():
@@ -99,13 +99,13 @@ def find_misplaced(source: str, file: str) -> Finding | None:
     return None
 
 
-# -- what is never run ----------------------------------------------------------------------------------------------
+# -- code that never runs ----------------------------------------------------------------------------------------------
 
 
 def find_dead_code(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[ast.AST]]]:
-    """What the text itself says is never run: the place to name, how it says so, and all of what is not run.
+    """Code that never runs, as the text itself shows: the node to name, the reason, and all nodes that never run.
 
-    The interpreter never comes there and the type checker does not look there: what stands there is not checked.
+    The type checker does not look at such code, so mistakes in it would not be found.
     """
     for node in walk_in_order(tree):
         for field in ("body", "orelse"):
@@ -131,12 +131,12 @@ def find_dead_code(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Sequence[as
 
 
 def walk_in_order(tree: ast.AST) -> Iterator[ast.AST]:
-    """As ``ast.walk``; nodes come before what they hold, in the order of the text."""
-    todo = [tree]
-    while todo:
-        node = todo.pop()
+    """As ``ast.walk``, but in the order of the text; a node comes before its children."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
         yield node
-        todo.extend(reversed(list(ast.iter_child_nodes(node))))
+        pending.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 def _ends_block(statement: ast.stmt) -> bool:
@@ -154,21 +154,21 @@ def _ends_block(statement: ast.stmt) -> bool:
 
 
 def _has_break(loop: ast.While) -> bool:
-    """Whether a ``break`` of this very loop is in it."""
-    todo: list[ast.AST] = list(loop.body)
-    while todo:
-        node = todo.pop()
+    """Whether the loop has a ``break`` of its own."""
+    pending: list[ast.AST] = list(loop.body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, ast.Break):
             return True
         if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            todo += node.orelse
+            pending += node.orelse
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            todo += ast.iter_child_nodes(node)
+            pending += ast.iter_child_nodes(node)
     return False
 
 
 def _constant_truth(test: ast.expr) -> bool | None:
-    """What a condition always is, as far as its text says."""
+    """The value that a condition always has; None where its text does not show one."""
     match test:
         case ast.Constant(value=value):
             return bool(value)
@@ -191,7 +191,7 @@ def _constant_truth(test: ast.expr) -> bool | None:
 
 
 def _check_characters(source: str, file: str) -> Finding | None:
-    # A character is at least one byte: a cheap answer first, then an exact one.
+    # A character is at least one byte: try the cheap check first.
     if len(source) > MAX_BYTES or len(source.encode("utf-8", "replace")) > MAX_BYTES:
         return Finding(
             "size",

@@ -1,6 +1,6 @@
-"""System calls as seccomp filters: those that an interpreter's worker needs and nothing else; those a job must not.
+"""Seccomp filters: a worker may make only the system calls that it needs, a job all but those that are refused.
 
-Which they are: ``syscalls``.
+The lists are in ``syscalls``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWP
 _PRIO_USER, _IOPRIO_USER = 2, 3
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
 _MINUS_ONE = 0xFFFFFFFF
-# A call newer than this filter does not exist, so that the C library falls back to an older one.
+# Newer calls are refused as not existing, so that the C library falls back to an older one.
 _NEWEST = 434
 
 
@@ -35,7 +35,7 @@ _Code = list[tuple[int, int, int, int]]
 
 
 def _filter_prologue(arch: int, column: int) -> _Code:
-    """Refuse what is of another machine, and leave the call's number to be looked at."""
+    """Kill on a call of another architecture, then load the call's number."""
     code: _Code = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, arch), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
     if column == 0:
         code += [(_JGE, 0, 1, 0x40000000), (_RET, 0, 0, _KILL)]  # the x32 numbers
@@ -60,25 +60,25 @@ _DENIED = _refuse_with(errno.EPERM)
 
 
 class _FilterBuilder:
-    """A filter's rules for one machine, one after the other."""
+    """Builds the code of a filter for one machine, rule by rule."""
 
     def __init__(self, machine: str) -> None:
         arch, self._column = _ARCHES[machine]
         self.code = _filter_prologue(arch, self._column)
 
     def add_rule(self, name: str, *body: tuple[int, int, int, int]) -> None:
-        """What is done with a call; ``body`` ends in a return, and ends it for this call."""
+        """Add the code for one system call; ``body`` must end in a return."""
         number = NUMBERS[name][self._column]
         if number >= 0:
             self.code += [(_JEQ, 0, len(body), number), *body]
 
 
 def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int] = ()) -> bytes | None:
-    """A filter for whole programs; ``None`` on a machine it is not written for.
+    """The filter for a job as an array of ``struct sock_filter``; ``None`` on a machine that it is not written for.
 
-    No sockets, no reaching into other processes, the machine or what processes share outside of files; all else may
-    happen. ``own``: for code of this package, which sets the limits of its workers and ends them. ``scoped``: Landlock
-    keeps signals inside; where it does not, the processes in ``guarded`` get none.
+    It refuses sockets, access to other processes and to the machine, and what processes share outside of files.
+    ``own``: a job of this package, which sets the limits of its workers and kills them. ``scoped``: Landlock confines
+    signals; where it does not, the processes in ``guarded`` get none.
     """
     if machine not in _ARCHES:
         return None
@@ -89,7 +89,7 @@ def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int]
         "clone3", _refuse_with(errno.ENOSYS)
     )  # it hides its flags in memory; the C library falls back to clone
     rules.add_rule("clone", _load_argument(0), (_JSET, 0, 1, _NEW_NAMESPACES), _DENIED, _ALLOWED)
-    # Of itself only, which is 0; of its own number it is not known here.
+    # Only of the calling process itself, which is 0; its own number is not known here.
     for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
         rules.add_rule(name, _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
     rules.add_rule(
@@ -112,7 +112,7 @@ def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int]
     )
     if not own:
         rules.add_rule("prlimit64", _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
-        # Signals by way of a file's owner, of a number that the process chooses.
+        # A file's owner gets signals with a number that the process chooses.
         owner = (_JEQ, 3, 0, _F_SETOWN), (_JEQ, 2, 0, _F_SETSIG), (_JEQ, 1, 0, _F_SETOWN_EX)
         rules.add_rule("fcntl", _load_argument(1), *owner, _ALLOWED, _DENIED)
         rules.add_rule(
@@ -128,13 +128,13 @@ def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int]
 
 
 def worker_program(machine: str) -> bytes | None:
-    """The filter for a worker as an array of ``struct sock_filter``; ``None`` on a machine it is not written for."""
+    """The filter for a worker, as ``job_program`` gives one for a job."""
     if machine not in _ARCHES:
         return None
     rules = _FilterBuilder(machine)
     for name in WORKER_MAY:
         rules.add_rule(name, _ALLOWED)
-    # No new executable memory but from a file, and Landlock says which files.
+    # Executable memory only from a file, and Landlock restricts the files.
     rules.add_rule(
         "mmap",
         _load_argument(2),

@@ -1,6 +1,6 @@
-"""Numbers of system calls, and which of them a worker may make and a job may not. ``seccomp`` makes filters of it.
+"""Numbers of system calls, those that a worker may make, and those that a job may not. ``seccomp`` makes the filters.
 
-Source: the kernel's ``syscall_64.tbl`` and ``asm-generic/unistd.h``. (x86-64, aarch64); -1: there is none.
+Source: the kernel's ``syscall_64.tbl`` and ``asm-generic/unistd.h``. Numbers for x86-64 and aarch64; -1: none.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ WORKER_MAY: Final = (
     "sched_getaffinity", "membarrier", "getrandom", "gettid", "getpid", "set_tid_address", "set_robust_list", "rseq",
     "arch_prctl", "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "getrlimit", "uname",
     "getcwd", "exit", "exit_group",
-    # For the host's thread, which starts the worker under the same filter; execve: Landlock says of what.
+    # For the host's thread, which starts the worker under the same filter; Landlock restricts what it can execute.
     "epoll_create1", "epoll_ctl", "eventfd2", "pidfd_open", "wait4", "waitid", "execve",
 )  # fmt: skip
-"""Beside these, ``seccomp`` allows some by their arguments; nothing else."""
+"""``seccomp`` allows some others by their arguments, and nothing else."""
 
 JOB_MAY_NOT: Final = (
     # The network; sockets of files too: what listens there (tmux, docker) is not held by anything.
@@ -66,7 +66,7 @@ JOB_MAY_NOT: Final = (
     # Into other processes.
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp",
     "migrate_pages", "move_pages",
-    # What processes share that is in no file, and so in no rule of Landlock's.
+    # What processes share outside of files, where Landlock has no rule.
     "shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv",
     "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr", "add_key",
     "request_key", "keyctl",
@@ -79,6 +79,6 @@ JOB_MAY_NOT: Final = (
     "unshare", "setns", "open_by_handle_at", "fanotify_init", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup",
     "io_uring_enter", "io_uring_register",
 )  # fmt: skip
-"""Beside these, ``seccomp`` refuses some by their arguments; all else may happen."""
+"""``seccomp`` refuses some others by their arguments, and allows all else."""
 NEWEST_FOR_JOBS: Final = 470
-"""What a newer kernel has from this number on was not looked at."""
+"""Calls from this number on are unknown here, and refused as not existing."""

@@ -1,8 +1,8 @@
-"""Type checking a script without running any of it.
+"""Type checks a script without running it.
 
-The interpreter has no call that only checks. A first line that is sure to fail the check keeps the script from ever
-starting; its own diagnostic is left out again. Should it be missing, the stubs were not understood: that is a fault of
-ours and is raised, since broken stubs are otherwise ignored without a word.
+The interpreter cannot only check. So a first line that always fails the check keeps the script from starting; its
+diagnostic is removed again. Where that diagnostic is missing the stubs are broken, which the interpreter would silently
+ignore: that is a fault of this program, and is raised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from cleared.sandbox.worker_pool import Worker, start_worker
 
 _GUARD: Final = '__lint__: int = ""'
 _SELF_TEST: Final = "format(1, 2)\nno_such_primitive()\n"
-# The lint refuses those comments; that there was nothing to silence is no second mistake.
+# The lint refuses such comments; that one was not needed is no second mistake.
 _UNUSED_IGNORES: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
 _SECONDS: Final = 20.0
 _MAX_CHECKS: Final = 200
-"""After so many a worker is replaced, as it grows a little with each."""
+"""Checks after which a worker is replaced, as it grows a little with each."""
 _SIGNATURE: Final = "See its signature in cleared primitives --stubs."
 _SHAPE: Final = "See the shapes in cleared primitives --stubs."
 _LATER: Final = "It would fail in the run that first comes there, which need not be the rehearsal."
@@ -97,7 +97,7 @@ RULES: Final = make_rules(
         ),
     },
 )
-# Working builtins that the checker's own stubs leave out.
+# Builtins that work, but are missing in the checker's own stubs.
 _BUILTINS: Final = """
 def map(function: Any, *iterables: Any) -> list[Any]: ...
 def filter(function: Any, iterable: Any) -> list[Any]: ...
@@ -117,8 +117,10 @@ _MARK: Final = f'{_NAME}""'
 
 
 class _MarkedScript:
-    """A script with marks put in that are sure to fail the check: where one does not fail, the checker takes what
-    follows it for unreachable, and has not looked at it."""
+    """A script with marks, each of which always fails the check.
+
+    Where a mark does not fail, the checker takes the statement after it for unreachable and has not checked it.
+    """
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -131,12 +133,12 @@ class _MarkedScript:
         """Row → its line, and from which column on it is shifted by how much."""
 
     def add_mark(self, line: int, column: int, call: tuple[str, int, int]) -> None:
-        """Mark a statement, for the sake of a call: name, line, column."""
+        """Mark a statement that makes a call: name, line, column of the call."""
         self._marks.setdefault(line, []).append(column)
         self._calls[line, column] = call
 
     def build_text(self) -> str:
-        """The marked text: a mark stands on a line of its own, or in the line where the statement shares one."""
+        """The marked text. A mark has a line of its own, unless its statement shares a line with another one."""
         out: list[str] = []
         for number, text in enumerate(self._lines, 1):
             shifts: list[tuple[int, int]] = []
@@ -157,7 +159,7 @@ class _MarkedScript:
         return "\n".join(out)
 
     def original_place(self, row: int, column: int) -> tuple[int, int] | None:
-        """Where in the script a place of the marked text is; None for a mark, which is thereby known to be reached."""
+        """A diagnostic's place in the script; None where it is that of a mark, which was therefore reached."""
         if (row, column) in self._at:
             self._calls.pop(self._at[row, column], None)
             return None
@@ -177,9 +179,11 @@ class _CheckUnfinished(WorkspaceError):
 
 
 class TypeChecker:
-    """Checks scripts against stubs. A context manager: it owns a worker, which grows by some 50 MB with its first
-    check and is therefore not one of those that run scripts. The worker is as confined as these, and replaced after a
-    number of checks, or when it crashed."""
+    """Checks scripts against the primitives' stubs; a context manager.
+
+    It has a worker of its own, as the first check grows it by some 50 MB. The worker is confined as those that run
+    scripts are, and is replaced after ``_MAX_CHECKS`` checks, or when it has crashed.
+    """
 
     def __init__(self, stubs: str) -> None:
         self._stubs = stubs + _BUILTINS
@@ -202,7 +206,7 @@ class TypeChecker:
 
     @contextlib.contextmanager
     def _open_session(self) -> Iterator[Any]:
-        """A session with the worker that was confined, never with one that the client itself has put in its place."""
+        """A session with the confined worker, never with one that the client has started in its place."""
         if self._checks >= _MAX_CHECKS:
             self._drop_worker()
         while True:
@@ -226,8 +230,10 @@ class TypeChecker:
             worker.stop()
 
     def check_script(self, source: str, file: str, inputs: Iterable[str] = ()) -> list[Finding]:
-        """Every type error of the script, in the order of its text; none where it cannot be parsed, as the lint says
-        so. ``inputs``: names a shared script is given."""
+        """Every type error of the script, in the order of its text; none where it does not parse (see the lint).
+
+        ``inputs``: the arguments of a shared script.
+        """
         inputs = tuple(inputs)
         source = normalise_text(source)
         tree = parse_script(source, file)
@@ -236,35 +242,37 @@ class TypeChecker:
         try:
             marked = self._mark_script(tree, source.split("\n"))
             text = marked.build_text()
-            if isinstance(parse_script(text, file), Finding):  # a continued line, for one, cannot be parted
+            if isinstance(
+                parse_script(text, file), Finding
+            ):  # a mark cannot stand everywhere, such as in a continued line
                 marked = _MarkedScript(source.split("\n"))
                 text = marked.build_text()
-            found = []
+            findings = []
             for diagnostic in self._run_checker(text, inputs):
                 location = diagnostic["location"]
                 assert isinstance(location, dict)
                 place = marked.original_place(int(location["row"]) - 1, int(location["column"]))
                 if place is not None:
-                    found.append(_make_finding(diagnostic, Place(file, *place)))
+                    findings.append(_make_finding(diagnostic, Place(file, *place)))
         except _CheckUnfinished as e:
             rule = RULES["type:unfinished"]
             return [Finding(rule.id, str(e), Place(file, 1, 1), rule.remedy)]
         rule = RULES["type:unchecked"]
         for name, line, column in marked.unreached_calls():
             message = f"by the types, this call of {name} is never reached"
-            found.append(Finding(rule.id, message, Place(file, line, column), rule.remedy))
-        if any(f.rule == "type:invalid-syntax" for f in found) and find_misplaced(source, file):
-            found = [f for f in found if f.rule != "type:invalid-syntax"]
-        return sorted(found, key=lambda f: (f.place.line or 0, f.place.column or 0, f.rule))
+            findings.append(Finding(rule.id, message, Place(file, line, column), rule.remedy))
+        if any(f.rule == "type:invalid-syntax" for f in findings) and find_misplaced(source, file):
+            findings = [f for f in findings if f.rule != "type:invalid-syntax"]
+        return sorted(findings, key=lambda f: (f.place.line or 0, f.place.column or 0, f.rule))
 
     def _mark_script(self, tree: ast.Module, lines: list[str]) -> _MarkedScript:
         """The script with a mark before each statement that calls a primitive."""
-        said = {
+        dead = {
             id(part) for _, _, parts in find_dead_code(tree) for node in parts for part in ast.walk(node)
-        }  # by the traps
+        }  # the semantic lint reports calls in dead code
         marked = _MarkedScript(lines)
         for node in walk_in_order(tree):
-            if isinstance(node, ast.stmt) and id(node) not in said and (call := self._first_call(node)):
+            if isinstance(node, ast.stmt) and id(node) not in dead and (call := self._first_call(node)):
                 column = _char_column(lines, node.lineno, node.col_offset)
                 if not lines[node.lineno - 1].startswith("elif", column - 1):
                     assert isinstance(call.func, ast.Name)
@@ -273,14 +281,14 @@ class TypeChecker:
         return marked
 
     def _first_call(self, statement: ast.stmt) -> ast.Call | None:
-        """The first call of a primitive in a statement itself, without the statements that it holds."""
-        todo: list[ast.AST] = [statement]
-        while todo:
-            node = todo.pop()
+        """The first call of a primitive in a statement, without the statements inside of it."""
+        pending: list[ast.AST] = [statement]
+        while pending:
+            node = pending.pop()
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._primitives:
                 return node
             if not isinstance(node, ast.FunctionDef | ast.Lambda):
-                todo += reversed(
+                pending += reversed(
                     [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt | ast.match_case)]
                 )
         return None
@@ -293,10 +301,10 @@ class TypeChecker:
             with self._open_session() as session:
                 session.feed_run(f"{guard}\n{source}")
         except MontyTypingError as e:
-            found = [json.loads(line) for line in e.display().splitlines() if line.strip()]
-            if any(_row_of(d) == 1 for d in found):
-                found = [d for d in found if _row_of(d) > 1 and d.get("severity") == "error"]
-                return [d for d in found if d.get("code") not in _UNUSED_IGNORES]
+            diagnostics = [json.loads(line) for line in e.display().splitlines() if line.strip()]
+            if any(_row_of(d) == 1 for d in diagnostics):
+                errors = [d for d in diagnostics if _row_of(d) > 1 and d.get("severity") == "error"]
+                return [d for d in errors if d.get("code") not in _UNUSED_IGNORES]
         except MontyCrashedError:
             self._drop_worker()
             raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s") from None
@@ -305,7 +313,7 @@ class TypeChecker:
         raise WorkspaceError("the type checker did not understand its stubs", remedy="This is a fault of cleared.")
 
     def _self_test(self) -> None:
-        """A script with two mistakes that names every primitive: both mistakes must be found, and every name known."""
+        """Check a script with two mistakes that names every primitive: it must give just those two findings."""
         names = "".join(f"{name}\n" for name in sorted(self._primitives))
         codes = sorted(str(d.get("code")) for d in self._run_checker(_SELF_TEST + names))
         if codes != ["invalid-argument-type", "unresolved-reference"]:

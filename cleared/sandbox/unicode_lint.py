@@ -1,5 +1,7 @@
-"""What a reader cannot see, or cannot tell apart, in a script's text: names that are not ASCII, characters that show
-nothing. Either makes a script do something else than whoever reviews it reads."""
+"""Rules about characters: names that are not ASCII, and characters that cannot be seen.
+
+With either, a script could do something else than what a reviewer reads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import blank_strings, line_column
 
 _MOST: Final = 100
-"""Findings of one kind: enough to see what is the matter."""
+"""The most findings of one rule."""
 
 RULES: Final = make_rules(
     "lint",
@@ -46,7 +48,7 @@ _PREFIX: Final = re.compile(r"^\w*")
 
 
 def find_invisible(source: str, file: str) -> Iterator[Finding]:
-    """Characters that show nothing, wherever they stand in a normalised source."""
+    """A finding for each invisible character of a normalised source."""
     for match in islice(_INVISIBLE.finditer(source), _MOST):
         char = match[0][0]
         escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
@@ -57,8 +59,10 @@ def find_invisible(source: str, file: str) -> Iterator[Finding]:
 
 
 def find_strange_names(source: str, file: str) -> Iterator[Finding]:
-    """Names that are not ASCII in the code of a normalised source that can be parsed; those inside f-strings are found
-    on the syntax tree (``is_strange_name``)."""
+    """A finding for each name that is not ASCII in the code of a normalised source that can be parsed.
+
+    Names inside f-strings are found on the syntax tree (``is_strange_name``).
+    """
     code, end = blank_strings(source), 0
     for match in islice(_NOT_ASCII.finditer(code), _MOST):
         if match.start() < end:
@@ -72,14 +76,15 @@ def find_strange_names(source: str, file: str) -> Iterator[Finding]:
 
 
 def strange_name_finding(name: str, place: Place) -> Finding:
-    """The finding for a name as it is written."""
+    """The finding about a name as it is written."""
     odd = next((c for c in name if not c.isascii()), "")
     what = f"has {_describe_char(odd)}" if odd else "is written with other letters"
     return Finding("ascii-name", f"the name {name[:60]!r} {what}", place, RULES["ascii-name"].remedy)
 
 
 def is_strange_name(name: str, template: ast.AST, lines: list[str]) -> bool:
-    """Whether a name inside an f-string is not ASCII, or is only so as the parser reads it (full-width letters)."""
+    """Whether a name inside an f-string is not ASCII as it is written, also where the parser makes it ASCII (full-width
+    letters)."""
     if not name.isascii():
         return True
     first, last = getattr(template, "lineno", 1), getattr(template, "end_lineno", None) or len(lines)

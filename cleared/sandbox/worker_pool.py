@@ -1,8 +1,8 @@
-"""Worker processes: one pool of the interpreter's client per process, each started confined and verified.
+"""Worker processes, each started confined and verified, with a pool of the interpreter's client of its own.
 
-One process per pool, because a pool replaces a dead worker on whatever thread happens to use it, and a
-replacement started on an unrestricted thread would be unconfined. Here a pool whose process is not the one that
-was verified is thrown away.
+A pool of the client replaces a dead worker on whatever thread uses the pool, and a replacement that is started on an
+unrestricted thread would be unconfined. So there is one process per pool, and a pool whose process is not the verified
+one is discarded.
 """
 
 from __future__ import annotations
@@ -54,22 +54,24 @@ class Worker:
     data_limit: int = 0
 
     def kill(self) -> None:
+        """Kill the process at once."""
         with contextlib.suppress(OSError):
             if self.pidfd is not None and sys.platform == "linux":
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # never another process of that number
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # never another process with that number
             else:
                 os.kill(self.pid, signal.SIGKILL)
 
     def allow_memory(self, heap: int) -> None:
-        """Let the process hold ``heap`` bytes and what the interpreter needs beside; more ends it."""
+        """Let the process use ``heap`` bytes, and what the interpreter needs besides; more ends it."""
         wanted = 2 * heap + _DATA_SLACK
         if wanted != self.data_limit:
             limit_data(self.pid, wanted)
             self.data_limit = wanted
 
     def stop(self) -> None:
+        """Kill the process and close all that belongs to it."""
         self.kill()
-        with contextlib.suppress(Exception):  # a pool of a killed process may complain; it is gone either way
+        with contextlib.suppress(Exception):  # the pool of a killed process may complain
             self.pool.__exit__(None, None, None)
         self.parent_death.release_worker()
         if self.pidfd is not None:
@@ -88,7 +90,7 @@ class WorkerPool:
         self._live = 0
 
     def take_worker(self, seconds: float) -> Worker:
-        """A worker that may be held for one turn of ``seconds``. Raises ``BusyError`` beyond the cap."""
+        """A worker for a run of at most ``seconds``. Raises ``BusyError`` where ``MAX_WORKERS`` are in use."""
         with self._lock:
             fit = next((worker for worker in self._idle if worker.request_timeout >= seconds), None)
             if fit is not None:
@@ -106,6 +108,7 @@ class WorkerPool:
             raise
 
     def return_worker(self, worker: Worker, *, reusable: bool) -> None:
+        """Keep a worker as an idle one, or stop it."""
         with self._lock:
             if reusable and len(self._idle) < self._keep:
                 self._idle.append(worker)
@@ -114,6 +117,7 @@ class WorkerPool:
         worker.stop()
 
     def close(self) -> None:
+        """Stop all idle workers."""
         with self._lock:
             idle, self._idle = self._idle, []
             self._live -= len(idle)
@@ -122,7 +126,7 @@ class WorkerPool:
 
 
 def start_worker(confine: Confine, request_timeout: float) -> Worker:
-    """A new worker, as confined as asked for. Raises ``WorkspaceError`` where ``require`` cannot be met."""
+    """A new worker. Raises ``WorkspaceError`` where it cannot be confined as ``require`` demands."""
     prepare_client()
     binary = _find_binary()
     attempts: list[Restrictions] = []
@@ -164,15 +168,16 @@ def confinement_level(confine: Confine = "best") -> ConfinementLevel:
     return level
 
 
-# What this kernel refused once it refuses always; not tried again for every worker.
+# Restrictions that this kernel refused once. They are not tried again for every worker.
 _refused_restrictions: set[Restrictions] = set()
 
 
 @contextlib.contextmanager
 def _ignoring_ctrl_c() -> Iterator[None]:
-    """What is started in here does not hear the terminal's Ctrl-C: that is for us to answer, who may want the script
-    to end in good order. Only the main thread can see to it; a program that starts workers in others has its own
-    terminal."""
+    """Processes that are started inside of this ignore the terminal's Ctrl-C, which the host handles.
+
+    It works in the main thread only, as a signal handler can be set nowhere else.
+    """
     if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         yield
         return
@@ -187,7 +192,7 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
     from pydantic_monty import Monty
 
     pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
-    leash = ParentDeathSignal()
+    parent_death = ParentDeathSignal()
     try:
         with _ignoring_ctrl_c():
             if wanted == _UNCONFINED:
@@ -195,7 +200,7 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
             else:
                 run_restricted(wanted, pool.__enter__)
     except BaseException:
-        leash.release_worker()
+        parent_death.release_worker()
         raise
     try:
         with pool.checkout() as session:
@@ -203,7 +208,7 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
             session.feed_run("None")  # it runs, and `pid` is the process that ran it
         if pid is None:
             raise ConfinementUnavailable("the worker has no process id")
-        leash.bind_worker(pid)
+        parent_death.bind_worker(pid)
         level = observe_level(pid, wanted)
         if wanted.filter is not None and not level.seccomp:
             raise ConfinementUnavailable("the worker did not inherit its confinement")
@@ -211,14 +216,14 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
     except BaseException:
         with contextlib.suppress(Exception):
             pool.__exit__(None, None, None)
-        leash.release_worker()
+        parent_death.release_worker()
         raise
-    return Worker(pool, pid, pidfd, level, request_timeout, leash)
+    return Worker(pool, pid, pidfd, level, request_timeout, parent_death)
 
 
 def prepare_client() -> None:
-    """Make the interpreter's client ready in this process. Not before a fork."""
-    with _preparing:  # it looks for its binary by way of sysconfig, which two threads must not begin to use at once
+    """Make the interpreter's client ready in this process. Do not fork afterwards."""
+    with _preparing:  # it uses sysconfig, which two threads must not begin to use at the same time
         _prepare_once()
 
 
@@ -228,7 +233,7 @@ _preparing = threading.Lock()
 @lru_cache(maxsize=1)
 def _prepare_once() -> None:
     if find_spec("opentelemetry") is None:
-        # Otherwise the client tries to import it, and fails, at every single host call.
+        # Otherwise the client would try to import it at every single host call.
         sys.modules["opentelemetry"] = sys.modules["opentelemetry.context"] = None  # type: ignore[assignment]
     from pydantic_monty import Monty
 

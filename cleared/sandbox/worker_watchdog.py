@@ -1,8 +1,8 @@
-"""Stops a worker that must stop while the host's thread is held inside the interpreter's client.
+"""Kills a worker at its deadline, or at Ctrl-C.
 
-While a script computes, no Python code of the calling thread runs: neither a deadline that includes the host's
-own time nor Ctrl-C would be noticed. One thread per sandbox sleeps until the earliest deadline or a signal,
-and kills the worker. It costs the calls nothing.
+While a script computes, the calling thread waits inside the interpreter's client and runs no Python code: it would
+notice neither a deadline nor Ctrl-C. So each sandbox has one thread that sleeps until the earliest deadline or a
+signal. It does not slow down calls.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _is_ctrl_c(signals: bytes) -> bool:
 
 
 class InterruptSignals:
-    """Which signals break a run off that is on in the main thread."""
+    """Which signals interrupt a run in the main thread."""
 
     is_interrupt: Callable[[bytes], bool] = staticmethod(_is_ctrl_c)
-    """Told the numbers of those that came, in the watching thread. A service sets another for its lifetime."""
+    """Called in the watchdog's thread with the numbers of signals; whether to interrupt. A service sets its own."""
     is_listening = False
-    """Whether it is told of those that come now: a run is on in the main thread."""
+    """Whether it is called for signals now, as a run is guarded in the main thread."""
 
 
 class RunGuard:
@@ -44,7 +44,7 @@ class RunGuard:
 
 
 class Watchdog:
-    """The watching thread; it starts with the first guard and ends with ``close``."""
+    """The watchdog's thread; it starts with the first guarded run and ends with ``close``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class Watchdog:
 
     @contextlib.contextmanager
     def guard_run(self, kill: Callable[[], None], seconds: float) -> Iterator[RunGuard]:
-        """Call ``kill`` once if the block is still running after ``seconds``, or on Ctrl-C in the main thread."""
+        """Call ``kill`` once, where the block still runs after ``seconds``, or at Ctrl-C in the main thread."""
         main = threading.current_thread() is threading.main_thread()
         guard = RunGuard(kill, _monotonic() + seconds, main=main)
         writer = self._ensure_thread()
@@ -65,18 +65,21 @@ class Watchdog:
             wake = guard.deadline < self._wakes
         if wake:
             os.write(writer, b"\0")
-        # The C-level handler writes here at once, also while the interpreter is held.
+        # Python's C-level signal handler writes here at once, also while no Python code runs.
         armed = main and callable(signal.getsignal(signal.SIGINT))
         previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if armed else -1
         if armed and previous != writer:
             self._forward = previous
-        heard, InterruptSignals.is_listening = InterruptSignals.is_listening, InterruptSignals.is_listening or armed
+        was_listening, InterruptSignals.is_listening = (
+            InterruptSignals.is_listening,
+            InterruptSignals.is_listening or armed,
+        )
         try:
             yield guard
         finally:
             if armed:
                 signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
-                InterruptSignals.is_listening = heard
+                InterruptSignals.is_listening = was_listening
             with self._lock:
                 self._guards.discard(guard)
 
@@ -86,6 +89,7 @@ class Watchdog:
         os.write(self._ensure_thread(), b"\0")
 
     def close(self) -> None:
+        """End the thread; the next guarded run starts another."""
         with self._lock:
             pipe, thread, self._pipe, self._thread = self._pipe, self._thread, None, None
         if pipe is not None and thread is not None:
