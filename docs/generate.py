@@ -206,9 +206,10 @@ def rules() -> str:
 
     out = [
         "# Rules for scripts", "", NOTE, "",
-        "What `cleared agent check` checks, stage by stage. All static stages (lint, traps, types) run, whatever the",
-        "one before found; the others run the script, and only one that passed these. A finding names the rule, the",
-        "file, the line and the column, what is wrong there and what to do. [Errors, checks and rules](errors.md)",
+        "What `cleared agent check` checks, one check after the other. The first three read the text only (`lint`,",
+        "`traps`, `types`) and all run; the others run the script, and only one that passed these. A finding names the",
+        "rule, the file, the line and the column, what is wrong there and what to do.",
+        "[Errors, checks and rules](errors.md)",
         "shows an example of each rule of the lint.", "",
     ]  # fmt: skip
     stages = {

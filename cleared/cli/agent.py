@@ -164,6 +164,7 @@ def check_agent(
     Changes nothing. Exits 1 where anything was found.
     """
     from cleared.app import check as check_agents
+    from cleared.gate.lint_rules import result_to_dict
     from cleared.queries import read_agents
 
     if (name is None) != all_:
@@ -175,13 +176,13 @@ def check_agent(
     for problem in cannot.values():
         print_message(f"cleared: {problem}")
     if json:
-        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [r.to_dict() for r in stages]}
+        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [result_to_dict(r) for r in stages]}
                   for n, stages in reports.items()}
                  | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})  # fmt: skip
     else:
         for n, stages in reports.items():
             print_line(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            proposals.print_checks([r.to_dict() for r in stages])
+            proposals.print_checks([result_to_dict(r) for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)

@@ -117,7 +117,7 @@ def propose_changes(
 
 
 def _finding_data(finding: Any) -> dict[str, Any]:
-    from cleared.gate.check_result import finding_to_dict
+    from cleared.gate.lint_rules import finding_to_dict
 
     return finding_to_dict(finding)
 
@@ -195,10 +195,12 @@ def _print_report(stages: Mapping[str, Any]) -> None:
 
 
 def print_checks(results: list[dict[str, Any]]) -> None:
-    """Each stage with its findings."""
+    """Each check with its findings."""
+    from cleared.gate.lint_rules import TITLES
+
     for r in results:
         mark = {"passed": "✓", "failed": "✗"}.get(r["status"], "–")
-        print_line(f"  {mark} {r['stage']}" + (f" ({r['reason']})" if r["reason"] else ""))
+        print_line(f"  {mark} {TITLES.get(r['stage'], r['stage'])}" + (f" ({r['reason']})" if r["reason"] else ""))
         for kind, lead in (("findings", ""), ("warnings", "warning: ")):
             for f in r[kind]:
                 where = ":".join(str(p) for p in (f["file"], f["line"], f["column"]) if p)

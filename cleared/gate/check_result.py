@@ -1,16 +1,15 @@
-"""A stage: subject → result. Results are values; a stage that is refused never raises."""
+"""A check: the script under examination in, a result out. What a check finds wrong is a value, never an exception."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.impact import Impact
-from cleared.gate.lint_rules import RULES, rule_of
 from cleared.runs.approved_scripts import Script
-from cleared.sandbox.finding import Finding, is_switchable, split_findings
+from cleared.sandbox.finding import Finding, Rule, is_switchable, split_findings
 from cleared.sandbox.header import Header
 
 Status = Literal["passed", "failed", "skipped"]
@@ -18,7 +17,7 @@ Status = Literal["passed", "failed", "skipped"]
 
 @dataclass(slots=True)
 class Subject:
-    """The script under examination, and what the stages have learnt of it."""
+    """The script under examination, and what the checks so far have learnt about it."""
 
     kind: Literal["agent", "script"]
     name: str
@@ -28,21 +27,25 @@ class Subject:
     proposed_setup: Setup
     grants: frozenset[str]
     approved: bool = False
-    """Whether it is the approved version itself, looked at because something that it depends on changes."""
+    """Whether it is the approved version itself, examined because something that it depends on changes."""
     header: Header | None = None
     script: Script | None = None
-    """The new version, once it passed the static stages."""
+    """The new version, once it passed the checks that read its text."""
     old: Script | None = None
     """The version approved last."""
     dry_runs: list[DryRun] = field(default_factory=list)
+    """With ``ctx_dry_run()`` false, as in a real run."""
     flagged_dry_runs: list[DryRun] = field(default_factory=list)
-    history: Impact | None = None
-    synthetic: Impact | None = None
+    """The same with ``ctx_dry_run()`` true."""
+    impact: Impact | None = None
+    """On the agent's past runs, against the approved version."""
+    sample_impact: Impact | None = None
+    """On the sample data, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one stage ended. A blocker stops what comes after the static stages; ``warnings`` stop nothing."""
+    """How one check ended. ``findings`` stop the change; ``warnings`` stop nothing."""
 
     check: str
     status: Status
@@ -52,51 +55,41 @@ class CheckResult:
     reason: str = ""
     """Why it was skipped."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "stage": self.check,
-            "status": self.status,
-            "reason": self.reason or None,
-            "findings": [finding_to_dict(f) for f in self.findings],
-            "warnings": [finding_to_dict(f) for f in self.warnings],
-            **({"details": dict(self.details)} if self.details else {}),
-        }
+
+Means = TypeVar("Means")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A named step. Static stages read the text only; all of them run even when an earlier one failed."""
+class Check(Generic[Means]):
+    """One check, declared beside the function that makes it.
 
-    name: str
+    ``id`` stands in JSON and rule lists, ``title`` in what people read. ``run`` gets what checks of its kind work with,
+    and the script. Checks that only read the text all run, even when an earlier one failed.
+    """
+
+    id: str
+    title: str
     description: str
-    reads_text_only: bool
-    run: Callable[[Subject], CheckResult]
-
-
-def finding_to_dict(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule, "message": finding.message, "why": rule_of(finding.rule).why,
-        "file": finding.place.file, "line": finding.place.line, "column": finding.place.column,
-        "field": finding.place.field, "remedy": finding.remedy,
-    }  # fmt: skip
+    run: Callable[[Means, Subject], CheckResult]
+    rules: Mapping[str, Rule]
 
 
 def make_result(
-    stage: str, findings: Iterable[Finding], rules: Mapping[str, str], warnings: Iterable[Finding] = (), *,
-    approved: bool = False, **details: Any,
+    check: str, findings: Iterable[Finding], switched: Mapping[str, str], warnings: Iterable[Finding] = (), *,
+    approved_under: Mapping[str, Rule] | None = None, **details: Any,
 ) -> CheckResult:  # fmt: skip
-    """Passed without findings, failed with them; ``rules`` is ``gate.rules``: which are not as shipped.
+    """Passed without findings, failed with them. ``switched`` is ``gate.rules``: the rules that are not as shipped.
 
-    ``approved``: it is an approved version, for which rules that came later are warnings.
+    ``approved_under``: the rules by their id, where this is an approved version; of these, what came later warns.
     """
-    if approved:
-        findings, later = split_findings(findings, RULES, rules)
+    if approved_under is not None:
+        findings, later = split_findings(findings, approved_under, switched)
         warnings = [*warnings, *later]
     blocking: list[Finding] = []
     warned: list[Finding] = []
-    for found, usual in ((findings, "block"), (warnings, "warn")):
-        for finding in found:
-            what = rules.get(finding.rule, usual) if is_switchable(finding.rule) else usual
-            if what != "off":
-                (blocking if what == "block" else warned).append(finding)
-    return CheckResult(stage, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)
+    for each, usual in ((findings, "block"), (warnings, "warn")):
+        for finding in each:
+            level = switched.get(finding.rule, usual) if is_switchable(finding.rule) else usual
+            if level != "off":
+                (blocking if level == "block" else warned).append(finding)
+    return CheckResult(check, "failed" if blocking else "passed", tuple(blocking), tuple(warned), details)

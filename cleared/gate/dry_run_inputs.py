@@ -30,7 +30,7 @@ from cleared.sandbox.header import Header
 from cleared.vcs import Repository, Snapshot
 
 EMPTY_FOLDER = "an empty import folder"
-SAMPLE_DATA = "a made-up month"
+SAMPLE_DATA = "sample data"
 
 
 class NotRepeatable(Exception):
@@ -165,7 +165,7 @@ def _find_input_again(
     if pin.run is not None:
         real = find_past_run(host, repo, agent, pin.run)
         if real is None:
-            raise NotRepeatable(f"the files of run {pin.run}, which it was rehearsed over, are not here any more")
+            raise NotRepeatable(f"the files of run {pin.run}, which its dry run was over, are not here any more")
         return real
     if not pin.files:
         return None
@@ -177,7 +177,7 @@ def _find_input_again(
         by_digest |= {d: data for d, data in done.items() if d in pin.files.values()}
         missing = [name for name, digest in pin.files.items() if digest not in by_digest]
     if missing:
-        raise NotRepeatable(f"import/{missing[0]}, which it was rehearsed over, is not here any more")
+        raise NotRepeatable(f"import/{missing[0]}, which its dry run was over, is not here any more")
     return DryRunInput("the files waiting in import/", snapshot, {n: by_digest[d] for n, d in pin.files.items()})
 
 

@@ -1,35 +1,40 @@
-"""The gate: a candidate goes through a visible list of stages; what comes of it is a report. Nothing is proposed."""
+"""The gate: all checks of a candidate, put together in a report. Nothing is proposed or changed here."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, UsageError
-from cleared.gate.candidate import Candidate, Change, gather_candidate
-from cleared.gate.check_result import Check, CheckResult, Subject
+from cleared.gate.candidate import Candidate, gather_candidate
+from cleared.gate.candidate_checks import find_mixed_rule_change, find_unknown_rules, find_unreadable_tests
+from cleared.gate.check_result import CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
+from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
 from cleared.gate.dry_run_checks import DryRunChecks
-from cleared.gate.dry_run_inputs import DryRunPin
+from cleared.gate.dry_run_inputs import SAMPLE_DATA, DryRunPin
 from cleared.gate.impact import Impact
-from cleared.gate.lint_rules import RULES
+from cleared.gate.lint_rules import RULES, TITLES, result_to_dict
 from cleared.gate.regression_tests import find_changed_tests, parse_test, to_plain_json
+from cleared.gate.static_checks import CHECKS as STATIC_CHECKS
 from cleared.gate.static_checks import StaticChecks
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import MakeExecutor
-from cleared.sandbox.finding import Finding, is_switchable
+from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants
 from cleared.vcs import Repository, Snapshot
+
+_LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
+"""Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What the stages said of a candidate: file → its results; and of the candidate as a whole."""
+    """The results of all checks of a candidate: file → those of the script; and findings in the candidate as a whole."""
 
     candidate: Candidate
     base: str
@@ -46,7 +51,9 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        return [*self.general_findings, *(f for stages in self.results.values() for r in stages for f in r.findings)]
+        """Each once, though several checks or scripts have it."""
+        every = [*self.general_findings, *(f for results in self.results.values() for r in results for f in r.findings)]
+        return list({(f.rule, f.message, f.place): f for f in reversed(every)}.values())[::-1]
 
     @property
     def warnings(self) -> list[Finding]:
@@ -54,14 +61,17 @@ class Report:
 
     @property
     def grants(self) -> dict[str, list[str]]:
-        """Path → the primitives it may call, and the kinds of jobs it may enqueue."""
+        """Path → the primitives the script may call, and the job types it may enqueue."""
         return {file: sorted(subject.grants) for file, subject in self.subjects.items()}
 
     @property
     def effects(self) -> str:
-        """Digest of all rehearsed effects; ids and times are not in them."""
+        """Digest of the effects of all dry runs; ids and times are not in them."""
         return canonical_digest(
-            {file: [[r.label, to_plain_json(r.effects)] for r in s.dry_runs] for file, s in self.subjects.items()}
+            {
+                file: [[_LABELS_IN_DIGESTS.get(r.label, r.label), to_plain_json(r.effects)] for r in s.dry_runs]
+                for file, s in self.subjects.items()
+            }
         )
 
     @property
@@ -69,24 +79,24 @@ class Report:
         """What an approval binds to: the files, what they may call, what they would do."""
         return canonical_digest([self.candidate.fingerprint, self.grants, self.effects])
 
-    def total_impact(self, which: str = "history") -> Impact:
-        """Both versions compared, over all agents: ``history`` or ``synthetic``."""
+    def total_impact(self, *, sample: bool = False) -> Impact:
+        """The change compared with what is approved, over all agents: on their past runs, or on the sample data."""
         total = Impact()
         for subject in self.subjects.values():
-            found = getattr(subject, which)
-            if found is not None:
-                total.add_agent(found, subject.name)
+            impact = subject.sample_impact if sample else subject.impact
+            if impact is not None:
+                total.add_agent(impact, subject.name)
         return total
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "passed": self.passed,
-            "stages": {file: [r.to_dict() for r in stages] for file, stages in self.results.items()},
+            "stages": {file: [result_to_dict(r) for r in results] for file, results in self.results.items()},
         }
 
 
 class Gate:
-    """The stages over one workspace; a context manager, since the type checker and the sandbox are kept warm."""
+    """The checks over one workspace. A context manager: type checkers and the sandbox stay up between scripts."""
 
     def __init__(self, host: Host, executor: MakeExecutor, repo: Repository | None = None) -> None:
         self.host = host
@@ -106,40 +116,22 @@ class Gate:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def list_checks(self, dynamic: DryRunChecks) -> tuple[Check, ...]:
-        """Everything a script must pass, in order."""
-        return (
-            Check("lint", "the header, and the language scripts are written in", True, self.static.check_constructs),
-            Check(
-                "traps",
-                "the sandbox's and the books' traps, account ids and statuses",
-                True,
-                self.static.check_semantics,
-            ),
-            Check("types", "the calls, against the primitives' declarations", True, self.static.check_types),
-            Check(
-                "rehearsal", "a made-up month and the latest real files, never committed", False, dynamic.check_dry_runs
-            ),
-            Check("invariants", "the books that would come of it", False, dynamic.check_invariants),
-            Check(
-                "watched",
-                "the same effects whether ctx_dry_run() is true or false",
-                False,
-                dynamic.check_flag_independence,
-            ),
-            Check("behaviour", "against the approved version, on your own past runs", False, dynamic.check_impact),
-            Check("regression", "the cases in tests/cases", False, dynamic.check_tests),
-        )
-
     def gather_candidate(self, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
-        """The working copies of these agents and files (see ``candidate.gather``)."""
+        """The working copies of these agents and files (see ``candidate.gather_candidate``)."""
         return gather_candidate(self.host, self.scripts, targets, unchanged=unchanged)
 
     def check_agent(self, name: str, *, runs: int | None = None) -> list[CheckResult]:
-        """All stages over the working copy of an agent. ``runs``: over how many of its past runs it is compared with
-        the approved version (None: as configured). Raises ``UsageError`` where there is no such agent."""
+        """All checks over the working copy of an agent; a last result, ``proposal``, has what else would keep it from
+        being proposed, if there is something.
+
+        ``runs``: over how many of its past runs it is compared with the approved version (None: as configured).
+        Raises ``UsageError`` where there is no such agent.
+        """
         report = self.examine(self._gather_agent(name), runs=runs)
-        return report.results[self.host.layout.agent_path(name)]
+        results = report.results[self.host.layout.agent_path(name)]
+        if report.general_findings:
+            results = [*results, make_result("proposal", report.general_findings, {})]
+        return results
 
     def _gather_agent(self, name: str) -> Candidate:
         """The working copy of an agent. Raises ``UsageError`` where there is none, or no such agent."""
@@ -171,9 +163,10 @@ class Gate:
     def examine(
         self, candidate: Candidate, *, pins: Mapping[str, DryRunPin] | None = None, runs: int | None = None
     ) -> Report:
-        """Every stage over every script that the candidate changes, and over the agents that this reaches.
+        """All checks of every script that the candidate changes, and of the agents that this affects.
 
-        ``pins``: rehearse over just these again; raises ``Unpinned`` where that cannot be.
+        ``pins``: dry runs over the same inputs as these; raises ``NotRepeatable`` where one is gone. ``runs``: over how
+        many past runs versions are compared (None: as configured).
         """
         then = self.host
         if candidate.config is not None:
@@ -183,37 +176,37 @@ class Gate:
         proposed = [c.path for c in candidate.changes_of_kind("case")]
         report.general_findings = [
             *find_changed_tests(self.snapshot, self.scripts.approvals, proposed),
-            *_find_mixed_rule_change(candidate, self.host),
-            *_find_unreadable_tests(candidate),
-            *_find_unknown_rules(candidate),
+            *find_mixed_rule_change(candidate, self.host.config),
+            *find_unreadable_tests(candidate),
+            *find_unknown_rules(candidate, RULES),
         ]
         dynamic = DryRunChecks(self.repo, self.snapshot, self.executor, runs)
         dynamic.pins = dict(pins or {})
-        dynamic.case_texts = {c.path: c.new for c in candidate.changes_of_kind("case")}
+        dynamic.test_texts = {c.path: c.new for c in candidate.changes_of_kind("case")}
         for subject in self._make_subjects(candidate, then):
             report.subjects[subject.file] = subject
             report.results[subject.file] = self._run_checks(subject, dynamic)
         report.pins = dynamic.pins
         return report
 
-    def _run_checks(self, subject: Subject, dynamic: DryRunChecks) -> list[CheckResult]:
-        results: list[CheckResult] = []
-        blocked = ""
-        for step in self.list_checks(dynamic):
-            if subject.kind == "script" and not step.reads_text_only:
-                continue  # shared scripts are rehearsed by the agents that run them
-            if blocked and not step.reads_text_only:
-                results.append(CheckResult(step.name, "skipped", reason=f"{blocked} found a blocker"))
+    def _run_checks(self, subject: Subject, dry_run_checks: DryRunChecks) -> list[CheckResult]:
+        """The results of all checks. Those that run the script are skipped where its text has a blocker, or its dry
+        run failed; a shared script is run only by the agents that use it."""
+        results = [check.run(self.static, subject) for check in STATIC_CHECKS]
+        if subject.kind == "script":
+            return results
+        blocked = next((result.check for result in results if result.status == "failed"), "")
+        for check in DRY_RUN_CHECKS:
+            if blocked:
+                results.append(CheckResult(check.id, "skipped", reason=f"{TITLES[blocked]} found a blocker"))
                 continue
-            result = step.run(subject)
-            results.append(result)
-            # A failed rehearsal leaves nothing to judge; what comes after it is all told.
-            if result.status == "failed" and not blocked and (step.reads_text_only or step.name == "rehearsal"):
-                blocked = step.name
+            results.append(check.run(dry_run_checks, subject))
+            if results[-1].status == "failed" and check is DRY_RUN_CHECKS[0]:
+                blocked = check.id
         return results
 
     def _make_subjects(self, candidate: Candidate, then: Host) -> list[Subject]:
-        """The changed scripts; the agents that run a changed one, or are bound by a changed policy or case."""
+        """The changed scripts, and the agents that run a changed one or are bound by changed settings or tests."""
         before = {c.path: c.old for c in candidate.changes if c.kind in ("agent", "script")}
         agents = {c.path: c.new for c in candidate.changes_of_kind("agent")}
         for name in self._affected_agents(candidate):
@@ -277,46 +270,3 @@ def _agent_of_test(case: bytes | None) -> str | None:
         return parse_test(case or b"", "").agent
     except ValueError:
         return None
-
-
-def _find_unreadable_tests(candidate: Candidate) -> list[Finding]:
-    """Proposed cases that are none."""
-    found = []
-    for change in candidate.changes_of_kind("case"):
-        try:
-            if change.new is not None:
-                parse_test(change.new, change.path)
-        except ValueError as error:
-            found.append(Finding("regression-format", str(error), Place(change.path), "cleared test add makes cases."))
-    return found
-
-
-def _find_unknown_rules(candidate: Candidate) -> list[Finding]:
-    """Rules that a setting names, and that are none or cannot be switched."""
-    if candidate.config is None:
-        return []
-    found = []
-    for rule in candidate.config.gate.rules:
-        known = rule in RULES or rule.startswith("type:")
-        if not known or not is_switchable(rule):
-            why = "cannot be switched: the gate would be none without it" if known else "is no rule"
-            near = get_close_matches(rule, [r for r in RULES if is_switchable(r)], 1)
-            remedy = f"Did you mean {near[0]}?" if near and not known else "docs/reference/rules.md lists them."
-            place = Place(candidate.changes_of_kind("config")[0].path, field=f"gate.rules.{rule}")
-            found.append(Finding("policy-rule", f"{rule!r} {why}", place, remedy))
-    return found
-
-
-def _find_mixed_rule_change(candidate: Candidate, host: Host) -> list[Finding]:
-    """Which rules hold is decided by itself, never beside a script that would need them switched off."""
-    if candidate.config is None or len(candidate.changes) == 1:
-        return []
-    if candidate.config.gate == host.config.gate:
-        return []
-    change: Change = candidate.changes_of_kind("config")[0]
-    return [
-        Finding(
-            "policy-alone", "a change of the gate's own rules stands in one proposal with other files",
-            Place(change.path), "Propose config.yaml by itself.",
-        )
-    ]  # fmt: skip

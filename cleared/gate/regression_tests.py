@@ -23,9 +23,26 @@ from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, MakeExecutor, parse_event
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, make_rules
 from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
 
+_REASON: Final = "A test is what a person has approved; a file that changed without approval proves nothing."
+RULES: Final = make_rules(
+    "regression",
+    {
+        "regression-format": ("a test that cannot be read", _REASON, "Restore it from the commit."),
+        "regression-unknown": (
+            "a list of tests that cannot be verified on this machine",
+            _REASON,
+            "Say whether you trust who approved it: cleared trust.",
+        ),
+        "regression-changed": (
+            "a test that was changed or removed without approval",
+            _REASON,
+            "Restore it, or propose the change.",
+        ),
+    },
+)
 CASES_DIR: Final = "tests/cases"
 _VERSION: Final = 1
 _MAX: Final = 32 << 20
@@ -71,7 +88,7 @@ class RegressionTest:
 def parse_test(data: bytes, path: str) -> RegressionTest:
     """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
     if len(data) > _MAX:
-        raise ValueError(f"not a regression case: larger than {_MAX >> 20} MB")
+        raise ValueError(f"not a test: larger than {_MAX >> 20} MB")
     try:
         found = json.loads(data)
         if found["version"] != _VERSION:
@@ -87,7 +104,7 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"not a regression case: {what[:200]}") from None
+        raise ValueError(f"not a test: {what[:200]}") from None
     return case
 
 
@@ -204,7 +221,7 @@ def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Itera
     if record is None or record.kind != "cases":
         return [
             Finding(
-                "regression-unknown", "the list of regression cases cannot be verified on this machine",
+                "regression-unknown", "the list of tests cannot be verified on this machine",
                 Place(CASES),
                 "Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as it "
                 f"was: git log -p -- {CASES}.",
@@ -219,7 +236,7 @@ def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Itera
         findings.append(
             Finding(
                 "regression-changed",
-                f"this regression case {what} without having been approved",
+                f"this test {what} without having been approved",
                 Place(path),
                 f"Restore it as it was (git log -- {path}) and commit that; to change it, propose it then: "
                 f"cleared agent propose {path}.",
@@ -237,7 +254,7 @@ def _find_removed_list(approvals: Approvals) -> list[Finding]:
         return []
     return [
         Finding(
-            "regression-unknown", f"the list of regression cases was removed by the commit {before[0].short}",
+            "regression-unknown", f"the list of tests was removed by the commit {before[0].short}",
             Place(CASES), f"Bring it back: git checkout {before[0].short}~ -- {CASES} {CASES_DIR}; then commit it.",
         )
     ]  # fmt: skip
@@ -248,7 +265,7 @@ def replay_test(
 ) -> tuple[DryRun, list[str]]:
     """Run the case; what came of it, and in words how that is not what was expected."""
     found = dry_run_script(
-        world, repo, FilesSnapshot(case.books), script, executor, label=f"case {case.name}", inputs=case.inputs,
+        world, repo, FilesSnapshot(case.books), script, executor, label=f"test {case.name}", inputs=case.inputs,
         now=case.now, event=case.event,
     )  # fmt: skip
     legs = case.expected.get("legs")

@@ -1,24 +1,26 @@
-"""The static stages: lint, traps, types. They read the text only."""
+"""The checks that only read a script's text: the language, the lint rules, the types."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
-from typing import Literal
+from typing import Final, Literal
 
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
-from cleared.gate.check_result import CheckResult, Subject, make_result
+from cleared.gate import semantic_lint
+from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
 from cleared.runs.approved_scripts import Scripts, findings_error
+from cleared.sandbox import construct_lint, effective_limits, header, type_check
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
-from cleared.sandbox.finding import Finding
+from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
 from cleared.sandbox.used_primitives import find_grants, granted_job_types, is_granted
@@ -33,15 +35,14 @@ class StaticChecks:
         self._checkers: dict[frozenset[str], TypeChecker] = {}
 
     def check_constructs(self, subject: Subject) -> CheckResult:
-        header, findings = parse_header(subject.source, subject.file, kind=subject.kind)
-        subject.header = header
+        subject.header, findings = parse_header(subject.source, subject.file, kind=subject.kind)
         rules = subject.proposed_setup.host.config.gate.rules
-        # Where the text cannot be read, the header and the script say the same.
         findings += [
             *lint_script(subject.source, subject.file),
-            *check_caps(header, subject.proposed_setup.host.config.sandbox, subject.file),
+            *check_caps(subject.header, subject.proposed_setup.host.config.sandbox, subject.file),
         ]
-        return make_result("lint", dict.fromkeys(findings), rules, approved=subject.approved)
+        # Where the text cannot be read, both lints report the same finding.
+        return make_result("lint", dict.fromkeys(findings), rules, approved_under=_approved_under(subject))
 
     def check_semantics(self, subject: Subject) -> CheckResult:
         host = subject.proposed_setup.host
@@ -52,7 +53,7 @@ class StaticChecks:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
         found = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return make_result(
-            "traps", found, host.config.gate.rules, approved=subject.approved, primitives=sorted(subject.grants),
+            "traps", found, host.config.gate.rules, approved_under=_approved_under(subject), primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
 
@@ -67,7 +68,28 @@ class StaticChecks:
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
         found = checker.check_script(subject.source, subject.file, inputs)
-        return make_result("types", found, host.config.gate.rules, approved=subject.approved)
+        return make_result("types", found, host.config.gate.rules, approved_under=_approved_under(subject))
+
+
+CHECKS: Final[tuple[Check[StaticChecks], ...]] = (
+    Check(
+        "lint", "language", "the header, and the language scripts are written in", StaticChecks.check_constructs,
+        {**header.RULES, **effective_limits.RULES, **construct_lint.RULES},
+    ),
+    Check(
+        "traps", "lint rules", "what the sandbox or the books would trip over: callbacks, account ids, statuses, grants",
+        StaticChecks.check_semantics, semantic_lint.RULES,
+    ),
+    Check(
+        "types", "types", "the calls, against the primitives' declarations", StaticChecks.check_types, type_check.RULES
+    ),
+)  # fmt: skip
+_RULES: Final[dict[str, Rule]] = {id_: rule for check in CHECKS for id_, rule in check.rules.items()}
+
+
+def _approved_under(subject: Subject) -> dict[str, Rule] | None:
+    """The rules, where the script is an approved version: those that came later than it only warn."""
+    return _RULES if subject.approved else None
 
 
 def check_working_copy(host: Host, name: str) -> None:

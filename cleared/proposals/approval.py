@@ -279,7 +279,8 @@ def _replace_stale(
 def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
     if new is None:
         raise PolicyError(
-            f"{old.id} is stale: {why}; nothing was approved", remedy="Mend it and propose again: cleared agent check."
+            f"{old.id} is stale: {why}; nothing was approved",
+            remedy="Correct it and propose again: cleared agent check.",
         )
     mark_examined(host, new)
     raise PolicyError(

@@ -12,6 +12,7 @@ from cleared.config.protected_settings import protected_settings_of
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
+from cleared.gate.lint_rules import TITLES
 from cleared.registry.primitive import Primitive
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
@@ -77,7 +78,7 @@ def write_card(
 
 def _change_title(change: Change) -> str:
     verb = "new" if change.old is None else "remove" if change.new is None else "change"
-    noun = {"agent": "agent", "script": "shared script", "case": "regression case", "config": "settings"}[change.kind]
+    noun = {"agent": "agent", "script": "shared script", "case": "test", "config": "settings"}[change.kind]
     if change.kind == "config":
         return "change the settings"
     name = change.name.removesuffix(".json")
@@ -122,7 +123,7 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
     if change.kind == "case":
         what = {True: "is removed: what it guards is guarded no more", False: "is changed"}[change.new is None]
         name = change.name.removesuffix(".json")
-        return [f"The regression case {name} {'is new' if change.old is None else what}."]
+        return [f"The test {name} {'is new' if change.old is None else what}."]
     if change.new is None:
         return [f"{change.name} is removed and will not run any more."]
     subject = report.subjects.get(change.path)
@@ -242,14 +243,14 @@ def _setting_lines(report: Report, host: Host) -> list[str]:
     return [
         f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
         for key, old, new in found
-    ] or ["Settings change that are no policy."]
+    ] or ["Only settings that are not protected change."]
 
 
 def _check_lines(report: Report) -> list[str]:
-    passed = [r.check for stages in report.results.values() for r in stages if r.status == "passed"]
-    names = list(dict.fromkeys(passed))
-    said = [f"Checked and passed: {', '.join(names)}."] if names else []
-    return said + [f"Attention: {w.message}." for w in report.warnings]
+    passed = [TITLES[r.check] for results in report.results.values() for r in results if r.status == "passed"]
+    titles = list(dict.fromkeys(passed))
+    lines = [f"Checked and passed: {', '.join(titles)}."] if titles else []
+    return lines + [f"Attention: {w.message}." for w in report.warnings]
 
 
 def _impact_lines(report: Report) -> list[str]:

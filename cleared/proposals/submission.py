@@ -155,7 +155,7 @@ def describe_proposal(
             standing = approvals.verify_version(change.path, change.new)
             if standing.state == "quarantined":
                 again.append(f"{change.name}: {standing.reason}")
-    history, synthetic = report.total_impact(), report.total_impact("synthetic")
+    history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
         "title": proposal_text.write_title(report, host), "author": {"name": author.name, "human": author.is_human},
         "message": message,

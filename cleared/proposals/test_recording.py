@@ -1,4 +1,4 @@
-"""``test add``: what a run did becomes a regression case. That only makes the gate stricter, so it is one step."""
+"""``test add``: what a run did becomes a test. That only makes the gate stricter, so it is one step."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_test(
         verified = Scripts(host, desk.snapshot).approvals.read_record(CASES)
         if verified is None and desk.snapshot.read_file(CASES) is not None:  # else the list would begin anew
             raise PolicyError(
-                "the list of regression cases cannot be verified on this machine", place=Place(CASES),
+                "the list of tests cannot be verified on this machine", place=Place(CASES),
                 remedy="Say whether you trust who approved it: cleared trust.",
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
@@ -71,7 +71,7 @@ def add_test(
     commit = commit_decision(host, f"test add {run}", stage_test, gathers=[made])
     if commit is None:
         raise PolicyError(
-            f"{made[-1].name} is a regression case already",
+            f"{made[-1].name} is a test already",
             remedy="Nothing needs doing. To change it, edit its file and have that approved: "
             f"cleared agent propose {made[-1].path}.",
         )

@@ -47,14 +47,14 @@ def _test_files(
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
     if approvals.read_record(CASES) is None and desk.snapshot.read_file(CASES) is not None:
-        done.messages.append("Not remembered: the list of regression cases cannot be verified here (cleared trust).")
+        done.messages.append("Not remembered: the list of tests cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
     for (agent, run), legs in by_run.items():
         try:
             case = _corrected_test(host, gate, desk, agent, run, legs)
         except ClearedError as error:
-            done.messages.append(f"Not remembered as a regression case: {error}")
+            done.messages.append(f"Not remembered as a test: {error}")
             continue
         texts[case.path] = case.render()
         done.test_path = case.path

@@ -139,7 +139,7 @@ def test_d9_changing_the_case_along_with_the_script_goes_and_is_told(posted: Wor
     rewrite(ws, case["path"], unsure)
     proposal = propose(ws, "ingest", case["path"])
     said = " ".join(proposal["card"])
-    assert "regression case" in said and Path(case["path"]).stem in said
+    assert "The test" in said and Path(case["path"]).stem in said
     ws.ok("agent", "approve", proposal["id"])
     assert listed(ws) == {case["path"]: "approved"}
     edit(ws, "0.97", "0.95")
@@ -152,7 +152,7 @@ def test_d9_a_case_is_removed_or_edited_only_by_a_proposal_that_says_so(posted: 
     case = add(ws, run)
     rewrite(ws, case["path"], lambda data: data.update(why="because"))
     proposal = propose(ws, case["path"])
-    assert "regression case" in " ".join(proposal["card"])
+    assert "The test" in " ".join(proposal["card"])
     assert listed(ws)[case["path"]] == "approved", "the working copy is not the commit"
     ws.ok("agent", "approve", proposal["id"])
     assert ws.json("test", "list")[0]["why"] == "because"

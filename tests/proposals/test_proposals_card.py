@@ -35,7 +35,9 @@ def test_d8_the_card_says_what_changes_then_the_checks_then_the_impact(ws: Works
     edit(ws, "agents/ingest.py", "if confidence >= threshold:", "if confidence >= threshold and len(files) > 5:")
     said = card(ws, "ingest")
     assert said[0].startswith("ingest changes")
-    checks = next(n for n, line in enumerate(said) if line.startswith("Checked and passed: lint, traps, types,"))
+    checks = next(
+        n for n, line in enumerate(said) if line.startswith("Checked and passed: language, lint rules, types,")
+    )
     impact = next(n for n, line in enumerate(said) if line.startswith("Over the last 2 runs, 4 entries would differ"))
     assert 0 < checks < impact
     examples = [line for line in said if line.startswith("  ")]
@@ -63,7 +65,7 @@ def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None
     assert "journal_add_double" in said[0]
     assert "on the schedule 0 6 * * *" in said[1] and "at most 500 entries a run" in said[1]
     assert any(line.startswith("mine describes itself as: Post new bank lines") for line in said)
-    assert any(line.startswith("Over a made-up month mine would post 9 entries") for line in said)
+    assert any(line.startswith("Over sample data mine would post 9 entries") for line in said)
 
 
 def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
@@ -195,7 +197,7 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
     for name in ("one", "two"):
         assert f"{name} is new. It may do nothing but calculate." in said
         assert f"{name} describes itself as: a probe." in said
-        assert f"Over a made-up month {name} would post 0 entries and ask 0 times." in said
+        assert f"Over sample data {name} would post 0 entries and ask 0 times." in said
 
 
 KEYS = {

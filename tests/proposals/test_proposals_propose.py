@@ -54,7 +54,7 @@ def test_d1_what_does_not_pass_is_not_proposed(ws: Workspace) -> None:
     assert {"file", "line", "column", "rule", "why", "message", "remedy"} <= set(done.json["findings"][0])
     assert "nothing was proposed" in done.err and "agents/probe.py:7" in done.err
     with unchanged(ws):
-        assert "✗ lint" in ws("agent", "propose", "probe").out
+        assert "✗ language" in ws("agent", "propose", "probe").out
 
 
 BAD = [

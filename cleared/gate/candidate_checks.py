@@ -1,0 +1,70 @@
+"""What is checked of a candidate as a whole, beside the checks of each script."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Final
+
+from cleared.config.model import Config
+from cleared.errors import Place
+from cleared.gate.candidate import Candidate
+from cleared.gate.regression_tests import parse_test
+from cleared.sandbox.finding import Finding, is_switchable, make_rules
+
+RULES: Final = make_rules(
+    "policy",
+    {
+        "policy-alone": (
+            "a change of the gate's own rules in one proposal with other files",
+            "Which rules hold is decided by itself, never beside a script that would need them switched off.",
+            "Propose config.yaml by itself.",
+        ),
+        "policy-rule": (
+            "a rule in `gate.rules` that is none, or that cannot be switched",
+            "A misspelt rule would be switched nowhere, and nobody would notice.",
+            "Name a rule of this page that can be switched.",
+        ),
+    },
+)
+
+
+def find_unreadable_tests(candidate: Candidate) -> list[Finding]:
+    """Proposed tests that cannot be read."""
+    findings = []
+    for change in candidate.changes_of_kind("case"):
+        try:
+            if change.new is not None:
+                parse_test(change.new, change.path)
+        except ValueError as error:
+            remedy = "Make tests with cleared test add."
+            findings.append(Finding("regression-format", str(error), Place(change.path), remedy))
+    return findings
+
+
+def find_unknown_rules(candidate: Candidate, known: Collection[str]) -> list[Finding]:
+    """Rules that ``gate.rules`` names and that do not exist or cannot be switched. ``known``: all rules."""
+    if candidate.config is None:
+        return []
+    findings = []
+    for rule in candidate.config.gate.rules:
+        exists = rule in known or rule.startswith("type:")
+        if not exists or not is_switchable(rule):
+            reason = "cannot be switched: the gate would be none without it" if exists else "is no rule"
+            near = get_close_matches(rule, [r for r in known if is_switchable(r)], 1)
+            remedy = f"Did you mean {near[0]}?" if near and not exists else "docs/reference/rules.md lists them."
+            place = Place(candidate.changes_of_kind("config")[0].path, field=f"gate.rules.{rule}")
+            findings.append(Finding("policy-rule", f"{rule!r} {reason}", place, remedy))
+    return findings
+
+
+def find_mixed_rule_change(candidate: Candidate, config: Config) -> list[Finding]:
+    """A change of the gate's rules in one candidate with other files. ``config``: the one in force."""
+    if candidate.config is None or len(candidate.changes) == 1 or candidate.config.gate == config.gate:
+        return []
+    return [
+        Finding(
+            "policy-alone", "a change of the gate's own rules stands in one proposal with other files",
+            Place(candidate.changes_of_kind("config")[0].path), "Propose config.yaml by itself.",
+        )
+    ]  # fmt: skip
