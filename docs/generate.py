@@ -174,8 +174,9 @@ def config() -> str:
         "known one, and every problem is listed with its line. `bank_accounts[]` is an entry of that list, `<name>` a",
         "name of your choice. `cleared config get KEY` prints a value, `cleared config set KEY VALUE` changes one and",
         "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.", "",
-        "Keys marked **policy** decide what scripts may do: they take effect when a person has approved them, all",
-        "others at once. [Change a setting](../howto/settings.md) says how.", "",
+        "Keys marked **protected** decide what scripts may do: they take effect when a person has approved them, all",
+        "others at once. [Change a setting](../howto/settings.md) says how. Keys marked *reserved* are accepted and",
+        "checked, and nothing reads them yet.", "",
     ]  # fmt: skip
     section = ""
     for info in list_settings():
@@ -185,7 +186,8 @@ def config() -> str:
             out += ["" if out[-1] else None, f"## {section}", "", "| key | value | default | |", "|---|---|---|---|"]  # type: ignore[list-item]
         default = "*required*" if info.default == "required" else f"`{info.default}`" if info.default else ""
         said = info.doc.replace("``", "`").replace("|", "\\|")
-        doc = " · ".join(filter(None, ("**policy**" if info.is_protected else "", said)))
+        mark = "**protected**" if info.is_protected else "*reserved*" if info.reserved else ""
+        doc = " · ".join(filter(None, (mark, said)))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
 

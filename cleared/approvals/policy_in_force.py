@@ -12,7 +12,12 @@ from cleared.approvals.trust_store import trust_folder
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import MARK, pins_folder
 from cleared.config.model import Config
-from cleared.config.protected_settings import compare_settings, protected_settings_of, with_protected_settings
+from cleared.config.protected_settings import (
+    compare_settings,
+    is_protected,
+    protected_settings_of,
+    with_protected_settings,
+)
 from cleared.errors import Place, PolicyError
 from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.location import CONFIG_NAME as SETTINGS
@@ -95,7 +100,7 @@ def settings_in_force(root: Path, config: Config) -> SettingsInForce:
                 "Or approve them yourself: cleared config approve.",
             )
             return SettingsInForce(with_protected_settings(config, {}), tuple(compare_settings({}, wanted)), problem)
-        approved = dict(record.policy)
+        approved = {key: value for key, value in record.policy.items() if is_protected(key)}
     if wanted == approved:
         return SettingsInForce(config)
     return SettingsInForce(with_protected_settings(config, approved), tuple(compare_settings(approved, wanted)))

@@ -80,7 +80,7 @@ def _is_gap_filled(card: Card, context: Context) -> bool:
 
 def _account_lines(context: Context, account: str) -> Iterator[BankLine]:
     yield from context.bank.iter_account_lines(account)
-    yield from (line for owner, line in context.bank.taken.values() if owner == account)
+    yield from (line for owner, line in context.bank.new_lines.values() if owner == account)
 
 
 def _sums_to_gap(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:

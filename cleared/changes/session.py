@@ -131,8 +131,8 @@ def _check_once(books: Books, bank: BankBook) -> Callable[[], None]:
     passed: list[object] = []
 
     def checked() -> None:
-        key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.taken),
-               len(bank.new_imports), len(bank.record_all))  # fmt: skip
+        key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.new_lines),
+               len(bank.new_imports), len(bank.processed_line_ids))  # fmt: skip
         if passed != [key]:
             check_books(books, bank)
             passed[:] = [key]

@@ -218,8 +218,11 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
         yield Row("config", "fail", str(e), remedy)
         return
     host.show_message = said.append
-    yield Row("config", "ok", f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
-              f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}")  # fmt: skip
+    summary = (
+        f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
+        f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}"
+    )
+    yield Row("config", "ok", summary + _name_reserved(host))
     rows: dict[str, Callable[[], Row]] = {
         "writer lock": lambda: _check_lock(host),
         "service": lambda: _check_service(host),
@@ -237,6 +240,14 @@ def _check_workspace(workspace: Path | None) -> Iterator[Row]:
     }
     for name, look in rows.items():
         yield _run_check(name, look)
+
+
+def _name_reserved(host: Host) -> str:
+    """The reserved settings that are not as shipped, as a line of the ``config`` row; empty where there are none."""
+    from cleared.config.setting_keys import list_reserved_in_use
+
+    keys = list_reserved_in_use(host.config)
+    return f"\nnothing reads yet: {', '.join(keys)}" if keys else ""
 
 
 def _check_lock(host: Host) -> Row:

@@ -69,6 +69,7 @@ def change_setting(
     """
     from cleared.app import set_setting
     from cleared.config.loading import is_secret
+    from cleared.config.setting_keys import reserved_settings
 
     done = set_setting(open_host(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
@@ -83,6 +84,8 @@ def change_setting(
     else:
         where = f" ({done.commit[:10]})" if done.commit else "; it was before"
     print_message(f"config.yaml: {key} is {shown}{where}")
+    if key in reserved_settings():
+        print_message(f"{key} is reserved: nothing reads it yet.")
 
 
 @config_app.command("approve")

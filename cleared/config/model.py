@@ -14,7 +14,13 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 _T = TypeVar("_T")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def reserved(*, default: _T) -> _T:
+    """A setting that is accepted and checked, and read by nothing yet; the reference says so."""
+    marked: Any = field(default=default, metadata={"reserved": True})
+    return marked  # type: ignore[no-any-return]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, reserved))
 def config_section(cls: type[_T]) -> type[_T]:
     """A frozen dataclass with slots, as everything here is.
 
@@ -46,18 +52,19 @@ class Section:
 @config_section
 class Business(Section):
     name: str = "My business"
-    entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = "generic"
+    entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = reserved(default="generic")
+    """Written by ``cleared init``, which chose the chart of accounts by it."""
     currency: str = "USD"
     """Base currency, ISO 4217. All debits, credits and balances are in it."""
     timezone: str = "UTC"
     """IANA zone; governs schedules and ``ctx_today``. Stored times are always UTC."""
-    tax_year_end: str = "12-31"
+    tax_year_end: str = reserved(default="12-31")
     """MM-DD."""
 
 
 @config_section
 class Fiscal(Section):
-    start_month: int = 1
+    start_month: int = reserved(default=1)
 
 
 @config_section
@@ -142,9 +149,9 @@ class Import(Section):
 @config_section
 class Thresholds(Section):
     auto_confirm: float = 0.95
-    high_confidence: float = 0.90
-    review: float = 0.70
-    anomaly_stddev: float = 2.0
+    high_confidence: float = reserved(default=0.90)
+    review: float = reserved(default=0.70)
+    anomaly_stddev: float = reserved(default=2.0)
     two_person: Decimal | None = None
     """From this amount on (base currency), two different reviewers must have agreed to what is decided of an entry."""
 
@@ -219,31 +226,31 @@ class Lock(Section):
 
 @config_section
 class Agent(Section):
-    """The published design's keys; headers of agents take precedence."""
+    """The published design's keys. Headers of agents say this instead."""
 
-    schedule: str | None = None
-    watch_dir: str = "import/"
-    auto_commit: bool | None = None
+    schedule: str | None = reserved(default=None)
+    watch_dir: str = reserved(default="import/")
+    auto_commit: bool | None = reserved(default=None)
 
 
 @config_section
 class Llm(Section):
-    provider: str | None = None
-    model: str | None = None
-    api_key: str | None = None
+    provider: str | None = reserved(default=None)
+    model: str | None = reserved(default=None)
+    api_key: str | None = reserved(default=None)
     """A secret: no script can read it."""
 
 
 @config_section
 class AutoRevert(Section):
-    review_queue_spike: float = 2.0
-    invariant_violations: int = 1
-    error_rate_increase: float = 0.5
+    review_queue_spike: float = reserved(default=2.0)
+    invariant_violations: int = reserved(default=1)
+    error_rate_increase: float = reserved(default=0.5)
 
 
 @config_section
 class SelfImprovement(Section):
-    enabled: bool = False
+    enabled: bool = reserved(default=False)
     max_changes_per_night: int = 20
     """Proposals not made by a human, in one day, over all agents."""
     max_changes_per_agent: int = 5

@@ -1,4 +1,4 @@
-"""Policy: the keys of ``config.yaml`` that decide what a script may do. They take effect when approved.
+"""Protected settings: the keys of ``config.yaml`` that decide what a script may do. They take effect when approved.
 
 Everything else in the file takes effect at once.
 """
@@ -13,26 +13,27 @@ from typing import Any, Final
 
 from cleared.config.loading import ConfigError, load_config, to_plain_values
 from cleared.config.model import Config
+from cleared.config.setting_keys import reserved_settings
 from cleared.errors import WorkspaceError
 
 PROTECTED_KEYS: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
     "import.plugins", "loop.plugins", "git.auto_commit",
 )  # fmt: skip
-"""Sections and keys."""
+"""Sections and keys that are protected, but for reserved settings and the secrets below."""
 _UNPROTECTED_SECRETS: Final = ("notifications.smtp_password",)
-"""Not among them: what is approved is kept in the repository."""
+"""Secrets cannot be protected: what is approved is kept in the repository."""
 
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in _UNPROTECTED_SECRETS and any(
-        dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS
-    )
+    if dotted in _UNPROTECTED_SECRETS or dotted in reserved_settings():
+        return False
+    return any(dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS)
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
-    """``{dotted key: value}`` of the policy keys that are not as shipped; amounts are texts."""
+    """``{dotted key: value}`` of the protected settings that are not as shipped; amounts are texts."""
     shipped = _shipped_settings()
     return {
         key: value for key, value in _list_settings(config.data or to_plain_values(config), "")
@@ -40,23 +41,27 @@ def protected_settings_of(config: Config) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def with_protected_settings(config: Config, policy: Mapping[str, Any]) -> Config:
-    """The configuration with just this policy, and all other keys as they are.
+def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Config:
+    """The configuration with just the ``approved`` protected settings, and all other keys as they are.
 
-    Raises ``WorkspaceError`` where the two do not go together.
+    Keys in ``approved`` that are not protected (any more) are passed over. Raises ``WorkspaceError`` where the two do
+    not go together.
     """
-    if protected_settings_of(config) == dict(policy):
+    approved = {key: value for key, value in approved.items() if is_protected(key)}
+    if protected_settings_of(config) == approved:
         return config
     data = copy.deepcopy(dict(config.data or to_plain_values(config)))
     shipped = to_plain_values(Config())
-    secrets = {key: value for key, value in _list_settings(data, "") if key in _UNPROTECTED_SECRETS}
+    kept = {
+        key: value for key, value in _list_settings(data, "")
+        if key in _UNPROTECTED_SECRETS or key in reserved_settings()
+    }  # fmt: skip
     for key in PROTECTED_KEYS:
         *sections, last = key.split(".")
         _open_section(data, sections)[last] = copy.deepcopy(_open_section(shipped, sections)[last])
-    for key, value in {**policy, **secrets}.items():
-        if is_protected(key) or key in secrets:
-            *sections, last = key.split(".")
-            _open_section(data, sections)[last] = value
+    for key, value in {**approved, **kept}.items():
+        *sections, last = key.split(".")
+        _open_section(data, sections)[last] = value
     try:
         return load_config(json.dumps(data, default=str, ensure_ascii=True), "the approved policy")
     except ConfigError as error:
@@ -67,10 +72,13 @@ def with_protected_settings(config: Config, policy: Mapping[str, Any]) -> Config
 
 
 def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """``(key, value before, value after)`` of every key that differs; as shipped, where a side does not have it."""
+    """``(key, value before, value after)`` of every protected setting that differs.
+
+    Where a side does not have a key, its value is the one that was shipped.
+    """
     shipped = _shipped_settings()
     found = []
-    for key in sorted({*before, *after}):
+    for key in sorted(key for key in {*before, *after} if is_protected(key)):
         old, new = before.get(key, shipped.get(key)), after.get(key, shipped.get(key))
         if old != new:
             found.append((key, old, new))

@@ -26,6 +26,8 @@ class SettingInfo:
     default: str
     """As it would be written in YAML; empty: none, the key stays unset; ``required`` where it must be given."""
     doc: str
+    reserved: bool
+    """Accepted, but nothing reads it yet."""
 
     @property
     def is_protected(self) -> bool:
@@ -49,7 +51,8 @@ def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
             yield from _list_section(field.entries, f"{here}[]." if "tuple" in str(field.type) else f"{here}.<name>.")
         else:
             default = "required" if field.required else _format_default(attributes[field.attribute])
-            yield SettingInfo(here, type_name(field.type).removeprefix("a "), default, docs.get(field.attribute, ""))
+            kind, doc = type_name(field.type).removeprefix("a "), docs.get(field.attribute, "")
+            yield SettingInfo(here, kind, default, doc, field.reserved)
 
 
 def _format_default(attribute: dataclasses.Field[Any]) -> str:

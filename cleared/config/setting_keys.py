@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from functools import cache
 from typing import Any
@@ -20,13 +20,15 @@ _NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SettingField:
-    """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one."""
+    """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
+    accepted, and nothing reads it yet."""
 
     key: str
     attribute: str
     type: Any
     optional: bool
     required: bool
+    reserved: bool = False
 
     @property
     def section(self) -> type | None:
@@ -58,5 +60,38 @@ def setting_fields(section: type) -> dict[str, SettingField]:
             hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
         required = each.default is MISSING and each.default_factory is MISSING
         key = each.name.rstrip("_")
-        found[key] = SettingField(key, each.name, hint, optional, required)
+        reserved = bool(each.metadata.get("reserved"))
+        found[key] = SettingField(key, each.name, hint, optional, required, reserved)
     return found
+
+
+@cache
+def reserved_settings() -> frozenset[str]:
+    """The dotted keys of all settings that nothing reads yet."""
+
+    def list_reserved(section: type, path: str) -> Iterator[str]:
+        for key, field in setting_fields(section).items():
+            if field.section:
+                yield from list_reserved(field.section, f"{path}{key}.")
+            elif field.reserved:
+                yield path + key
+
+    return frozenset(list_reserved(model.Config, ""))
+
+
+def list_reserved_in_use(config: model.Config) -> list[str]:
+    """The reserved settings that are not as shipped, so that a person can be told once that nothing reads them.
+
+    What ``cleared init`` itself writes is not among them.
+    """
+
+    def value_of(settings: Any, key: str) -> Any:
+        for part in key.split("."):
+            settings = getattr(settings, part)
+        return settings
+
+    shipped = model.Config()
+    return [
+        key for key in sorted(reserved_settings())
+        if key != "business.entity_type" and value_of(config, key) != value_of(shipped, key)
+    ]  # fmt: skip

@@ -137,8 +137,8 @@ class ImportSession:
             known = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if known is None and row.bank_id:
                 known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
-            if known is None and line_id in self.bank.taken:
-                known = self.bank.taken[line_id][1]
+            if known is None and line_id in self.bank.new_lines:
+                known = self.bank.new_lines[line_id][1]
             if known is not None:
                 differs = None not in (known.balance_after, row.balance) and known.balance_after != row.balance
                 note = "another running balance" if differs else ""
@@ -163,12 +163,14 @@ class ImportSession:
         if not file.is_in_run:
             file.is_in_run = True
             # Another file of this run may have said the same meanwhile.
-            fresh = [line for line in file.new if line.line_id not in self.bank.taken]
-            file.duplicates += [(line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.taken]
+            fresh = [line for line in file.new if line.line_id not in self.bank.new_lines]
+            file.duplicates += [
+                (line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.new_lines
+            ]
             file.new = fresh
             file_cards.stage_revisions(file, self.bank, self.card)
             for line in [*file.new, *file.pending]:
-                self.bank.taken[line.line_id] = (file.account.id, line)
+                self.bank.new_lines[line.line_id] = (file.account.id, line)
             for line in file.new:
                 if line.amount == 0:
                     self.bank.set_line_aside(line.line_id, "ignored", "the bank reported an amount of zero")
@@ -206,7 +208,7 @@ class ImportSession:
         file_cards.stage_near_matches(file, before, self.bank, self.card)
         file_cards.stage_gaps(file, record, before, self.card)
         self.bank.new_imports.append(record)
-        self.bank.record_all |= {line.line_id for line in [*file.new, *file.pending]}
+        self.bank.processed_line_ids |= {line.line_id for line in [*file.new, *file.pending]}
         for row, line_id, note in file.duplicates:
             self.bank.new_duplicates.append((file.sha256, row, line_id, note))
         return file

@@ -129,7 +129,7 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
     if not any(line.bank_id for line in file.new):
         return
     known: dict[str, list[BankLine]] = {}
-    taken = (line for owner, line in bank.taken.values() if owner == account)
+    taken = (line for owner, line in bank.new_lines.values() if owner == account)
     for line in itertools.chain(bank.iter_account_lines(account), taken):
         if line.bank_id and line.state == "posted":
             known.setdefault(line.bank_id, []).append(line)

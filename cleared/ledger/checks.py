@@ -132,8 +132,12 @@ def _format_legs(entry: Entry) -> str:
 def _check_lines_accounted(bank: BankBook) -> list[Violation]:
     """Check 7: of the files marked processed, and of every line the draft names."""
     found = []
-    for line_id in check_deadline([*bank.taken, *sorted(bank.staged_line_ids() - set(bank.taken))]):
-        if line_id in bank.taken and line_id not in bank.record_all and line_id not in bank.staged_line_ids():
+    for line_id in check_deadline([*bank.new_lines, *sorted(bank.staged_line_ids() - set(bank.new_lines))]):
+        if (
+            line_id in bank.new_lines
+            and line_id not in bank.processed_line_ids
+            and line_id not in bank.staged_line_ids()
+        ):
             continue
         resolved = bank.find_line(line_id)
         if resolved is None or bank.is_accounted(resolved[1]):

@@ -58,9 +58,9 @@ class BankBook:
         self._outcomes: dict[str, tuple[str, str]] | None = None
         self._imports: list[ImportRecord] | None = None
         # the draft
-        self.taken: dict[str, tuple[str, BankLine]] = {}
+        self.new_lines: dict[str, tuple[str, BankLine]] = {}
         """line_id → (account, line): rows of files parsed in this run that no line said before."""
-        self.record_all: set[str] = set()
+        self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
         self.new_outcomes: dict[str, Outcome] = {}
@@ -96,8 +96,8 @@ class BankBook:
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line taken in this run or committed."""
-        if line_id in self.taken:
-            return self.taken[line_id]
+        if line_id in self.new_lines:
+            return self.new_lines[line_id]
         if line_id not in self._account_of:
             for account in self.list_accounts():
                 if account not in self._all_loaded:
@@ -236,8 +236,8 @@ class BankBook:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
         by_file: dict[tuple[str, int, int], list[str]] = {}
-        wanted = self.record_all | self.staged_line_ids()
-        for line_id, (account, line) in self.taken.items():
+        wanted = self.processed_line_ids | self.staged_line_ids()
+        for line_id, (account, line) in self.new_lines.items():
             if line_id in wanted:
                 month = account, line.posted_date.year, line.posted_date.month
                 by_file.setdefault(month, []).append(line.to_csv())

@@ -117,7 +117,7 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
                 place=Place(field=f"txns[{i}]"),
                 remedy="Pass dicts that importer_parse returned.",
             )
-        if reference in seen or ctx.bank.is_accounted(found[1]) or reference not in ctx.bank.taken:
+        if reference in seen or ctx.bank.is_accounted(found[1]) or reference not in ctx.bank.new_lines:
             continue
         seen.add(reference)
         out.append(txn)

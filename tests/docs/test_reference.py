@@ -30,7 +30,9 @@ def test_keys_that_need_approval_are_marked() -> None:
     from cleared.config.protected_settings import is_protected
 
     rows = re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", generate.config(), re.MULTILINE)
-    assert {key for key, _ in rows if is_protected(key)} == {key for key, text in rows if text.startswith("**policy**")}
+    assert {key for key, _ in rows if is_protected(key)} == {
+        key for key, text in rows if text.startswith("**protected**")
+    }
     assert {"thresholds.auto_confirm", "gate.rules", "import.plugins"} <= {key for key, _ in rows if is_protected(key)}
 
 

@@ -195,3 +195,35 @@ def test_periods_close_and_open_again() -> None:
     data = append_mark(data, PeriodMark(date.min, "open", "me", "t", 'why, "really"', ""))
     periods = parse_periods(data, "p")
     assert periods.closed_through is None and periods.marks[-1].reason == 'why, "really"'
+
+
+BACKWARDS = [(old, new) for old in STATUSES for new in STATUSES if new != old and new not in TRANSITIONS[old]]
+
+
+@pytest.mark.parametrize(("old", "new"), BACKWARDS)
+def test_the_checks_themselves_refuse_a_status_that_moves_backwards(old: str, new: str) -> None:
+    """Whatever let it through before: the last check reads the bytes that are to be committed."""
+    rows = [leg_row("2025-01-001a", status=old), leg_row("2025-01-001b", "1010", "", "4.00", status=old)]
+    draft = books({JOURNAL: journal(*rows)})
+    draft.statuses["2025-01-001"] = new  # past set_status, which refuses it
+    found = check_draft(draft, bank())
+    assert [(v.check, v.entry_id, v.message) for v in found] == [
+        ("unchanged", "2025-01-001", f"the status went from {old} to {new}")
+    ]
+    assert found[0].place and (found[0].place.file, found[0].place.line) == (JOURNAL, 2)
+
+
+@pytest.mark.parametrize(("old", "new"), [(old, new) for old in STATUSES for new in sorted(TRANSITIONS[old])])
+def test_the_checks_let_a_status_move_forwards(old: str, new: str) -> None:
+    rows = [leg_row("2025-01-001a", status=old), leg_row("2025-01-001b", "1010", "", "4.00", status=old)]
+    draft = books({JOURNAL: journal(*rows)})
+    draft.set_status("2025-01-001", new)
+    assert check_draft(draft, bank()) == []
+    after = books(draft.render_files())
+    assert check_against_commit(after, draft.source, [(2025, 1)]) == []
+
+
+def test_a_hand_that_sets_a_status_back_is_seen_against_the_commit() -> None:
+    before = books({JOURNAL: journal(*[row.replace("auto-confirmed", "user-confirmed") for row in pair()])})
+    found = check_against_commit(books({JOURNAL: journal(*pair())}), before.source, [(2025, 1)])
+    assert [v.message for v in found] == ["the status went from user-confirmed to auto-confirmed"]

@@ -54,7 +54,7 @@ def test_as_long_as_nobody_is_named_everybody_may_and_nothing_is_signed(posted: 
         ["queue", "approve", COFFEE], ["queue", "correct", COFFEE, "--account", "5060"],
         ["queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense"], ["queue", "undo"],
         ["journal", "void", COFFEE, "--reason", "no"], ["period", "close", "2025-01"],
-        ["config", "set", "thresholds.review", "0.5"], ["config", "set", "thresholds.two_person", "5"],
+        ["config", "set", "thresholds.auto_confirm", "0.5"], ["config", "set", "thresholds.two_person", "5"],
     ],
 )  # fmt: skip
 def test_others_are_refused_whatever_they_decide(posted: Workspace, tmp_path: Path, words: list[str]) -> None:
@@ -311,7 +311,7 @@ def test_the_rules_themselves_take_two(people: People) -> None:
     people("ben", *other)
     people.ok("ana", *other)
     refused(people("ana", *words), 3, "you are the first")  # what ben agreed to then counted once
-    people.ok("ana", "config", "set", "thresholds.review", "0.6")  # other policy takes one
+    people.ok("ana", "config", "set", "thresholds.auto_confirm", "0.6")  # other policy takes one
     assert damage(people.ws) == []
 
 
@@ -493,7 +493,7 @@ def test_older_rules_brought_back_are_found(people: People) -> None:
     """By a commit, or by a merge with a branch from before."""
     ws, record = people.ws, "agents/approvals/config.json"
     before = ws.head()
-    people.ok("ana", "config", "set", "thresholds.review", "0.6")
+    people.ok("ana", "config", "set", "thresholds.auto_confirm", "0.6")
     people.ok("ana", "queue", "approve", COFFEE)
     now = ws.head()
     ws.git("checkout", "-q", before, "--", record)

@@ -60,7 +60,7 @@ def test_no_line_of_the_list_was_ever_taken_away() -> None:
 
 def test_without_its_line_a_starter_does_not_run(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall that reminds: a starter that is not in the list does not even run where it was just installed."""
-    monkeypatch.setattr(starters, "digests", lambda: frozenset[tuple[str, str]]())
+    monkeypatch.setattr(starters, "shipped_digests", lambda: frozenset[tuple[str, str]]())
     refused(ws("agent", "run", "ingest"), 3, "nobody has approved this version")
 
 
