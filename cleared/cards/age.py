@@ -1,4 +1,4 @@
-"""How long cards have waited: which of them somebody should be reminded of. None expires for it."""
+"""How long cards have waited, and which of them a person is to be reminded of. No card expires by its age."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def overdue_cards(cards: Iterable[Card], now: datetime, remind_after: str) -> li
     """The open cards that have waited for ``remind_after`` (``review.remind_after``, such as 12h, 3d, 2w) or longer,
     oldest first."""
     after = timedelta(**{_UNITS[remind_after[-1]]: int(remind_after[:-1])})
-    found = [c for c in cards if c.status == "open" and (w := waiting_time(c, now)) is not None and w >= after]
-    return sorted(found, key=lambda card: card.created_at)
+    late = [c for c in cards if c.status == "open" and (w := waiting_time(c, now)) is not None and w >= after]
+    return sorted(late, key=lambda card: card.created_at)
 
 
 def waiting_time(card: Card, now: datetime) -> timedelta | None:

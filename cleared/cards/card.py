@@ -30,17 +30,17 @@ class Card:
     resolved_by: str | None = None
     resolution: str | None = None
     skipped_at: str | None = None
-    """When somebody put it behind all others last."""
+    """When a person last put it behind all others."""
     agreed: tuple[Mapping[str, Any], ...] = ()
-    """What the first of two has decided, where it takes two; as ``approvals.authority`` reads it."""
+    """What the first of two has decided, where it takes two; ``approvals.reviewers`` reads it."""
     settlings: tuple[Mapping[str, Any], ...] = ()
-    """Of a question: the lines that settle it; who may have written them, ``runs.questions`` says."""
+    """Of a question: the lines of the queue that settle it. ``runs.question_tickets`` says which of them count."""
     gone_on: str | None = None
     """Of a question: the run that went on with it, or asked it again."""
 
     @property
     def has_ticket(self) -> bool:
-        """Whether it is a question of a run that can go on; then only what is signed settles it."""
+        """Whether it is a question of a run that can go on. Then only a signed line settles it."""
         return self.kind == QUESTION.name and "ticket" in self.details
 
 

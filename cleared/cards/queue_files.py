@@ -126,7 +126,7 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
 
 
 def _settle_card(card: Card, lines: list[Mapping[str, Any]]) -> Card:
-    """By the first of these lines that can settle it, if one can."""
+    """The card, settled by the first of these lines that can settle it, if one can."""
     if card.kind == QUESTION.name:
         card = replace(card, settlings=tuple(lines))
     can = [line for line in lines if "signature" in line] if card.has_ticket else lines
@@ -140,14 +140,15 @@ def _settled_by(card: Card, line: Mapping[str, Any]) -> Card:
 
 
 def _parse_together(lines: list[bytes]) -> list[Any] | None:
-    """All lines read in one go, which takes a third of the time; None where one is damaged, to be found by itself."""
+    """All lines parsed at once, which takes a third of the time; None where one is damaged, so that each is parsed
+    by itself."""
     if not all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
         return None
     try:
-        found: list[Any] = json.loads(b"[" + b",".join(lines) + b"]")
+        values: list[Any] = json.loads(b"[" + b",".join(lines) + b"]")
     except ValueError:
         return None
-    return found if len(found) == len(lines) else None
+    return values if len(values) == len(lines) else None
 
 
 def _card_from(data: dict[str, Any]) -> Card:
@@ -162,7 +163,7 @@ def _agreement_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class CardDraft:
-    """Open cards + those a run adds or resolves, and what the first of two agrees to."""
+    """The committed cards, and what a run or decision changes about them. ``changed_files`` gives the new files."""
 
     def __init__(self, source: Source, queue: str, clean: Callable[[str], str] = str) -> None:
         """``clean`` takes secrets out of each line that is written; it leaves JSON JSON."""
@@ -179,7 +180,7 @@ class CardDraft:
         self.went_on: dict[str, tuple[str, str, str]] = {}
         """Question → time, agent, the run that goes on with it."""
         self.prove: Callable[[Card, str, str, str], Mapping[str, str]] = lambda card, at, by, resolution: {}
-        """What shows who settles a question; see ``runs.questions``."""
+        """Signs the line that settles a question."""
         self._known: dict[str, Card] | None = None
 
     @property
@@ -200,7 +201,7 @@ class CardDraft:
         self.skipped[card_id] = (at, by)
 
     def resolve_card(self, card_id: str, at: str, by: str, resolution: str) -> None:
-        """Stage that a card is settled; one that is staged itself is simply dropped, one that is not open is left."""
+        """Stage that a card is settled. One that was only staged is dropped; one that is not open stays as it is."""
         if self.added.pop(card_id, None) is None:
             known = self.committed_cards.get(card_id)
             if known is not None and known.status == "open":

@@ -16,15 +16,15 @@ def answer_choices(card: Card) -> dict[str, str]:
     return dict(kind_named(card.kind).answers)
 
 
-def committed_questions(desk: DecisionContext) -> Questions:
+def committed_questions(decision: DecisionContext) -> Questions:
     """The questions of the commit that a decision is made on."""
-    return Questions(desk.host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
+    return Questions(decision.host, decision.repo, decision.snapshot, decision.context.cards.committed_cards)
 
 
-def find_stopped_question(desk: DecisionContext, text: str, choice: str) -> Card | None:
-    """The question that has this answer already, but whose run was stopped before it could go on."""
-    known = desk.context.cards.committed_cards
-    found = list(find_cards(known.values(), text)) if text else []
-    if len(found) != 1 or found[0].resolution != choice:
+def find_stopped_question(decision: DecisionContext, text: str, choice: str) -> Card | None:
+    """The question that already has this answer, but whose run was interrupted before it could go on."""
+    known = decision.context.cards.committed_cards
+    matches = list(find_cards(known.values(), text)) if text else []
+    if len(matches) != 1 or matches[0].resolution != choice:
         return None
-    return found[0] if committed_questions(desk).find_resumable_ticket(found[0]) is not None else None
+    return matches[0] if committed_questions(decision).find_resumable_ticket(matches[0]) is not None else None

@@ -1,4 +1,4 @@
-"""Corrections remembered: each becomes, or joins, a regression case of the agent that made the entry."""
+"""Corrections become tests: each is recorded as a test of the agent that made the entry, or joins one."""
 
 from __future__ import annotations
 
@@ -21,56 +21,60 @@ from cleared.schema import money
 
 
 def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
-    """For ``correct_entries``: the files of the cases. What cannot be replayed is said, and remembered by nobody."""
+    """For ``correct_entries``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
     def record_corrections(
-        desk: DecisionContext, lessons: dict[str, tuple[Leg, ...]], done: DecisionResult
+        decision: DecisionContext, lessons: dict[str, tuple[Leg, ...]], result: DecisionResult
     ) -> dict[str, bytes | None]:
         by_run: dict[tuple[str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
-            entry = desk.context.books.get_entry(entry_id)
-            commit = posting_commit(host, desk.repo, entry)
+            entry = decision.context.books.get_entry(entry_id)
+            commit = posting_commit(host, decision.repo, entry)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person posted it
             key = commit.trailers["Agent"], commit.trailers["Run"]
             by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
         if not by_run:
             return {}
-        with Gate(host, executor, desk.repo) as gate:
-            return _test_files(host, gate, desk, by_run, done)
+        with Gate(host, executor, decision.repo) as gate:
+            return _test_files(host, gate, decision, by_run, result)
 
     return record_corrections
 
 
 def _test_files(
-    host: Host, gate: Gate, desk: DecisionContext, by_run: dict[tuple[str, str], dict[str, Any]], done: DecisionResult
+    host: Host,
+    gate: Gate,
+    decision: DecisionContext,
+    by_run: dict[tuple[str, str], dict[str, Any]],
+    result: DecisionResult,
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
-    if approvals.read_record(CASES) is None and desk.snapshot.read_file(CASES) is not None:
-        done.messages.append("Not remembered: the list of tests cannot be verified here (cleared trust).")
+    if approvals.read_record(CASES) is None and decision.snapshot.read_file(CASES) is not None:
+        result.messages.append("Not remembered: the list of tests cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
     for (agent, run), legs in by_run.items():
         try:
-            case = _corrected_test(host, gate, desk, agent, run, legs)
+            case = _corrected_test(host, gate, decision, agent, run, legs)
         except ClearedError as error:
-            done.messages.append(f"Not remembered as a test: {error}")
+            result.messages.append(f"Not remembered as a test: {error}")
             continue
         texts[case.path] = case.render()
-        done.test_path = case.path
+        result.test_path = case.path
     if not texts:
         return {}
-    signer = Signer(host, approvals, desk)
+    signer = Signer(host, approvals, decision)
     sign_tests(signer, approvals, texts)
     return signer.files
 
 
 def _corrected_test(
-    host: Host, gate: Gate, desk: DecisionContext, agent: str, run: str, legs: dict[str, Any]
+    host: Host, gate: Gate, decision: DecisionContext, agent: str, run: str, legs: dict[str, Any]
 ) -> RegressionTest:
-    """The run's case of corrections, with these among them."""
+    """The run's test of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
-    known = desk.snapshot.read_file(path)
+    known = decision.snapshot.read_file(path)
     if known is not None:
         try:
             old = parse_test(known, path)

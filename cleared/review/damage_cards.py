@@ -1,4 +1,4 @@
-"""Cards for what a check found wrong with the committed books: one for each, settled when it is gone."""
+"""Cards for violations in the committed books: one for each, settled when the violation is gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cleared.ledger.violations import CHECKS, Violation
 from cleared.queries import find_committed_violations
 
 CHECK = "check"
-"""By whom these cards are settled, where nobody did."""
+"""Who settles these cards, where no person does."""
 GONE = "gone"
 
 
@@ -29,32 +29,32 @@ class DamageUpdate:
 
 
 def update_damage_cards(host: Host) -> DamageUpdate:
-    """Check the committed books, and make the open cards those of what is wrong: one commit, none where they are.
+    """Check the committed books; open a card for each new violation and settle those that are gone, in one commit.
 
-    What somebody has seen is not asked again, as long as it stays. Raises ``WorkspaceError`` where managed files differ
-    from the last commit.
+    No commit is made where nothing changes. A violation that somebody has seen gets no second card while it lasts.
+    Raises ``WorkspaceError`` where managed files differ from the last commit.
     """
-    done = DamageUpdate()
+    result = DamageUpdate()
 
-    def stage_cards(desk: DecisionContext) -> Decision | None:
+    def stage_cards(decision: DecisionContext) -> Decision | None:
         found = {_violation_key(v): v for v in find_committed_violations(host)}
-        cards, context = desk.context.cards, desk.context
+        cards, context = decision.context.cards, decision.context
         wanted = set()
         for key, violation in found.items():
             card = _card_for(cards.committed_cards, key, violation, format_iso(context.now), context.run_id)
             wanted.add(card.id)
             if cards.add_card(card):
-                done.opened.append(card.id)
+                result.opened.append(card.id)
         for card in [c for c in cards.committed_cards.values() if c.kind == DAMAGE.name and c.status == "open"]:
             if card.id not in wanted:
                 cards.resolve_card(card.id, format_iso(context.now), CHECK, GONE)
-                done.settled.append(card.id)
-        if not done.settled and not done.opened:
+                result.settled.append(card.id)
+        if not result.settled and not result.opened:
             return None
         return Decision(commit_messages.damage_found(len(found)))
 
-    done.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, gathers=[done]) or ""
-    return done
+    result.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, gathers=[result]) or ""
+    return result
 
 
 def _violation_key(violation: Violation) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def _violation_key(violation: Violation) -> tuple[str, ...]:
 def _card_for(
     known: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
 ) -> Card:  # fmt: skip
-    """The card of a violation: the last one, unless that was settled because the violation was gone."""
+    """The newest card of a violation; a new one where the newest was settled because the violation was gone."""
     number = 0
     while True:
         identity = card_id(DAMAGE.name, *key, str(number))

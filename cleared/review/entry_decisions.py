@@ -1,4 +1,4 @@
-"""The books' side of a decision: confirming, correcting, replacing an entry. Nothing is edited in place.
+"""What a decision does to an entry: correcting, replacing, voiding. Nothing is edited in place.
 
 A correction reclassifies where the bank's legs stay as they are: one further entry takes the old legs back and posts
 the new ones, tagged ``@corrects=<id>``. Where more changes, the entry is voided and posted again. Both are dated as the
@@ -49,8 +49,8 @@ _DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
 
 
 def add_typed_details(correction: Correction, text: str) -> Correction:
-    """What else is to change, as a person types it behind an account: ``date=2025-01-31 vendor="A B" tags=x,y`` and
-    then a note, each as wanted. Raises ``UsageError`` for a date that is none."""
+    """The correction with what a person typed behind the account: ``date=2025-01-31 vendor="A B" tags=x,y``, then a
+    note; each may be left out. Raises ``UsageError`` for what is no date."""
     found, at = {}, 0
     while match := _DETAIL.match(text, at):
         found[match[1]], at = match[2].strip('"'), match.end()
@@ -74,7 +74,9 @@ def read_correction(data: Mapping[str, Any]) -> Correction:
             data["note"],
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, InvalidOperation):
-        raise UsageError("that is not readable as a correction", remedy="Say it anew: cleared queue correct.") from None
+        raise UsageError(
+            "that is not readable as a correction", remedy="Correct it again: cleared queue correct."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def non_bank_legs(context: Context, legs: Iterable[Leg]) -> list[Leg]:
 def correct_entry(context: Context, entry_id: str, correction: Correction, by: str) -> CorrectionResult:
     """Stage the correction of an entry.
 
-    Raises ``UsageError`` where it says nothing new or leaves open which leg is meant, ``PrimitiveError`` for accounts
+    Raises ``UsageError`` where it changes nothing, or where it is not clear which leg it
+    changes, ``PrimitiveError`` for accounts
     and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
     entry = decidable_entry(context, entry_id)
@@ -187,7 +190,7 @@ def _post_reclassification(
 def repost_entry(
     context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str, *, status: str
 ) -> tuple[Entry, ...]:
-    """Void the entry and its corrections, and post it again: ``(reversals…, the new entry)``. Its line goes along."""
+    """Void the entry and its corrections, and post it again for the same bank line: ``(reversals…, the new entry)``."""
     reversals = [*void_with_corrections(context, entry, f"replaced by {by}")]
     books = context.books
     day = books.periods.first_open(correction.day or entry.date)
@@ -210,7 +213,7 @@ def repost_entry(
 
 
 def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[Entry]:
-    """Void an entry and the corrections of it; the reversals. Its bank lines are open again, and nobody is asked."""
+    """Void an entry and its corrections, and return the reversals. Its bank lines are open again, without a card."""
     found = []
     for each in (*reversed(find_corrections(context.books, entry)), entry):
         original, reversal = context.books.void_entry(each.entry_id, reason)

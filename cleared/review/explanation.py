@@ -33,7 +33,8 @@ from cleared.vcs import Repository, Snapshot, history
 
 
 def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
-    """The chain of an entry, as plain data. Raises ``UsageError`` where there is no such entry."""
+    """All that explains an entry, as plain data. Raises ``UsageError`` where there is no such entry, or where its
+    commit is not in this clone."""
     with host.open_for_reading() as repo:
         head = Snapshot(repo, repo.read_head())
         books, bank = open_books(host, CommittedSource(head))

@@ -1,4 +1,4 @@
-"""Questions and their runs: going on with one that was answered, and settling those whose time has come."""
+"""Questions of runs: going on with a run whose question was answered, and settling questions that are past due."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ProblemHandler = Callable[[Card, ClearedError], None]
 
 @dataclass(slots=True)
 class TimeoutResult:
-    """What became of questions whose time had come, by card, and of runs that were taken up."""
+    """What became of questions that were past due, by card, and of runs that went on."""
 
     commit: str | None = None
     answered: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class TimeoutResult:
     runs: list[RunResult] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     next_due: datetime | None = None
-    """When the next open question comes due."""
+    """When the next open question is due."""
 
     def data(self) -> dict[str, Any]:
         return {
@@ -72,76 +72,75 @@ def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | 
 
 
 def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> TimeoutResult:
-    """Settle the open questions that nobody answered by ``now``, each as its script said, in one commit; then go on
-    with every run that has its answers, also those whose going on was interrupted.
+    """Settle open questions that are past due at ``now``, each as its script said, in one commit. Then go on with every
+    run that has its answers.
 
-    ``own``: only questions that this clone asked. Two clones that see the same answer must not both go on by
-    themselves.
+    ``own``: only questions that this clone asked, so that two clones that see the same answer do not both go on.
     """
-    done = TimeoutResult()
+    result = TimeoutResult()
     with host.open_for_reading() as repo:
-        found = Questions(host, repo, Snapshot(repo, repo.read_head()))
+        questions = Questions(host, repo, Snapshot(repo, repo.read_head()))
         mine = find_clone_id(repo)
 
     def is_ours(ticket: Ticket) -> bool:
         return not own or ticket.origin in ("", mine)
 
     def note_problem(card: Card, error: ClearedError) -> None:
-        ticket = card.details.get("ticket")  # not proved, but it is only about whom to tell
+        ticket = card.details.get("ticket")  # it is not verified, but this only decides who sees the message
         asked_by = (ticket if isinstance(ticket, Mapping) else card.details).get("origin")
         if not own or asked_by in (None, "", mine):
-            done.messages.append(f"{card.title}: {error}")
+            result.messages.append(f"{card.title}: {error}")
 
-    waiting = [(card, ticket) for card, ticket in _answerable_questions(found, note_problem) if is_ours(ticket)]
+    waiting = [(card, ticket) for card, ticket in _answerable_questions(questions, note_problem) if is_ours(ticket)]
     if _overdue_questions(waiting, now):
 
-        def stage_due(desk: DecisionContext) -> Decision | None:
-            here = Questions(host, desk.repo, desk.snapshot, desk.context.cards.committed_cards)
+        def stage_due(decision: DecisionContext) -> Decision | None:
+            current = Questions(host, decision.repo, decision.snapshot, decision.context.cards.committed_cards)
             return _stage_timeouts(
                 host,
-                desk,
-                [each for each in _answerable_questions(here, _ignore_problem) if is_ours(each[1])],
+                decision,
+                [each for each in _answerable_questions(current, _ignore_problem) if is_ours(each[1])],
                 now,
-                done,
+                result,
             )
 
-        done.commit = commit_decision(host, "queue expire", stage_due, by=TIMEOUT_ACTOR)
-        found.withdraw_answers(done.rejected)
-    done.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
+        result.commit = commit_decision(host, "queue expire", stage_due, by=TIMEOUT_ACTOR)
+        questions.withdraw_answers(result.rejected)
+    result.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
     for card in _resumable_questions(host, is_ours, note_problem):
         try:
-            result = resume_run(host, executor, card.id)
-        except ClearedError as error:  # one that may not go on keeps nobody else from it
-            done.messages.append(f"{card.title}: {error}")
+            run_result = resume_run(host, executor, card.id)
+        except ClearedError as error:  # the other runs go on all the same
+            result.messages.append(f"{card.title}: {error}")
             continue
-        if result is not None:
-            done.runs.append(result)
-    return done
+        if run_result is not None:
+            result.runs.append(run_result)
+    return result
 
 
-def _resumable_questions(host: Host, counts: Callable[[Ticket], bool], say: ProblemHandler) -> list[Card]:
-    """The last question of each run that has its answers, and has not gone on."""
-    found = []
+def _resumable_questions(host: Host, is_ours: Callable[[Ticket], bool], note_problem: ProblemHandler) -> list[Card]:
+    """The last question of each run that has all its answers, and has not gone on."""
+    cards = []
     with host.open_for_reading() as repo:
         questions = Questions(host, repo, Snapshot(repo, repo.read_head()))
         for card in questions.cards.values():
             try:
                 ticket = questions.find_resumable_ticket(card)
             except ClearedError as error:
-                say(card, error)
+                note_problem(card, error)
                 continue
-            if ticket is not None and counts(ticket):
-                found.append(card)
-    return found
+            if ticket is not None and is_ours(ticket):
+                cards.append(card)
+    return cards
 
 
 def _ignore_problem(card: Card, error: ClearedError) -> None:
     pass
 
 
-def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tuple[Card, Ticket]]:
-    """The open questions that can be answered; of the others it is said why they cannot."""
-    found = []
+def _answerable_questions(questions: Questions, note_problem: ProblemHandler) -> list[tuple[Card, Ticket]]:
+    """The open questions that can be answered; ``note_problem`` is told why the others cannot."""
+    answerable = []
     for card in questions.cards.values():
         if card.kind == QUESTION.name and card.status == "open":
             try:
@@ -149,41 +148,41 @@ def _answerable_questions(questions: Questions, say: ProblemHandler) -> list[tup
                 questions.require_live_version(ticket)
                 questions.require_not_settled(card)
             except ClearedError as error:
-                say(card, error)
+                note_problem(card, error)
                 continue
-            found.append((card, ticket))
-    return found
+            answerable.append((card, ticket))
+    return answerable
 
 
 def _stage_timeouts(
-    host: Host, desk: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, done: TimeoutResult
+    host: Host, decision: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, result: TimeoutResult
 ) -> Decision | None:  # fmt: skip
     known = {
         i
         for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ")
         for i in c.trailers.get(ESCALATES, "").split()
     }
-    context = desk.context
+    context = decision.context
     for card, ticket in _overdue_questions(waiting, now):
         if ticket.on_timeout == "default" and ticket.default is not None:
             context.cards.resolve_card(card.id, format_iso(context.now), TIMEOUT_ACTOR, ticket.default)
-            done.answered[card.id] = ticket.default
+            result.answered[card.id] = ticket.default
         elif ticket.on_timeout == "reject":
             context.cards.resolve_card(
                 card.id, format_iso(context.now), TIMEOUT_ACTOR, f"rejected: no answer by {ticket.due}"
             )
-            done.rejected.append(card.id)
+            result.rejected.append(card.id)
         elif card.id not in known:
-            done.escalated.append(card.id)
+            result.escalated.append(card.id)
         else:
             continue
         context.log_action("timeout", f"{card.id} {card.title}: no answer by {ticket.due}"[:500])
-    late = [*done.answered, *done.rejected, *done.escalated]
+    late = [*result.answered, *result.rejected, *result.escalated]
     if not late:
         return None
     titles = [context.cards.committed_cards[card].title for card in late]
-    marks = ((ESCALATES, " ".join(done.escalated)),) if done.escalated else ()
-    only_escalated = len(done.escalated) == len(late)
+    marks = ((ESCALATES, " ".join(result.escalated)),) if result.escalated else ()
+    only_escalated = len(result.escalated) == len(late)
     return Decision(commit_messages.questions_timed_out(titles, only_escalated=only_escalated), {}, marks)
 
 

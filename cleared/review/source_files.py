@@ -29,16 +29,16 @@ class FileView:
 def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
     """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""
     card = queue.cards.get(card_id)
-    found = queue.line_of(card) if card is not None else None
-    if card is None or (found is None and "file" not in card.details):
+    account_line = queue.line_of(card) if card is not None else None
+    if card is None or (account_line is None and "file" not in card.details):
         raise UsageError("this card is not about a bank file", remedy="Entries and files have one.")
     rows = card.details.get("rows")
     first = rows[0].get("row") if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
-    line = found[1].row if found is not None else card.details.get("row", first)
-    if found is not None:
-        record = queue.imports.get(found[1].file_sha256)
+    line = account_line[1].row if account_line is not None else card.details.get("row", first)
+    if account_line is not None:
+        record = queue.imports.get(account_line[1].file_sha256)
         name = record.name if record else ""
-        data = _read_by_digest(host, found[1].file_sha256, name)
+        data = _read_by_digest(host, account_line[1].file_sha256, name)
     else:
         name = str(card.details["file"])
         data = _read_import_file(host, name) or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
@@ -52,9 +52,9 @@ def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:
     folder = host.layout.processed_dir
     with host.open_for_reading() as repo:
         paths = list(Snapshot(repo, repo.read_head()).list_entries(folder))
-    kept = host.root / folder
-    if kept.is_dir():
-        paths += [p.relative_to(host.root).as_posix() for p in kept.rglob("*") if p.is_file()]
+    on_disk = host.root / folder
+    if on_disk.is_dir():
+        paths += [p.relative_to(host.root).as_posix() for p in on_disk.rglob("*") if p.is_file()]
     stem = name.rsplit("/", 1)[-1]
     for path in sorted(dict.fromkeys(paths), key=lambda p: not p.endswith(stem)):
         data = _read_import_file(host, path)
@@ -88,7 +88,7 @@ def _decode_lines(data: bytes) -> tuple[str, ...]:
 
 
 def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
-    """The script that made an entry, as it was then, at the line of the call. ``why``: what ``review.why`` found.
+    """The script that made an entry, as it was then, at the line of the call. ``why``: what ``explain_entry`` returned.
 
     Raises ``UsageError`` where a person posted it.
     """

@@ -25,21 +25,21 @@ class Target:
         return self.entry.entry_id if self.entry else self.card.id if self.card else ""
 
 
-def find_targets(desk: DecisionContext, ids: Sequence[str]) -> list[Target]:
+def find_targets(decision: DecisionContext, ids: Sequence[str]) -> list[Target]:
     """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
     for a card that somebody has settled already."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
     found: list[Target] = []
     for text in ids:
-        matter = _find_target(desk, text)
-        if matter.name not in [m.name for m in found]:
-            found.append(matter)
+        target = _find_target(decision, text)
+        if target.name not in [m.name for m in found]:
+            found.append(target)
     return found
 
 
-def _find_target(desk: DecisionContext, text: str) -> Target:
-    context = desk.context
+def _find_target(decision: DecisionContext, text: str) -> Target:
+    context = decision.context
     known = context.cards.committed_cards.values()
     cards = [c for c in find_cards(known, text) if c.id == text] or list(find_cards(known, text)) if text else []
     open_ = [c for c in cards if c.status == "open"]

@@ -1,4 +1,4 @@
-"""Taking a decision back: one more commit that posts what restores the state. No row is ever removed."""
+"""Taking a decision back: one more commit that restores what was before. No row is ever removed."""
 
 from __future__ import annotations
 
@@ -39,80 +39,79 @@ RESTORES = "@restores="
 
 
 def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
-    """Take back the newest decision about the books that was not taken back yet, whichever command made it;
-    ``dry_run``: only say which.
+    """Take back the newest decision about the books that stands, by whichever command. ``dry_run``: only say which.
 
-    Raises ``PolicyError`` where there is none, where a remote has it already, where it is none that can be taken
-    back, or where an entry would come to lie in another period than it did, and inside a job.
+    Raises ``PolicyError`` where there is none, where it was pushed, where it is of a sort that cannot be taken back,
+    where an entry would move to another period, and inside a job.
     """
     refuse_in_job()
-    done, taken_back = DecisionResult(), list[Callable[[], None]]()
+    result, taken_back = DecisionResult(), list[Callable[[], None]]()
 
-    def stage_undo(desk: DecisionContext) -> Decision | None:
-        commit = _last_decision(host, desk)
+    def stage_undo(decision: DecisionContext) -> Decision | None:
+        commit = _last_decision(host, decision)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
-        done.messages[:] = [
+        result.messages[:] = [
             f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"
         ]
-        parent = parent_commit(desk.repo, commit.id)
+        parent = parent_commit(decision.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
-        earlier = Snapshot(desk.repo, parent)
+        earlier = Snapshot(decision.repo, parent)
         before, _ = open_books(host, CommittedSource(earlier))
-        after, _ = open_books(host, CommittedSource(Snapshot(desk.repo, commit.id)))
-        names, decision = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
+        after, _ = open_books(host, CommittedSource(Snapshot(decision.repo, commit.id)))
+        names, decision_id = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
-        _refuse_continued_runs(host, desk, names)
+        _refuse_continued_runs(host, decision, names)
         for card in commit.trailers.get(AGREES_TRAILER, "").split():
-            desk.context.cards.withdraw_agreement(card, format_iso(desk.context.now), desk.by, decision)
-        _restore_entries(desk, before, after, months, done)
-        _reopen_cards(desk, names, decision, done)
-        questions = committed_questions(desk)
+            decision.context.cards.withdraw_agreement(card, format_iso(decision.context.now), decision.by, decision_id)
+        _restore_entries(decision, before, after, months, result)
+        _reopen_cards(decision, names, decision_id, result)
+        questions = committed_questions(decision)
         taken_back.append(lambda: questions.withdraw_answers(names))
         if dry_run:
             return None
-        files = _restore_tests(host, desk, commit, earlier)
-        about = ((ABOUT, " ".join(done.entries)),) if done.entries else ()
-        marks = ((UNDOES, decision), *about)
+        files = _restore_tests(host, decision, commit, earlier)
+        about = ((ABOUT, " ".join(result.entries)),) if result.entries else ()
+        marks = ((UNDOES, decision_id), *about)
         return Decision(
-            commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision)
+            commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision_id)
         )  # fmt: skip
 
     try:
-        commit = commit_decision(host, "queue undo", stage_undo, gathers=[done])
+        commit = commit_decision(host, "queue undo", stage_undo, gathers=[result])
     except SecondNeeded as first:  # what was staged has come to nothing
         return DecisionResult(first.commit, agreed=[first.card], messages=[f"I{first.message[1:]}. {first.remedy}"])
     if dry_run:
-        return done
+        return result
     assert commit is not None
-    done.commit = commit
+    result.commit = commit
     taken_back[-1]()
-    return done
+    return result
 
 
 def _restore_tests(
-    host: Host, desk: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
+    host: Host, decision: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
 ) -> dict[str, bytes | None]:  # fmt: skip
-    """The regression cases that remembered the decision, as they were before it."""
-    made = Snapshot(desk.repo, commit.id)
+    """The regression cases that recorded the decision, as they were before it."""
+    made = Snapshot(decision.repo, commit.id)
     texts = {
         path: earlier.read_file(path) for path in commit.files or ()
-        if path.startswith(f"{CASES_DIR}/") and desk.snapshot.read_file(path) == made.read_file(path)
+        if path.startswith(f"{CASES_DIR}/") and decision.snapshot.read_file(path) == made.read_file(path)
     }  # fmt: skip
     if not texts:
         return {}
-    approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
+    approvals = Approvals(CommittedSource(decision.snapshot), host.root, {})
     if approvals.read_record(CASES) is None:
         return {}
-    signer = Signer(host, approvals, desk)
+    signer = Signer(host, approvals, decision)
     sign_tests(signer, approvals, texts)
     return signer.files
 
 
-def _last_decision(host: Host, desk: DecisionContext) -> history.CommitInfo:
-    """The newest decision about the books. Raises ``PolicyError`` where it is none that can be taken back: an older
-    one must not be taken back instead."""
-    waiting = {card.id for card in desk.context.cards.open_cards() if card.agreed}
+def _last_decision(host: Host, decision: DecisionContext) -> history.CommitInfo:
+    """The newest decision about the books. Raises ``PolicyError`` where it cannot be taken back; an older one is never
+    taken back instead."""
+    waiting = {card.id for card in decision.context.cards.open_cards() if card.agreed}
     undone: set[str] = set()
     for commit in history.read_log(host.root, 2_000, grep="Decision: ", files=True):
         undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
@@ -126,17 +125,17 @@ def _last_decision(host: Host, desk: DecisionContext) -> history.CommitInfo:
                 )
             return commit
         if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
-            _refuse_unsupported(host, desk, commit)
+            _refuse_unsupported(host, decision, commit)
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
 
 
-def _refuse_unsupported(host: Host, desk: DecisionContext, commit: history.CommitInfo) -> None:
+def _refuse_unsupported(host: Host, decision: DecisionContext, commit: history.CommitInfo) -> None:
     """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
     files, periods = commit.files or (), host.layout.periods
     remedy = ""
     if periods in files:
-        closed = desk.context.books.periods.closed_through
-        then, _ = open_books(host, CommittedSource(desk.snapshot.at_commit(commit.id)))
+        closed = decision.context.books.periods.closed_through
+        then, _ = open_books(host, CommittedSource(decision.snapshot.at_commit(commit.id)))
         through = then.periods.closed_through
         if closed is not None and through is not None and through <= closed:
             remedy = "Reopen it first: cleared period reopen DATE --reason …"
@@ -149,7 +148,7 @@ def _refuse_unsupported(host: Host, desk: DecisionContext, commit: history.Commi
 
 
 def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
-    """What is taken back of a closed period would be dated after it. Raises ``PolicyError``."""
+    """Raises ``PolicyError`` for entries of a closed period: taken back, they would be dated after it."""
     for entry in entries:
         if books.periods.is_closed(entry.date):
             raise PolicyError(
@@ -159,14 +158,14 @@ def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
             )
 
 
-def _refuse_continued_runs(host: Host, desk: DecisionContext, names: list[str]) -> None:
-    """An answer that a run has gone on with is part of what that run did. Raises ``PolicyError``."""
+def _refuse_continued_runs(host: Host, decision: DecisionContext, names: list[str]) -> None:
+    """Raises ``PolicyError`` for an answer that its run has gone on with: it is part of what that run did."""
     for name in names:
-        card = desk.context.cards.committed_cards.get(name)
+        card = decision.context.cards.committed_cards.get(name)
         if card is None or card.kind != QUESTION.name:
             continue
         run = str(card.details.get("run"))
-        if card.gone_on is not None or has_committed(host, desk.repo, desk.snapshot, run):
+        if card.gone_on is not None or has_committed(host, decision.repo, decision.snapshot, run):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",
@@ -174,10 +173,10 @@ def _refuse_continued_runs(host: Host, desk: DecisionContext, names: list[str]) 
 
 
 def _restore_entries(
-    desk: DecisionContext, before: Books, after: Books, months: list[tuple[int, int]], done: DecisionResult
+    decision: DecisionContext, before: Books, after: Books, months: list[tuple[int, int]], result: DecisionResult
 ) -> None:
-    """Bring back what the decision changed, and withdraw what it posted."""
-    context = desk.context
+    """Post again what the decision voided or changed, and void what it posted."""
+    context = decision.context
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
     heirs = _restorations_by_entry(context.books)
@@ -188,7 +187,7 @@ def _restore_entries(
     kept = [_standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
     for now in [*kept, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
         if context.books.get_entry(now.entry_id).status != "voided":
-            done.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {desk.by}")]
+            result.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {decision.by}")]
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
@@ -206,8 +205,8 @@ def _restore_entries(
             )
         again[entry.entry_id] = restored.entry_id
         context.log_action("undo", f"restored as {restored.entry_id}", entry.entry_id)
-        done.entries.append(entry.entry_id)
-        done.posted.append(restored.entry_id)
+        result.entries.append(entry.entry_id)
+        result.posted.append(restored.entry_id)
 
 
 def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
@@ -236,14 +235,14 @@ def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) 
 
 
 def _renamed_tag(tag: str, again: dict[str, str]) -> str:
-    """``@corrects=`` of an entry that is restored too names the one that stands."""
+    """The tag; one that says ``@corrects=`` names the restored entry, where the corrected one was restored, too."""
     target = tag.removeprefix(CORRECTS)
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
-def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: DecisionResult) -> None:
-    """The decided cards are asked again, under the entries' new ids; cards that the decision opened are settled."""
-    context = desk.context
+def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str, result: DecisionResult) -> None:
+    """Open the decided cards again, under the entries' new ids; settle cards that the decision opened."""
+    context = decision.context
     restored = {
         tag.removeprefix(RESTORES): entry
         for entries in context.books.staged.values() for entry in entries
@@ -256,24 +255,26 @@ def _reopen_cards(desk: DecisionContext, names: list[str], decision: str, done: 
             continue
         line = str(card.details.get("line", ""))
         if card.kind == LINE.name and (found := context.bank.find_line(line)) and not context.bank.posted_amount(line):
-            context.bank.set_line_aside(line, "held", f"undone by {desk.by}")
-            done.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
+            context.bank.set_line_aside(line, "held", f"undone by {decision.by}")
+            result.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == QUESTION.name:
             runs.add(card.details.get("run"))
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
         details = (
-            reissue_question(committed_questions(desk), card, identity) if card.kind == QUESTION.name else card.details
+            reissue_question(committed_questions(decision), card, identity)
+            if card.kind == QUESTION.name
+            else card.details
         )
         again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
                      entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
         context.cards.add_card(again)
-        done.cards.append(again.id)
+        result.cards.append(again.id)
     for card in context.cards.open_cards():
         follows = card.kind == QUESTION.name and card.details.get("run") in runs  # asked because of that answer
         posted = card.kind == LINE.name and context.bank.posted_amount(str(card.details.get("line", ""))) != 0
-        if (card.run_id == decision or follows or posted) and card.id not in done.cards:
+        if (card.run_id == decision_id or follows or posted) and card.id not in result.cards:
             context.cards.resolve_card(
-                card.id, format_iso(context.now), desk.by, "settled: the decision before it was taken back"
+                card.id, format_iso(context.now), decision.by, "settled: the decision before it was taken back"
             )
