@@ -142,7 +142,7 @@ class _ScriptRun:
         self._monotonic = monotonic
         self._failed: tuple[Exception, str, Position] | None = None
         self.ended = False
-        """Whether the bridge has told how it ended."""
+        """Whether the bridge has said how the script ended."""
 
     def run_script(self, params: dict[str, Any]) -> object:
         inbox = self._child.register_run(self._id)
@@ -208,20 +208,20 @@ class _ScriptRun:
     def _script_result(self, message: Response) -> object:
         self.ended = True
         if self._failed is not None or message.error is not None:
-            told = message.error or {}
-            data = told.get("data")
+            error = message.error or {}
+            data = error.get("data")
             frames = data.get("frames") if isinstance(data, dict) else None
             failure = self._host_failure(frames)
             if failure is not None:
                 raise failure from failure.original
-            raise read_script_error(told, self._file)
+            raise read_script_error(error, self._file)
         try:
             return values.decode_value(message.result, exact=True)
         except ValueError as e:
             raise read_script_error({"message": str(e)}, self._file) from None
 
     def _host_failure(self, frames: Any = None) -> HostCallFailed | None:
-        """The host's own refusal, if that is what ended the script."""
+        """The error that the host's function raised, if that ended the script."""
         if self._failed is None:
             return None
         original, name, position = self._failed
@@ -238,7 +238,7 @@ class _ScriptRun:
 
 
 class _BridgeProcess:
-    """A bridge process, and the thread that hands out what it says."""
+    """A bridge process, and the thread that passes its messages to the runs."""
 
     def __init__(self, command: list[str]) -> None:
         try:
@@ -247,7 +247,7 @@ class _BridgeProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=_process_environment(),
-                # Ctrl-C is for us to answer; and its workers can be ended with it.
+                # Ctrl-C does not reach it, and its workers can be killed with it.
                 start_new_session=os.name == "posix",
             )
         except OSError as e:
@@ -276,7 +276,7 @@ class _BridgeProcess:
         return self.send_line(encode_frame(frame))
 
     def send_line(self, line: bytes) -> bool:
-        """False where it is dead; then None is on its way to every inbox."""
+        """Send one line. False where the process has ended; then None arrives in every inbox."""
         assert self._process.stdin is not None
         with self._writing:
             try:
@@ -287,7 +287,7 @@ class _BridgeProcess:
         return True
 
     def shut_down(self) -> None:
-        """End it in good order; by force where it does not go."""
+        """Ask the process to end, and kill it where it does not."""
         self.send_frame(request_frame("shutdown", {}))
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
@@ -297,7 +297,7 @@ class _BridgeProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and its workers now."""
+        """Kill the process and its workers."""
         with self._state:
             self.dead = True
         if self._process.poll() is None:

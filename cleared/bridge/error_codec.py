@@ -1,4 +1,4 @@
-"""Refusals as the ``data`` of a JSON-RPC error, and back."""
+"""Errors as the ``data`` of a JSON-RPC error, and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HostRefused(ClearedError):
 
 
 def refusal_error(error: ClearedError, code: int = SERVER_ERROR) -> RpcError:
-    """A refusal as a client of ``cleared rpc`` sees it."""
+    """An error as a client of ``cleared rpc`` sees it."""
     return RpcError(
         code,
         error.message[:1_000],
@@ -73,8 +73,8 @@ def script_failure_error(error: ClearedError) -> RpcError:
     elif isinstance(error, HostCallFailed):
         original = error.original
         name = original.type if isinstance(original, HostRefused) else type(original).__name__
-        told = format_traceback(error.frames, f"{name}: {error.message}")
-        data |= {"type": name, "kind": "call", "primitive": error.name, "traceback": told}
+        text = format_traceback(error.frames, f"{name}: {error.message}")
+        data |= {"type": name, "kind": "call", "primitive": error.name, "traceback": text}
         data |= {"field": place.field, "frames": _frames_data(error.frames)}
     else:
         data["traceback"] = f"{type(error).__name__}: {error}"
@@ -83,11 +83,11 @@ def script_failure_error(error: ClearedError) -> RpcError:
     )
 
 
-def read_script_error(told: dict[str, Any], file: str) -> ClearedError:
+def read_script_error(reply: dict[str, Any], file: str) -> ClearedError:
     """The exception that a bridge's error reply means."""
-    data = told.get("data")
+    data = reply.get("data")
     data = data if isinstance(data, dict) else {}
-    message = str(data.get("message") or told.get("message") or "the bridge gave no reason")
+    message = str(data.get("message") or reply.get("message") or "the bridge gave no reason")
     remedy = data.get("remedy") if isinstance(data.get("remedy"), str) else None
     place = Place(
         _text_or_none(data.get("file")) or file, _int_or_none(data.get("line")), _int_or_none(data.get("column"))
@@ -114,11 +114,11 @@ def read_script_error(told: dict[str, Any], file: str) -> ClearedError:
     )
 
 
-def read_host_refusal(told: dict[str, Any]) -> HostRefused:
+def read_host_refusal(reply: dict[str, Any]) -> HostRefused:
     """The host's error reply to a call of a script's."""
-    data = told.get("data")
+    data = reply.get("data")
     data = data if isinstance(data, dict) else {}
-    message = _text_or_none(data.get("message")) or _text_or_none(told.get("message")) or "the host gave no reason"
+    message = _text_or_none(data.get("message")) or _text_or_none(reply.get("message")) or "the host gave no reason"
     field, remedy = _text_or_none(data.get("field")), _text_or_none(data.get("remedy"))
     return HostRefused(message, type=_text_or_none(data.get("type")) or "RuntimeError", field=field, remedy=remedy)
 
@@ -132,15 +132,15 @@ def _frames_data(frames: tuple[Frame, ...]) -> list[dict[str, Any]]:
 
 def read_frames(data: Any) -> list[Frame]:
     """The frames of an error's ``data``; what is malformed is left out, it is only for people."""
-    found = []
+    frames = []
     for item in data if isinstance(data, list) else []:
         match item:
             case {
                 "file": str(file), "line": int(line), "column": int(column), "function": str(function),
                 "source_line": str(source_line),
             }:  # fmt: skip
-                found.append(Frame(file, line, column, function, source_line))
-    return found
+                frames.append(Frame(file, line, column, function, source_line))
+    return frames
 
 
 def _without_type(message: str, type: str) -> str:

@@ -18,7 +18,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 SERVER_ERROR: Final = -32000
-"""A script or a primitive failed; ``data`` has the story."""
+"""A script or a primitive failed; ``data`` has the details."""
 
 MESSAGES: Final = {
     PARSE_ERROR: "Parse error",
@@ -38,7 +38,7 @@ Frame = dict[str, Any]
 
 
 class RpcError(Exception):
-    """What the other side is told. ``data`` is JSON; it says what ``message`` cannot."""
+    """An error reply. ``data`` is JSON with the details."""
 
     def __init__(self, code: int, message: str | None = None, data: Any = None) -> None:
         super().__init__(message or MESSAGES[code])
@@ -59,7 +59,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer to a request of ours; exactly one of ``result`` and ``error`` means something."""
+    """A reply to a request that was sent from here: either ``result`` or ``error`` counts."""
 
     id: Id
     result: Any = None
@@ -68,7 +68,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """Something that is neither; ``id`` is its id as far as one can tell."""
+    """A message that is neither; ``id`` is its id, where it has a readable one."""
 
     error: RpcError
     id: Id = None
@@ -133,7 +133,7 @@ def _parse_message(value: Any) -> Message:
 
 
 def without_nulls(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that are given: null stands for one that is not."""
+    """The members without those that are null: null stands for a member that is absent."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -142,10 +142,10 @@ def result_frame(identity: Id, result: Any) -> Frame:
 
 
 def error_frame(identity: Id, error: RpcError) -> Frame:
-    told: dict[str, Any] = {"code": error.code, "message": error.message}
+    members: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
-        told["data"] = error.data
-    return {"jsonrpc": "2.0", "id": identity, "error": told}
+        members["data"] = error.data
+    return {"jsonrpc": "2.0", "id": identity, "error": members}
 
 
 def request_frame(method: str, params: Any, identity: Id = None) -> Frame:
@@ -175,7 +175,7 @@ def encode_reply(frame: Frame) -> bytes:
 
 
 def answer_line(line: bytes, handle: Callable[[Request], Any]) -> bytes | None:
-    """What a server says to a line: one reply, a batch of them, or nothing.
+    """A server's answer to a line: one reply, a batch of them, or None.
 
     ``handle`` gives a request's result or raises ``RpcError``; anything else it raises is an internal error.
     """
@@ -212,7 +212,7 @@ def _parse_float(text: str) -> float:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """By levels, not by recursion."""
+    """Counts level by level, so that no depth exhausts the stack."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -228,7 +228,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def serve_lines(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:
-    """Answer line by line, until the end or until nobody listens."""
+    """Answer line by line, until the end of ``source`` or until nobody reads ``sink``."""
     while True:
         try:
             line = read_line(source)

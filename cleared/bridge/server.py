@@ -1,4 +1,4 @@
-"""``cleared bridge``: executes scripts for whoever holds the primitives.
+"""``cleared bridge``: runs scripts for a host in another process, which answers their calls.
 
     host → bridge   run {script, external_functions, …}      reply: the script's bare result, or error -32000
     bridge → host   <name of a primitive> {args, kwargs}      while the script runs; ``kwargs`` left out where empty
@@ -76,7 +76,7 @@ def serve_bridge(stdin: BinaryIO, stdout: BinaryIO, *, confine: Confine = "best"
 
 
 class Bridge:
-    """One connection: who runs, who waits for which reply."""
+    """One connection: the scripts that run, and the calls that wait for a reply."""
 
     def __init__(self, stdout: BinaryIO, sandbox: Sandbox) -> None:
         self._stdout = stdout
@@ -98,7 +98,7 @@ class Bridge:
             return len(self._runs) + self._alone
 
     def serve(self, stdin: BinaryIO) -> None:
-        """Read until the host says ``shutdown`` or is silent for good, and the scripts have ended."""
+        """Read until ``shutdown``, or until the end of the input; then wait for the scripts to end."""
         while not self._shutdown:
             try:
                 line = read_line(stdin)
@@ -120,7 +120,7 @@ class Bridge:
             threading.Event().wait(0.02)
 
     def close(self) -> None:
-        """Nobody answers any more: whoever waits, and whoever asks from now on, fails."""
+        """Fail the calls that wait for a reply, and all further ones: the host is gone."""
         with self._state:
             self._closed = True
             waiting, self._pending = list(self._pending.values()), {}
@@ -157,7 +157,7 @@ class Bridge:
         except RpcError as e:
             reply(error_frame(request.id, e))
 
-    def _start_script(self, request: Request, order: RunRequest, reply: Reply) -> None:
+    def _start_script(self, request: Request, run_request: RunRequest, reply: Reply) -> None:
         with self._state:
             if request.id in self._runs:
                 raise RpcError(INVALID_REQUEST, data=f"the id {request.id!r} is in use by a script that runs")
@@ -169,14 +169,14 @@ class Bridge:
             else:
                 self._runs.add(request.id)
         threading.Thread(
-            target=self._run_script, args=(request, order, reply), name="cleared-script", daemon=True
+            target=self._run_script, args=(request, run_request, reply), name="cleared-script", daemon=True
         ).start()
 
     # -- a script -----------------------------------------------------------------------------------------------
 
-    def _run_script(self, request: Request, order: RunRequest, reply: Reply) -> None:
+    def _run_script(self, request: Request, run_request: RunRequest, reply: Reply) -> None:
         try:
-            frame = result_frame(request.id, self._script_result(request.id, order))
+            frame = result_frame(request.id, self._script_result(request.id, run_request))
         except RpcError as e:
             frame = error_frame(request.id, e)
         except ClearedError as e:
@@ -192,28 +192,28 @@ class Bridge:
         with self._state:
             self._alone -= 1
 
-    def _script_result(self, run: Id, order: RunRequest) -> Any:
-        deadline = _monotonic() + order.limits.seconds
+    def _script_result(self, run: Id, run_request: RunRequest) -> Any:
+        deadline = _monotonic() + run_request.limits.seconds
         result = self._sandbox.run(
-            order.script,
-            file=order.file,
-            call=self._make_caller(run, order, deadline),
-            names=order.external_functions,
-            limits=order.limits,
-            now=order.now,
-            timezone=order.timezone,
-            seed=order.seed,
-            inputs=order.inputs,
-            on_print=self._make_printer(run, order),
+            run_request.script,
+            file=run_request.file,
+            call=self._make_caller(run, run_request, deadline),
+            names=run_request.external_functions,
+            limits=run_request.limits,
+            now=run_request.now,
+            timezone=run_request.timezone,
+            seed=run_request.seed,
+            inputs=run_request.inputs,
+            on_print=self._make_printer(run, run_request),
             deadline=deadline,
         )
-        return values.encode_value(result, exact=order.exact)
+        return values.encode_value(result, exact=run_request.exact)
 
     def _make_caller(
-        self, run: Id, order: RunRequest, deadline: float
+        self, run: Id, run_request: RunRequest, deadline: float
     ) -> Callable[[str, tuple[object, ...], dict[str, object], Position], object]:
         inbox: Inbox = queue.SimpleQueue()
-        exact = order.exact
+        exact = run_request.exact
 
         def call_host(name: str, args: tuple[object, ...], kwargs: dict[str, object], position: Position) -> object:
             identity = self._next_id()
@@ -221,7 +221,7 @@ class Bridge:
                 params: dict[str, Any] = {"args": [values.encode_value(a, exact=exact) for a in args]}
                 if kwargs:
                     params["kwargs"] = {k: values.encode_value(v, exact=exact) for k, v in kwargs.items()}
-                if order.positions:
+                if run_request.positions:
                     params["run"] = run
                     params["position"] = {"file": position.file, "line": position.line, "column": position.column}
                 line = encode_frame(request_frame(name, params, identity))
@@ -250,8 +250,8 @@ class Bridge:
                 if identity not in self._runs:
                     return identity
 
-    def _make_printer(self, run: Id, order: RunRequest) -> Callable[[str], None]:
-        if order.prints:
+    def _make_printer(self, run: Id, run_request: RunRequest) -> Callable[[str], None]:
+        if run_request.prints:
             return lambda text: self._send_frame(request_frame("print", {"run": run, "text": text}))
         return _print_on_stderr
 

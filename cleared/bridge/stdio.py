@@ -1,4 +1,4 @@
-"""Standard streams as a transport: nothing but frames may reach the peer, and a process ends with its peer."""
+"""Standard streams as a transport: nothing but frames reaches the peer, and the process ends when the peer does."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def raise_on_sigterm() -> Iterator[None]:
 
 
 def lead_own_session() -> bool:
-    """Lead a session of our own, unless we read from a terminal. True where the group holds only us and ours."""
+    """Start a session of our own, unless we read from a terminal. True where the process group holds only this process
+    and its children."""
     if sys.platform == "win32" or sys.stdin is None or os.isatty(0):
         return False
     if os.getsid(0) == os.getpid():
@@ -80,14 +81,14 @@ def lead_own_session() -> bool:
 
 
 def end_children() -> None:
-    """End what this process has started; only after ``own_session`` said yes."""
+    """Send SIGTERM to the children; only after ``lead_own_session`` returned True."""
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(0, signal.SIGTERM)
 
 
 def peer_is_gone(stdout: BinaryIO) -> bool:
-    """Whether nobody can read any more what is written."""
+    """Whether the reader of ``stdout`` has closed it."""
     if not hasattr(select, "poll") or descriptor_number(stdout) < 0:
         return False
     try:

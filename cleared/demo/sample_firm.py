@@ -1,7 +1,7 @@
-"""Half a year of bank files of a small consulting firm, the same every time.
+"""Half a year of made-up bank files of a small consulting firm, the same every time.
 
-Two accounts, January to June 2025: checking (a file a month) and a credit card (a file a quarter). Known
-about them: April's checking file begins a week early and repeats March's last rows; the same coffee is bought
+Two accounts, January to June 2025: checking (a file a month) and a credit card (a file a quarter). Built
+into them: April's checking file begins a week early and repeats March's last rows; the same coffee is bought
 twice on one day; every card payment leaves checking and arrives on the card; some vendors nobody has heard
 of; three purchases are returned.
 """
@@ -58,7 +58,7 @@ class _Row:
 
 
 class _RandomNumbers(Random):
-    """Chance from ``random()`` alone: the one method whose numbers Python promises to keep."""
+    """Random numbers from ``random()`` alone: Python promises to keep the numbers of no other method."""
 
     def int_below(self, n: int) -> int:
         return int(self.random() * n)
@@ -72,11 +72,11 @@ class _RandomNumbers(Random):
 
 def bank_files() -> dict[str, bytes]:
     """File name → content, as downloaded from the bank."""
-    dice = _RandomNumbers(20250101)
-    card = sorted(_card_purchases(dice), key=lambda row: row.posted)
+    numbers = _RandomNumbers(20250101)
+    card = sorted(_card_purchases(numbers), key=lambda row: row.posted)
     payments = list(_card_payments(card))
     card = sorted([*card, *(arrival for _, arrival in payments)], key=lambda row: row.posted)
-    checking = sorted([*_checking_rows(dice), *(leaving for leaving, _ in payments)], key=lambda row: row.posted)
+    checking = sorted([*_checking_rows(numbers), *(leaving for leaving, _ in payments)], key=lambda row: row.posted)
     files: dict[str, bytes] = {}
     for month in _MONTHS:
         first = _OVERLAP_FROM if month == 4 else date(2025, month, 1)
@@ -114,8 +114,8 @@ def agent_text() -> str:
 
 
 def demo_files() -> dict[str, bytes]:
-    """What the demo's workspace has differently from a new one: relative path → content. Its agent comes later, by the
-    gate."""
+    """The files in which the demo's workspace differs from a new one: relative path → content. Its agent is proposed
+    later."""
     return {"config.yaml": demo_config(starters.starter_config()).encode()}
 
 
@@ -156,11 +156,11 @@ _ODD_OUT = (
 )
 
 
-def _checking_rows(dice: _RandomNumbers) -> Iterator[_Row]:
+def _checking_rows(numbers: _RandomNumbers) -> Iterator[_Row]:
     check = 1041
     for month in _MONTHS:
         for day, text, (low, high), kind in _MONTHLY:
-            yield _checking_row(_next_workday(month, day), text, dice.int_between(low, high), kind)
+            yield _checking_row(_next_workday(month, day), text, numbers.int_between(low, high), kind)
         if month % 2:
             yield _checking_row(
                 _next_workday(month, 14),
@@ -173,22 +173,22 @@ def _checking_rows(dice: _RandomNumbers) -> Iterator[_Row]:
             payout = _next_workday(month, 6 + 7 * week)
             yield _checking_row(
                 payout,
-                f"STRIPE TRANSFER ST-{dice.int_between(10_000, 99_999)}Q",
-                dice.int_between(9_000, 64_000),
+                f"STRIPE TRANSFER ST-{numbers.int_between(10_000, 99_999)}Q",
+                numbers.int_between(9_000, 64_000),
                 "ACH_CREDIT",
             )
-        for _ in range(dice.int_between(17, 21)):
-            text, low, high = _SMALL[dice.int_below(len(_SMALL))]
+        for _ in range(numbers.int_between(17, 21)):
+            text, low, high = _SMALL[numbers.int_below(len(_SMALL))]
             yield _checking_row(
-                _next_workday(month, dice.int_between(1, 26)), text, -dice.int_between(low, high), "DEBIT_CARD"
+                _next_workday(month, numbers.int_between(1, 26)), text, -numbers.int_between(low, high), "DEBIT_CARD"
             )
-        for _ in range(dice.int_between(2, 3)):
-            text, kind = _ODD_OUT[dice.int_below(len(_ODD_OUT))]
-            cents = 2_000 * dice.int_between(1, 10) if kind == "ATM" else dice.int_between(2_000, 24_000)
-            yield _checking_row(_next_workday(month, dice.int_between(2, 26)), text, -cents, kind)
+        for _ in range(numbers.int_between(2, 3)):
+            text, kind = _ODD_OUT[numbers.int_below(len(_ODD_OUT))]
+            cents = 2_000 * numbers.int_between(1, 10) if kind == "ATM" else numbers.int_between(2_000, 24_000)
+            yield _checking_row(_next_workday(month, numbers.int_between(2, 26)), text, -cents, kind)
         check += 1
-        paid = _next_workday(month, dice.int_between(8, 24))
-        yield _Row(paid, f"CHECK {check}", -dice.int_between(5_000, 40_000), "CHECK_PAID", paid, check=str(check))
+        paid = _next_workday(month, numbers.int_between(8, 24))
+        yield _Row(paid, f"CHECK {check}", -numbers.int_between(5_000, 40_000), "CHECK_PAID", paid, check=str(check))
     for month, due, cents in ((1, 15, -182_000), (4, 15, -205_000), (6, 16, -205_000)):
         yield _checking_row(
             _next_workday(month, due), "IRS USATAXPYMT 270556101200 CCD ID: 3387702000", cents, "ACH_DEBIT"
@@ -205,8 +205,8 @@ def _checking_row(day: date, text: str, cents: int, kind: str) -> _Row:
 
 def _next_workday(month: int, day: int) -> date:
     """The day, or the Monday after it where banks are closed."""
-    found = date(2025, month, day)
-    return found + timedelta(days=max(0, 7 - found.weekday()) if found.weekday() > 4 else 0)
+    wanted = date(2025, month, day)
+    return wanted + timedelta(days=max(0, 7 - wanted.weekday()) if wanted.weekday() > 4 else 0)
 
 
 def _checking_csv(rows: list[_Row], first: date, last: date) -> bytes:
@@ -263,26 +263,32 @@ _TRIPS = (
 _CODE = "0123456789ABCDEFGHJKLMNPQRTUVWXY"
 
 
-def _card_purchases(dice: _RandomNumbers) -> Iterator[_Row]:
+def _card_purchases(numbers: _RandomNumbers) -> Iterator[_Row]:
     for month in _MONTHS:
         for day, text, price, category in _SUBSCRIPTIONS:
-            yield _sale_row(dice, date(2025, month, day), text, price or dice.int_between(4_000, 26_000), category)
-        for _ in range(dice.int_between(24, 29)):
-            text, low, high, category = _PURCHASES[dice.int_below(len(_PURCHASES))]
-            text = text.format("".join(dice.pick_one(_CODE) for _ in range(9)))
             yield _sale_row(
-                dice, date(2025, month, dice.int_between(1, 26)), text, dice.int_between(low, high), category
+                numbers, date(2025, month, day), text, price or numbers.int_between(4_000, 26_000), category
             )
-        for _ in range(dice.int_between(1, 2)):
-            text, category = _ODD[dice.int_below(len(_ODD))]
+        for _ in range(numbers.int_between(24, 29)):
+            text, low, high, category = _PURCHASES[numbers.int_below(len(_PURCHASES))]
+            text = text.format("".join(numbers.pick_one(_CODE) for _ in range(9)))
             yield _sale_row(
-                dice, date(2025, month, dice.int_between(3, 26)), text, dice.int_between(1_500, 16_000), category
+                numbers, date(2025, month, numbers.int_between(1, 26)), text, numbers.int_between(low, high), category
+            )
+        for _ in range(numbers.int_between(1, 2)):
+            text, category = _ODD[numbers.int_below(len(_ODD))]
+            yield _sale_row(
+                numbers,
+                date(2025, month, numbers.int_between(3, 26)),
+                text,
+                numbers.int_between(1_500, 16_000),
+                category,
             )
     for month, day, carrier, fare, hotel, price in _TRIPS:
-        yield _sale_row(dice, date(2025, month, day), carrier, fare, "Travel")
-        yield _sale_row(dice, date(2025, month, day + 3), hotel, price, "Travel")
+        yield _sale_row(numbers, date(2025, month, day), carrier, fare, "Travel")
+        yield _sale_row(numbers, date(2025, month, day + 3), hotel, price, "Travel")
     for month, day, text, price in ((1, 22, "OREILLY MEDIA", 4_900), (5, 14, "UDEMY ONLINE COURSES", 8_997)):
-        yield _sale_row(dice, date(2025, month, day), text, price, "Education")
+        yield _sale_row(numbers, date(2025, month, day), text, price, "Education")
     yield _return_row(date(2025, 2, 19), "ALASKA AIR  0272119", 12_310, "Travel")
     yield _return_row(date(2025, 3, 12), "STAPLES 00112334", 4_599, "Shopping")
     yield _return_row(date(2025, 5, 7), "AMZN Mktp US", 6_420, "Shopping")
@@ -292,8 +298,8 @@ def _card_purchases(dice: _RandomNumbers) -> Iterator[_Row]:
         yield _Row(tuesday + timedelta(days=1), "BLUE HERON CAFE", -575, "Sale", tuesday, "Food & Drink")
 
 
-def _sale_row(dice: _RandomNumbers, bought: date, text: str, cents: int, category: str) -> _Row:
-    return _Row(bought + timedelta(days=dice.int_between(1, 2)), text, -cents, "Sale", bought, category)
+def _sale_row(numbers: _RandomNumbers, bought: date, text: str, cents: int, category: str) -> _Row:
+    return _Row(bought + timedelta(days=numbers.int_between(1, 2)), text, -cents, "Sale", bought, category)
 
 
 def _return_row(day: date, text: str, cents: int, category: str) -> _Row:
@@ -301,7 +307,7 @@ def _return_row(day: date, text: str, cents: int, category: str) -> _Row:
 
 
 def _card_payments(purchases: list[_Row]) -> Iterator[tuple[_Row, _Row]]:
-    """What is owed on the 10th is paid on the 20th: as it leaves checking, as it arrives on the card."""
+    """What is owed on the 10th is paid on the 20th; each payment as its row of checking and its row of the card."""
     paid = 0
     for month in _MONTHS:
         owed = -sum(row.cents for row in purchases if row.posted <= date(2025, month, 10)) - paid

@@ -1,6 +1,6 @@
-"""``cleared demo``: a sample workspace, and a walk through the main job as a person would do it.
+"""``cleared demo``: a sample workspace, and the main job done in it, step by step.
 
-Everything shown is read back from the workspace after it happened, by the same queries as the commands use.
+Everything shown is read back from the workspace afterwards, by the queries that the commands use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.app import approve, open_workspace, propose, run
-from cleared.cards.kinds import DUPLICATE_FILE, ENTRY
+from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.changes.workspace_creation import create_workspace
@@ -41,14 +41,13 @@ _CARDS: Final = 6
 
 
 def run_demo(directory: Path | None, as_json: bool) -> None:
-    """Make the sample workspace in ``directory`` (default: a new temporary one), book it, show what came of it.
+    """Make the sample workspace in ``directory`` (default: a new temporary one), run its agent, and print the result.
 
-    Raises ``WorkspaceError`` where the directory is not new or empty, ``CheckFailed`` where anything in the walk
-    did not end well.
+    Raises ``WorkspaceError`` where the directory is not new or empty, ``CheckFailed`` where any step failed.
     """
     clock = clock_from(os.environ.get("CLEARED_CLOCK"))
-    with _progress(as_json) as tell:
-        story = _run_walkthrough(directory, clock, tell)
+    with _progress(as_json) as show_step:
+        story = _run_walkthrough(directory, clock, show_step)
     if as_json:
         _refuse_failed(story)
         import json
@@ -78,7 +77,7 @@ def _refuse_failed(story: dict[str, Any]) -> None:
 
 @contextmanager
 def _progress(as_json: bool) -> Iterator[Any]:
-    """Says what is being done, to whoever sits at a terminal."""
+    """Shows the current step on a terminal."""
     if as_json or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -88,30 +87,30 @@ def _progress(as_json: bool) -> Iterator[Any]:
         yield status.update
 
 
-# --- living it ----------------------------------------------------------------------------------------------
+# --- doing it ----------------------------------------------------------------------------------------------
 
 
-def _run_walkthrough(directory: Path | None, clock: Clock, tell: Any) -> dict[str, Any]:
-    """Do the main job; what happened, as plain values."""
+def _run_walkthrough(directory: Path | None, clock: Clock, show_step: Any) -> dict[str, Any]:
+    """Do the main job, and return what happened as plain values."""
     started = clock.monotonic()
-    tell("making a workspace")
+    show_step("making a workspace")
     target = directory if directory is not None else Path(tempfile.mkdtemp(prefix="cleared-demo-"))
     root, commit = create_workspace(
         target, name="Juniper Lane Consulting LLC", entity_type="llc_single_member", currency="USD", clock=clock,
         extra=demo_files(),
     )  # fmt: skip
     host = open_workspace(root, clock=clock)
-    tell("having the agent approved")
+    show_step("having the agent approved")
     approval = _approve_agent(host)
-    tell("dropping bank files into import/")
+    show_step("dropping bank files into import/")
     files = bank_files()
     for name, data in {**files, NOT_A_STATEMENT: _LOGIN_PAGE}.items():
         write_atomic(root / host.layout.import_dir / name, data, fsync=False)
-    tell("running the agent ingest")
+    show_step("running the agent ingest")
     result = run(host, "ingest")
-    tell("deciding about a card")
+    show_step("deciding about a card")
     decision = _decide_card(host) if result.error is None else None
-    tell("checking the books")
+    show_step("checking the books")
     story: dict[str, Any] = {
         "workspace": str(root), "temporary": directory is None, "init_commit": commit,
         "files": [{"name": name, "rows": data.count(b"\n") - 1} for name, data in files.items()],
@@ -129,7 +128,7 @@ def _run_walkthrough(directory: Path | None, clock: Clock, tell: Any) -> dict[st
 
 
 def _approve_agent(host: Host) -> dict[str, Any]:
-    """The demo's agent goes the way of any other: proposed, examined, approved."""
+    """Propose and approve the demo's agent, as any other is."""
     write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
     proposal, _ = propose(host, ["ingest"], message="Knows the vendors of these bank files")
     outcome = approve(host, proposal.id)
@@ -176,7 +175,7 @@ def _month_data(books: Books, year: int, month: int) -> dict[str, Any]:
 
 
 def _compare_balances(host: Host, books: Books, files: dict[str, bytes]) -> list[dict[str, Any]]:
-    """Of the account whose files say a running balance: the last one of the last file, against the books."""
+    """The last running balance of the checking account's files beside its balance in the books."""
     account = host.config.bank_accounts[0]
     assert account.opening is not None
     newest = files[max(name for name in files if name.startswith("Chase4821"))]
@@ -207,11 +206,11 @@ def _decide_card(host: Host) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-# --- telling it ---------------------------------------------------------------------------------------------
+# --- printing it ---------------------------------------------------------------------------------------------
 
 
 class _WalkthroughPrinter:
-    """The walk on stdout: with colour and boxes on a terminal, else plain text."""
+    """Prints the result: with colour and boxes on a terminal, else plain text."""
 
     def __init__(self, story: dict[str, Any]) -> None:
         from rich.console import Console
@@ -315,6 +314,7 @@ class _WalkthroughPrinter:
         queue, decision = self.story["queue"], self.story["decision"]
         kinds = ", ".join(f"{count} {kind}" for kind, count in queue["kinds"].items())
         self.print_heading(f"What waits for a person: {queue['open']} cards ({kinds})")
+        self.print_line(INTRODUCTION)
         room = self.console.width - 30
         rows = [(c["id"], c["kind"], _clip_text(c["title"], room)) for c in queue["first"]]
         self.print_table({"card": "left", "kind": "left", "title": "left"}, rows)
@@ -358,8 +358,8 @@ class _WalkthroughPrinter:
         ):  # fmt: skip
             self.print_line(command)
         self.console.print()
-        kept = "a temporary directory; delete it when you are done" if story["temporary"] else "yours to keep"
-        self.print_line(f"The workspace is {story['workspace']} ({kept}).")
+        keeping = "a temporary directory; delete it when you are done" if story["temporary"] else "yours to keep"
+        self.print_line(f"The workspace is {story['workspace']} ({keeping}).")
 
 
 def _clip_text(text: str, width: int) -> str:
