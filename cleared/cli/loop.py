@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from cleared.loop.loop_settings import LoopSettings
 
 app = typer.Typer(
-    help="Run jobs one at a time: reports, checks, agent runs.", no_args_is_help=True, rich_markup_mode=None
+    help="Run jobs one at a time: reports, checks, agent runs.\n\n"
+    "cleared up runs agents by their triggers; cleared loop runs jobs one at a time.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 RuntimeOption = Annotated[

@@ -262,7 +262,9 @@ class SelfImprovement(Section):
 
 @config_section
 class Triggers(Section):
-    """What starts runs by itself, while ``cleared up`` runs. Headers of agents take precedence."""
+    """What starts runs by itself, while ``cleared up`` runs. Headers of agents take precedence.
+
+    ``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time."""
 
     polling: bool = False
     """Look at watched folders every second instead of having the system tell: for network drives."""
@@ -309,7 +311,9 @@ class Notifications(Section):
 
 @config_section
 class Loop(Section):
-    """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence."""
+    """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence.
+
+    ``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time."""
 
     runtime_dir: str = ".cleared/loop"
     """Where its files are: relative to the workspace, or absolute. SINGLE_AGENT_RUNTIME_DIR, --runtime-dir."""

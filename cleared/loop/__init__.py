@@ -1,1 +1,4 @@
-"""The loop that runs jobs, one at a time: rotation, stops, results, and what a job may do while it runs."""
+"""The loop: rotation, stops, results, and what a job may do while it runs.
+
+``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time.
+"""

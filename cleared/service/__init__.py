@@ -1,1 +1,4 @@
-"""``cleared up``: the process that waits for triggers and has agents run, one at a time."""
+"""The service: the process that waits for triggers and runs agents for them.
+
+``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time.
+"""

@@ -1,0 +1,22 @@
+"""``cleared up`` and ``cleared loop`` are told apart in the same sentence wherever one meets them."""
+
+from __future__ import annotations
+
+import pytest
+from harness import here
+
+import cleared.loop
+import cleared.service
+from cleared.config.model import Loop, Triggers
+
+SENTENCE = "cleared up runs agents by their triggers; cleared loop runs jobs one at a time."
+
+
+@pytest.mark.parametrize("owner", [cleared.loop, cleared.service, Loop, Triggers])
+def test_the_docstrings_say_it(owner: object) -> None:
+    assert SENTENCE in " ".join((owner.__doc__ or "").replace("``", "").split())
+
+
+@pytest.mark.parametrize("command", ["up", "loop"])
+def test_the_help_says_it(command: str) -> None:
+    assert SENTENCE in " ".join(here(command, "--help").out.split())
