@@ -9,6 +9,7 @@ from cleared.changes.consumed_events import is_only_failure
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.primitives.context import Context
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Repository, Snapshot
 from cleared.workspace.drop_names import FAILED_FOLDER
 
@@ -18,9 +19,9 @@ RESOLVED_BY = "cleared"
 def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
     """Stage the answers of the cards that this run resolves."""
     event = context.event
-    has_payload = event["kind"] == "on_demand" and event["payload"] is not None
+    has_payload = event["kind"] == ON_DEMAND.name and event["payload"] is not None
     if has_payload or (
-        event["kind"] != "on_demand" and is_only_failure(host, repo, snapshot, context.agent, str(event["id"]))
+        event["kind"] != ON_DEMAND.name and is_only_failure(host, repo, snapshot, context.agent, str(event["id"]))
     ):
         for card in context.cards.open_cards():
             if (

@@ -14,6 +14,7 @@ from cleared.changes import attestation
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
 from cleared.errors import PolicyError
+from cleared.sandbox.trigger_kinds import EVENT, ON_DEMAND, SCHEDULE
 from cleared.vcs import Repository, Snapshot, history
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 
@@ -88,9 +89,9 @@ def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str
     """Whether this event is the only one for which runs of ``agent`` failed, and that has not had its run since."""
     with _open_index(host, repo, snapshot) as db:
         rows = db.execute(
-            "SELECT DISTINCT key FROM counted f WHERE agent=? AND outcome='failed' AND kind<>'on_demand' AND NOT EXISTS"
+            "SELECT DISTINCT key FROM counted f WHERE agent=? AND outcome='failed' AND kind<>? AND NOT EXISTS"
             f" (SELECT 1 FROM counted a WHERE a.agent=f.agent AND a.key=f.key AND {_DONE}) LIMIT 2",
-            (agent,),
+            (agent, ON_DEMAND.name),
         )
         return [failed for (failed,) in rows] == [key]
 
@@ -132,9 +133,10 @@ def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> 
         if db.execute("SELECT 1 FROM counted WHERE signer<>'' LIMIT 1").fetchone() is not None:
             return None
         rows = db.execute(
-            "SELECT run, agent, kind, key, outcome FROM counted WHERE kind='event' OR outcome='asks'"
-            " OR (kind='schedule' AND key=(SELECT max(key) FROM counted l WHERE l.agent=counted.agent"
-            " AND l.kind='schedule'))"
+            "SELECT run, agent, kind, key, outcome FROM counted WHERE kind=:event OR outcome='asks'"
+            " OR (kind=:schedule AND key=(SELECT max(key) FROM counted l WHERE l.agent=counted.agent"
+            " AND l.kind=:schedule))",
+            {"event": EVENT.name, "schedule": SCHEDULE.name},
         )
         return [list(row) for row in rows]
 

@@ -16,6 +16,7 @@ from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import MakeExecutor
 from cleared.sandbox.finding import Finding, Rule, make_rules
+from cleared.sandbox.trigger_kinds import EVENT
 from cleared.vcs import Repository, Snapshot
 
 _EMIT_REMEDY = (
@@ -51,7 +52,7 @@ class DryRunChecks:
         for each in inputs:
             for flag, results in ((False, subject.dry_runs), (True, subject.flagged_dry_runs)):
                 results.append(self._dry_run(subject.proposed_setup, subject.script, each, dry_run=flag))
-        no_event_yet = pin.event is not None and pin.event["kind"] == "event" and pin.event["payload"] is None
+        no_event_yet = pin.event is not None and pin.event["kind"] == EVENT.name and pin.event["payload"] is None
         findings = [_failure_finding(subject, r, no_event_yet) for r in subject.dry_runs if r.error is not None]
         return make_result("rehearsal", findings, {}, rehearsals=[r.to_dict() for r in subject.dry_runs])
 

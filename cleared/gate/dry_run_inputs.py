@@ -27,6 +27,7 @@ from cleared.ledger.periods import parse_periods
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.header import Header
+from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE, kinds_of
 from cleared.vcs import Repository, Snapshot
 
 EMPTY_FOLDER = "an empty import folder"
@@ -112,17 +113,17 @@ def collect_inputs(
 
 def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
     """What may start an agent: the first of its triggers that is not a person, with the newest event of that name."""
-    kind = next((t for t in header.triggers if t != "on_demand"), None) if header else None
-    if header is None or kind is None:
+    found = next((k for k in kinds_of(header) if k is not ON_DEMAND), None) if header else None
+    if header is None or found is None:
         return None
-    if kind == "event":
+    kind = found.name
+    if found is EVENT:
         for event in parse_events(snapshot.read_file(host.layout.events)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
         return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
-    about = header.schedule if kind == "schedule" else " ".join(header.watch)
-    return Event(kind, about or "", None, f"{kind}:sample").to_record()
+    return Event(kind, " ".join(found.values(header)), None, f"{kind}:sample").to_record()
 
 
 def _sample_payload(name: str) -> dict[str, Any] | None:
@@ -154,9 +155,9 @@ def _event_for(
     if sample is None:
         return None
     event = parse_event(sample)
-    if event.kind == "schedule":
+    if event.kind == SCHEDULE.name:
         return replace(event, payload={"due": format_iso(now)})
-    return replace(event, payload=dropped_payload(host, files)) if event.kind == "file_watch" else event
+    return replace(event, payload=dropped_payload(host, files)) if event.kind == FILE_WATCH.name else event
 
 
 def _find_input_again(

@@ -16,6 +16,7 @@ from cleared.clock import format_iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.runs.attempt import Event
+from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.vcs import Repository, Snapshot, history, parse_parents
 from cleared.workspace.drop_names import is_ready_name
 from cleared.workspace.safe_files import read_stable
@@ -73,16 +74,16 @@ def _input_of_run(host: Host, repo: Repository, commit: history.CommitInfo) -> D
 def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
     """The event of a run, as far as its commit tells."""
     kind, _, key = trailers.get("Event", "").partition(" ")
-    if kind == "schedule":
+    if kind == SCHEDULE.name:
         return Event(kind, "", {"due": key}, key)
-    if kind == "file_watch":
+    if kind == FILE_WATCH.name:
         return Event(kind, "", dropped_payload(host, files), key)
-    if kind == "on_demand" and DATA in trailers:
+    if kind == ON_DEMAND.name and DATA in trailers:
         try:
             return Event(kind, "", json.loads(trailers[DATA]), key)
         except ValueError:
             return None
-    if kind == "event":
+    if kind == EVENT.name:
         found = next((e for e in parse_events(after.read_file(host.layout.events)) if e["id"] == key), None)
         return Event(kind, found["name"], found["payload"], key) if found else None
     return None

@@ -295,7 +295,8 @@ def _load_state(path: Path) -> _NotifierState:
         for f in failures:
             _check_time(f["at"])
         return _NotifierState(
-            data["digest_at"] and _check_time(data["digest_at"]), data["failures_at"] and _check_time(data["failures_at"]),
+            data["digest_at"] and _check_time(data["digest_at"]),
+            data["failures_at"] and _check_time(data["failures_at"]),
             failures, int(data["more"]), outbox, data["last_sent_at"] and _check_time(data["last_sent_at"]),
             data["last_error"] and escape_text(data["last_error"]),
         )  # fmt: skip

@@ -14,6 +14,7 @@ from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
 from cleared.gate.lint_rules import TITLES
 from cleared.registry.primitive import Primitive
+from cleared.sandbox import trigger_kinds
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
 
@@ -170,18 +171,9 @@ def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) 
 def _trigger_text(header: Header | None) -> str:
     if header is None:
         return "when you start it"
-    said = []
-    for trigger in header.triggers:
-        if trigger == "schedule":
-            zone = f" in {header.timezone}" if header.timezone else ""
-            said.append(f"on the schedule {header.schedule}{zone}")
-        elif trigger == "file_watch":
-            said.append(f"when a file is dropped into {_join_words(list(header.watch))}")
-        elif trigger == "event":
-            said.append(f"on the event {_join_words(list(header.event))}")
-        else:
-            said.append("when you start it")
-    return _join_words(said)
+    return _join_words(
+        [kind.describe(header, _join_words([*kind.values(header)])) for kind in trigger_kinds.kinds_of(header)]
+    )
 
 
 def _header_terms(header: Header | None, host: Host) -> str:

@@ -22,6 +22,7 @@ from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Primitive
 from cleared.registry.projections import params_schema
 from cleared.rpc.methods import COMMANDS, REQUIRED
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Snapshot
 
 HostFactory = Callable[[], Host]
@@ -81,7 +82,7 @@ class RequestHandler:
         with host.open_for_reading() as repo:
             context = make_context(
                 host, repo, Snapshot(repo, repo.read_head()), agent="rpc", now=host.clock.now().replace(microsecond=0),
-                run_id="rpc", event={"id": "rpc", "kind": "on_demand", "name": "", "payload": None}, dry_run=True,
+                run_id="rpc", event={"id": "rpc", "kind": ON_DEMAND.name, "name": "", "payload": None}, dry_run=True,
                 on_log=host.show_message, run_script=_refuse_script_run,
             )  # fmt: skip
             reading, seconds = frozenset({Effect.READ}), host.config.sandbox.timeout

@@ -26,6 +26,7 @@ from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import limits_of
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import granted_job_types, is_granted
 from cleared.vcs import Repository, Snapshot
 
@@ -49,7 +50,7 @@ MakeExecutor = Callable[[], contextlib.AbstractContextManager[Executor]]
 class Event:
     """Why a run happens. ``key`` makes it idempotent; a run's commit consumes it, for this agent."""
 
-    kind: str = "on_demand"
+    kind: str = ON_DEMAND.name
     name: str = ""
     payload: Any = None
     key: str | None = None

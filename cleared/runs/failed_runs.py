@@ -16,6 +16,7 @@ from cleared.primitives.context import Context
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.runs.outcome import RunError
+from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
 from cleared.vcs import Repository, Snapshot
 
 _MAX_FILES: Final = 100
@@ -68,10 +69,10 @@ def record_failure(
 def retry_details(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:
     """What a card of a failed run says of how to run it once more for what it was run for."""
     kind, payload = event["kind"], event["payload"]
-    about: dict[str, Any] = {} if kind == "on_demand" and payload is None else {"event_id": event["id"]}
+    about: dict[str, Any] = {} if kind == ON_DEMAND.name and payload is None else {"event_id": event["id"]}
     if files := [digest for _, digest in event.get("files", ())][:_MAX_FILES]:
         about["files"] = files
-    if kind == "file_watch" or not about:  # the files lie there still
+    if kind == FILE_WATCH.name or not about:  # the files lie there still
         return {"retry": f"cleared agent run {agent}", **about}
     return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
 

@@ -28,6 +28,7 @@ from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
 from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption, parse_event
 from cleared.runs.question_tickets import Held, Questions, agent_name, displayed_digest, through_json
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Repository, Snapshot, find_clone_id
 
 MAX_TRIED_CHOICES: Final = 4
@@ -223,7 +224,7 @@ def _read_card_event(card: Card, *, believed: bool) -> Event:
         event = parse_event(card.details["event"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return Event()
-    if event.kind == "on_demand" and event.payload is None and not event.files:
+    if event.kind == ON_DEMAND.name and event.payload is None and not event.files:
         return Event()
     if not believed:
         about = [event.kind, event.name, str(event.key), *(path for path, _ in event.files)]

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from cleared.errors import Place
 from cleared.sandbox import header_values
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import normalise_text, parse_script
+from cleared.sandbox.trigger_kinds import KEYED_KINDS, ON_DEMAND, SCHEDULE, TRIGGER_NAMES, header_readers
 
 _NEVER = "An agent that is never run, or run at another time than meant, is noticed late."
 
@@ -53,7 +54,8 @@ RULES = make_rules(
         "header-trigger": (
             "an unknown trigger, a trigger without its key, a key without its trigger",
             _NEVER,
-            "Write both: `trigger: schedule` and `schedule: …`, file_watch and watch, event and event.",
+            f"Write both: `trigger: {SCHEDULE.name}` and `{SCHEDULE.key}: …`, "
+            f"{', '.join(f'{kind.name} and {kind.key}' for kind in KEYED_KINDS if kind is not SCHEDULE)}.",
         ),
         "header-cron": (
             "a schedule that is no cron expression, or never happens",
@@ -84,9 +86,6 @@ RULES = make_rules(
     },
 )
 
-Trigger = Literal["schedule", "file_watch", "event", "on_demand"]
-TRIGGERS: tuple[Trigger, ...] = ("schedule", "file_watch", "event", "on_demand")
-
 _KEY = re.compile(r"([A-Za-z_][\w-]*)\s*:(?:\s+(.*)|)$")
 _OPENING = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')""")
 
@@ -105,7 +104,7 @@ class Header:
     """What a script declares. ``None`` means that the workspace's own setting applies."""
 
     name: str
-    triggers: tuple[Trigger, ...] = ("on_demand",)
+    triggers: tuple[str, ...] = (ON_DEMAND.name,)
     schedule: str | None = None
     """5 or 6 cron fields or an ``@`` alias."""
     timezone: str | None = None
@@ -137,14 +136,17 @@ class Header:
         """The 1-based line on which ``key`` stands."""
         return next((line.line for line in self.raw if line.key == key), None)
 
+    def value_of(self, key: str) -> Any:
+        """The value under ``key``, also of a key that has no attribute here; ``None`` where the header has none."""
+        if key in Header.__slots__:
+            return getattr(self, key)
+        return next((_READERS[line.key](line.value) for line in self.raw if line.key == key), None)
+
 
 _READERS: Mapping[str, header_values.Reader] = {
     "name": header_values.read_name,
-    "trigger": header_values.choices_reader(*TRIGGERS),
-    "schedule": header_values.read_cron,
-    "timezone": header_values.read_timezone,
-    "watch": header_values.read_paths,
-    "event": header_values.read_words,
+    "trigger": header_values.choices_reader(*TRIGGER_NAMES),
+    **header_readers(),
     "description": header_values.read_text,
     "grants": header_values.read_words_or_none,
     "args": header_values.read_identifiers,
@@ -251,23 +253,21 @@ class _HeaderReader:
         if self.findings:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
-        return Header(raw=tuple(self._lines.values()), **values), []  # type: ignore[arg-type]  # by _READERS
+        known = {key: value for key, value in values.items() if key in Header.__slots__}
+        return Header(raw=tuple(self._lines.values()), **known), []  # type: ignore[arg-type]  # by _READERS
 
     def _check_triggers(self, values: dict[str, object], first: int) -> None:
         """A trigger needs its key, and the key its trigger: without it the agent would never run."""
         if "trigger" in self._lines and "triggers" not in values:
             return  # refused already
-        triggers = values.get("triggers", ("on_demand",))
+        triggers = values.get("triggers", (ON_DEMAND.name,))
         assert isinstance(triggers, tuple)
         at = self._lines["trigger"].line if "trigger" in self._lines else first
-        for trigger, key, example in (
-            ("schedule", "schedule", "0 6 * * *"),
-            ("file_watch", "watch", "import/*.csv"),
-            ("event", "event", "import.done"),
-        ):
+        for kind in KEYED_KINDS:
+            trigger, key = kind.name, kind.key
             if trigger in triggers and key not in self._lines:
                 message = f"trigger {trigger} needs a `{key}:` line"
-                self._add_finding("header-trigger", key, at, message, f"Add a line `{key}: {example}`.")
+                self._add_finding("header-trigger", key, at, message, f"Add a line `{key}: {kind.example}`.")
             elif key in self._lines and trigger not in triggers:
                 message = f"`{key}:` has no effect without trigger {trigger}"
                 remedy = f"Write `trigger: {trigger}`, or a list with it, or delete the line."

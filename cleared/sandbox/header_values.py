@@ -143,6 +143,8 @@ def cron_fields(value: str) -> list[str]:
     Refuses fields that would mean something else on another day or with another version of croniter; whether they are
     valid otherwise is not checked here.
     """
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        raise BadValue("cron", f"{value[:60]} stands in quotes", f"Drop the quotes: schedule: {value[1:-1][:60]}")
     if value.startswith("@"):
         if value not in _ALIASES:
             known = ", ".join(_ALIASES)

@@ -13,6 +13,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
 from cleared.runs.outcome import RunResult
+from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE
 from cleared.service.actions import ServiceActions
 from cleared.triggers import service_notices
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
@@ -138,7 +139,7 @@ class DeliveryRunner:
         """The agent may not run as things are: what comes again by itself is let go, the rest is kept."""
         self.log("run.refused", f"{delivery.agent} was not run: {why}" if delivery.why != why else "", level="warning",
                  agent=delivery.agent, kind=delivery.event.kind, key=delivery.event.key, why=why)  # fmt: skip
-        if delivery.event.kind == "schedule":
+        if delivery.event.kind == SCHEDULE.name:
             inbox.finish_delivery(delivery, host.clock.now())
         else:
             inbox.hold_delivery(delivery, why)
@@ -189,7 +190,7 @@ class DeliveryRunner:
 
     def _exceeds_event_rate(self, host: Host, inbox: Inbox, delivery: Delivery, now: datetime) -> bool:
         """Whether events have started the agent so often within the hour that this one has to wait."""
-        if delivery.event.kind != "event":
+        if delivery.event.kind != EVENT.name:
             return False
         times = self._by_events.setdefault(delivery.agent, deque())
         while times and not now - _HOUR < times[0] <= now:  # or of a clock that was set back since

@@ -19,6 +19,7 @@ from cleared.changes.host_cache import HostCache
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.attempt import Event
+from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, SCHEDULE
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.triggers import service_notices
@@ -37,6 +38,8 @@ MISFIRE_GRACE: Final = timedelta(seconds=60)
 """A schedule that is seen to be due later than this, though nothing was running, was missed: the machine slept."""
 MAX_WAIT: Final = timedelta(hours=25)
 """Nothing is put off for longer: a day is the most that a header's jitter can be."""
+STARTED_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT)
+"""The kinds of triggers that a service makes deliveries for."""
 _CURSOR_KEY: Final = "cursor"
 _RETRY_AFTER: Final = timedelta(seconds=30)
 
@@ -197,7 +200,7 @@ class WorkspaceService:
     def _update_agents(self, now: datetime, snapshot: Snapshot) -> None:
         """The agents are others than before: reckon anew what comes due, and which folders are watched."""
         marks = self.inbox.schedule_marks()
-        past = latest_keys(self.host, self._repo, snapshot, "schedule") if self._fresh else {}
+        past = latest_keys(self.host, self._repo, snapshot, SCHEDULE.name) if self._fresh else {}
         new = []
         self._due = []
         for listener in self.roster.listeners.values():
@@ -263,7 +266,7 @@ class WorkspaceService:
                     due=format_iso(at),
                 )
                 continue
-            event = Event("schedule", header.schedule or "", {"due": format_iso(at)}, format_iso(at))
+            event = Event(SCHEDULE.name, header.schedule or "", {"due": format_iso(at)}, format_iso(at))
             delay = timedelta(seconds=jitter_seconds(name, at, header.jitter) if header.jitter else 0)
             self.inbox.add_delivery(name, event, now, not_before=max(now, at + delay))
             waits = waits or not late

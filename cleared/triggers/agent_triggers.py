@@ -12,6 +12,7 @@ from cleared.changes.host import Host
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
 from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.triggers.schedule import Schedule
 from cleared.vcs import Snapshot
 
@@ -30,15 +31,15 @@ class TriggeredAgent:
 
     def handles_event_name(self, event: str) -> bool:
         """Whether it listens to events of this name."""
-        return "event" in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
+        return EVENT.name in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
 
     def is_triggered_by(self, event: Event) -> bool:
         """Whether it is still for it."""
-        return self.handles_event_name(event.name) if event.kind == "event" else event.kind in self.header.triggers
+        return self.handles_event_name(event.name) if event.kind == EVENT.name else event.kind in self.header.triggers
 
     @property
     def watched_paths(self) -> tuple[str, ...]:
-        return self.header.watch if "file_watch" in self.header.triggers else ()
+        return self.header.watch if FILE_WATCH.name in self.header.triggers else ()
 
 
 class TriggerIndex:
@@ -77,15 +78,15 @@ class TriggerIndex:
             header, problem = read_header(data, f"{host.layout.agents_dir}/{name}.py")
             if header is None:
                 self.unreadable[name] = problem
-            elif set(header.triggers) - {"on_demand"}:
+            elif set(header.triggers) - {ON_DEMAND.name}:
                 schedule = (
                     Schedule(header.schedule, header.timezone or timezone)
-                    if header.schedule is not None and "schedule" in header.triggers
+                    if header.schedule is not None and SCHEDULE.name in header.triggers
                     else None
                 )
                 self.listeners[name] = TriggeredAgent(name, blob, header, schedule)
         self.listeners = dict(sorted(self.listeners.items()))
-        self._hearing = [each for each in self.listeners.values() if "event" in each.header.triggers]
+        self._hearing = [each for each in self.listeners.values() if EVENT.name in each.header.triggers]
         self._tree, self._timezone = tree, timezone
         both = before.keys() | self.listeners.keys()
         self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}

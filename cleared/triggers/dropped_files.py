@@ -13,6 +13,7 @@ from cleared.changes.host import Host
 from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
+from cleared.sandbox.trigger_kinds import FILE_WATCH
 from cleared.triggers import service_notices
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Inbox
@@ -55,8 +56,9 @@ class DroppedFiles:
             if not listener.watched_paths:
                 continue
             known = before.get(listener.name)
-            folder = known.folder if known and known.listener.watched_paths == listener.watched_paths else WatchedFolder(
-                self.root, listener.watched_paths, limits.settle_seconds, host.clock, max_bytes=limits.max_bytes
+            paths = listener.watched_paths
+            folder = known.folder if known and known.listener.watched_paths == paths else WatchedFolder(
+                self.root, paths, limits.settle_seconds, host.clock, max_bytes=limits.max_bytes
             )  # fmt: skip
             self._folders[listener.name] = _WatchedAgent(listener, folder)
         self.look_at = now
@@ -199,4 +201,4 @@ def make_file_event(listener: TriggeredAgent, files: list[tuple[str, str]], now:
     digest = hashlib.sha256("\n".join(sorted(sha for _, sha in files)).encode()).hexdigest()[:16]
     payload = {"files": [path for path, _ in files]}
     key = f"{now:%Y%m%dT%H%M%S.%f}-{digest}"
-    return Event("file_watch", " ".join(listener.watched_paths), payload, key, files=tuple(files))
+    return Event(FILE_WATCH.name, " ".join(listener.watched_paths), payload, key, files=tuple(files))

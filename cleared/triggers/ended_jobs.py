@@ -17,6 +17,7 @@ from cleared.jobs.records import JobResult, LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
 from cleared.primitives.loop_jobs import describe_job as told_of
 from cleared.runs.attempt import Event
+from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.event_stream import JOB_FINISHED, MAX_EVENT_AGE, RecordedEvent
 from cleared.triggers.pending_deliveries import Inbox
@@ -123,7 +124,7 @@ def find_job_requester(host: Host, key: str) -> str:
 def _make_event(host: Host, runtime: RuntimeDirectory, state: LoopState, result: JobResult) -> RecordedEvent:
     by = _read_requester(runtime, result["job_id"])
     key = f"{state['instance']}/{result['job_id']}"
-    event = Event("event", JOB_FINISHED, told_of(result), key, event_depth_after(host, by))
+    event = Event(EVENT.name, JOB_FINISHED, told_of(result), key, event_depth_after(host, by))
     return RecordedEvent(event, "", by.removeprefix("run:"))
 
 

@@ -29,6 +29,7 @@ from cleared.errors import WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
+from cleared.sandbox.trigger_kinds import EVENT
 from cleared.vcs import Repository, Snapshot, find_clone_id, read_recent_commits
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
@@ -128,7 +129,7 @@ def _events_of_commit(
     depth = trailer_number(trailers, DEPTH) + 1
 
     def make_event(name: str, payload: Any, key: str = "") -> RecordedEvent:
-        return RecordedEvent(Event("event", name, payload, f"{by}/{key or name}", depth), commit, by)
+        return RecordedEvent(Event(EVENT.name, name, payload, f"{by}/{key or name}", depth), commit, by)
 
     for event in _read_emitted_events(host, after, said):
         if wanted(name := str(event["name"])):

@@ -107,8 +107,10 @@ class Inbox:
 
     # --- deliveries --------------------------------------------------------------------------------------------
 
-    def add_delivery(self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
-            why: str = "") -> bool:  # fmt: skip
+    def add_delivery(
+        self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
+        why: str = "",
+    ) -> bool:  # fmt: skip
         """Take an event in for an agent; False where it waits already, or was dealt with."""
         assert event.key is not None
         if self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, event.key)).fetchone():

@@ -17,6 +17,7 @@ from cleared.decisions.decision_context import Decision, DecisionContext, commit
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
+from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.ended_jobs import find_job_requester
 from cleared.triggers.event_stream import JOB_FINISHED, RecordedEvent
 from cleared.vcs import LocalMove, Snapshot, history
@@ -29,8 +30,8 @@ def report_event_cycle(host: Host, agents: list[str], told: RecordedEvent) -> No
     chain = [*_trace_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
     title = f"A chain of events was stopped after {told.event.depth - 1}: {_shortest_cycle(chain)}"
     _add_card(
-        host, EVENT_CYCLE.name, (told.event.name, *agents, told.made_by), title[:300], chain=chain, event=told.event.name,
-        event_key=told.event.key, agents=agents,
+        host, EVENT_CYCLE.name, (told.event.name, *agents, told.made_by), title[:300], chain=chain,
+        event=told.event.name, event_key=told.event.key, agents=agents,
         remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
         "long a chain may be.",
     )  # fmt: skip
@@ -139,9 +140,9 @@ def _trace_chain(host: Host, told: RecordedEvent) -> list[str]:
             break
         trailers = commits[0].trailers
         kind, _, key = (trailers.get("Event") or trailers.get("Attempt") or "").partition(" ")
-        name = _event_name(host, key) if kind == "event" else kind
+        name = _event_name(host, key) if kind == EVENT.name else kind
         found.append(f"{name} → {trailers.get('Agent', '?')}")
-        if kind != "event":
+        if kind != EVENT.name:
             break
         run = find_job_requester(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
     return found[::-1]

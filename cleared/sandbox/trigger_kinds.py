@@ -1,0 +1,78 @@
+"""The kinds of triggers: what can start an agent. This is the only list of them.
+
+From it come the keys that a header may have and the check that a trigger and its key stand together (``header``), the
+sentence on a proposal's card (``proposals.proposal_text``), what ``cleared status`` lists, and the sample event of a
+dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write what makes its events: a source in
+``service``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from cleared.sandbox import header_values
+
+if TYPE_CHECKING:
+    from cleared.sandbox.header import Header
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerKind:
+    """One kind of trigger, as it is declared, read and shown."""
+
+    name: str
+    """What stands after ``trigger:`` in a header, in trailers and in records."""
+    describe: Callable[[Header, str], str]
+    """When the agent runs, for a sentence "It would run …", from its header and the values of ``key`` as text."""
+    key: str = ""
+    """The header's key that says which times, files or events; empty where none is needed."""
+    read_key: header_values.Reader = header_values.read_words
+    """Reads the value of ``key``. Raises ``BadValue``."""
+    example: str = ""
+    """A value of ``key``, for the finding that it is missing."""
+    options: Mapping[str, header_values.Reader] = field(default_factory=dict)
+    """Other keys of the header that are about this kind of trigger."""
+
+    def values(self, header: Header) -> tuple[str, ...]:
+        """What the header says under ``key``."""
+        value = header.value_of(self.key) if self.key else None
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _describe_schedule(header: Header, times: str) -> str:
+    return f"on the schedule {times}{f' in {header.timezone}' if header.timezone else ''}"
+
+
+SCHEDULE: Final = TriggerKind(
+    "schedule", _describe_schedule, "schedule", header_values.read_cron, "0 6 * * *",
+    {"timezone": header_values.read_timezone},
+)  # fmt: skip
+FILE_WATCH: Final = TriggerKind(
+    "file_watch", lambda header, paths: f"when a file is dropped into {paths}",
+    "watch", header_values.read_paths, "import/*.csv",
+)  # fmt: skip
+EVENT: Final = TriggerKind(
+    "event", lambda header, names: f"on the event {names}", "event", header_values.read_words, "import.done"
+)
+ON_DEMAND: Final = TriggerKind("on_demand", lambda header, _: "when you start it")
+
+TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, ON_DEMAND)
+TRIGGER_NAMES: Final = tuple(kind.name for kind in TRIGGER_KINDS)
+KEYED_KINDS: Final = tuple(kind for kind in TRIGGER_KINDS if kind.key)
+
+
+def kinds_of(header: Header) -> tuple[TriggerKind, ...]:
+    """The kinds that a header names, in its order."""
+    return tuple(next(kind for kind in TRIGGER_KINDS if kind.name == name) for name in header.triggers)
+
+
+def header_readers() -> dict[str, header_values.Reader]:
+    """Header key → what reads its value, for all keys that are about triggers."""
+    readers: dict[str, header_values.Reader] = {}
+    for kind in KEYED_KINDS:
+        readers |= {kind.key: kind.read_key, **kind.options}
+    return readers

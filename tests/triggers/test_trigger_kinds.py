@@ -1,0 +1,68 @@
+"""Each kind of trigger is declared once; all else is read off the declaration, and something makes its events."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import cleared
+from cleared.sandbox import header, trigger_kinds
+from cleared.sandbox.trigger_kinds import KEYED_KINDS, ON_DEMAND, TRIGGER_KINDS, TRIGGER_NAMES, TriggerKind
+from cleared.service import workspace_service
+
+ROOT = Path(cleared.__file__).parent
+DOCS = ROOT.parent / "docs"
+
+
+@pytest.mark.parametrize("kind", KEYED_KINDS, ids=lambda kind: kind.name)
+def test_a_header_needs_the_key_of_its_trigger_and_shows_its_value(kind: TriggerKind) -> None:
+    text = f'"""\nname: x\ntrigger: {kind.name}\n{kind.key}: {kind.example}\n"""\n'
+    read, findings = header.parse_header(text, "agents/x.py")
+    assert read is not None, findings
+    assert trigger_kinds.kinds_of(read) == (kind,) and kind.values(read) == (kind.example,)
+    assert kind.example in kind.describe(read, kind.example)
+    _, findings = header.parse_header(text.replace(f"{kind.key}: {kind.example}\n", ""), "agents/x.py")
+    assert [f.rule for f in findings] == ["header-trigger"] and kind.example in findings[0].remedy
+
+
+def test_each_kind_has_a_source_of_events() -> None:
+    """A kind that is declared and that nothing in the service starts would be an agent that silently never runs."""
+    assert {kind.name for kind in workspace_service.STARTED_KINDS} == set(TRIGGER_NAMES) - {ON_DEMAND.name}
+
+
+@pytest.mark.parametrize("kind", TRIGGER_KINDS, ids=lambda kind: kind.name)
+def test_each_kind_is_in_the_docs(kind: TriggerKind) -> None:
+    pages = (DOCS / "howto/write-an-agent.md", DOCS / "howto/triggers.md")
+    assert any(kind.name in page.read_text("utf-8") for page in pages)
+    assert not kind.key or f"{kind.key}:" in "".join(page.read_text("utf-8") for page in pages)
+
+
+def test_no_other_module_names_a_kind() -> None:
+    """``schedule`` and ``event`` are also commands and keys of records, so the other two stand for all."""
+    for path in sorted(ROOT.rglob("*.py")):
+        if path.name == "trigger_kinds.py" or "starters" in path.parts:
+            continue
+        names = {n.value for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Constant)}
+        assert not names & {"file_watch", "on_demand"}, path
+
+
+def test_a_new_kind_needs_no_field_of_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = dataclasses.replace(KEYED_KINDS[2], name="webhook", key="hook", describe=lambda _, names: f"on {names}")
+    monkeypatch.setattr(trigger_kinds, "TRIGGER_KINDS", (*TRIGGER_KINDS, kind))
+    monkeypatch.setattr(header, "KEYED_KINDS", (*KEYED_KINDS, kind))
+    readers = {**header._READERS, "hook": kind.read_key}
+    readers["trigger"] = header.header_values.choices_reader(*TRIGGER_NAMES, kind.name)
+    monkeypatch.setattr(header, "_READERS", readers)
+    read, findings = header.parse_header('"""\nname: x\ntrigger: webhook\nhook: paid\n"""\n', "agents/x.py")
+    assert read is not None, findings
+    assert kind.values(read) == ("paid",) and trigger_kinds.kinds_of(read) == (kind,)
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_a_schedule_in_quotes_says_to_drop_them(quote: str) -> None:
+    text = f'"""\nname: x\ntrigger: schedule\nschedule: {quote}0 6 * * *{quote}\n"""\n'
+    _, [finding] = header.parse_header(text if quote == "'" else text.replace('"""\n', "'''\n"), "agents/x.py")
+    assert finding.rule == "header-cron" and finding.remedy == "Drop the quotes: schedule: 0 6 * * *"
