@@ -13,33 +13,12 @@ from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
 from cleared.gate.lint_rules import TITLES
+from cleared.registry.grants import GRANTS
 from cleared.registry.primitive import Primitive
 from cleared.sandbox import trigger_kinds
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
 
-MAY: Final = {
-    "importer.read": "read the bank files in import/",
-    "importer.write": "mark bank files as done and set bank lines aside",
-    "journal.read": "read the journal",
-    "journal.write": "post entries to the journal",
-    "journal.void": "void entries",
-    "money.read": "split amounts",
-    "accounts.read": "read the chart of accounts",
-    "git.commit": "word its commit",
-    "git.read": "read the history",
-    "queue.read": "read the review queue",
-    "queue.write": "ask you about entries",
-    "queue.ask": "stop and ask you",
-    "config.read": "read settings",
-    "ctx.log": "write to the log",
-    "ctx.read": "ask for the date",
-    "ctx.emit": "start other agents by events",
-    "script.run": "run shared scripts",
-    "loop.read": "read how the loop's jobs are",
-    "loop.enqueue": "have the loop run jobs",
-}
-"""Grant → what it allows, after "may"."""
 _MOST_EXAMPLES: Final = 3
 
 
@@ -107,7 +86,7 @@ def _grants_text(names: Iterable[str], registry: Mapping[str, Primitive]) -> str
     jobs = [kind.removeprefix(JOB_TYPE_GRANT) for kind in sorted(granted_job_types(names))]
     if jobs:
         grants.pop("loop.enqueue", None)
-    said = [MAY.get(g, g) for g in grants]
+    said = [GRANTS[g].allows if g in GRANTS else g for g in grants]
     return (
         _join_words(said + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
         or "call primitives that are gone"

@@ -8,6 +8,7 @@ from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.bounds import LIMIT_TEXTS
 from cleared.ledger.entry import STATUSES
+from cleared.registry.grants import GRANTS
 from cleared.registry.primitive import MISSING, Primitive, Registry, argument_shape, result_shape
 
 _DEFS: Final = {
@@ -89,7 +90,7 @@ def render_markdown(registry: Registry) -> str:
             _wrap_signature(p),
             "```",
             "",
-            f"*{p.effect.value}* · grant `{p.grant}`",
+            f"*{p.effect.value}* · grant `{p.grant}`{_describe_grant(p.grant)}",
             "",
         ]
         out += [p.doc.replace("``", "`"), ""]
@@ -98,6 +99,11 @@ def render_markdown(registry: Registry) -> str:
         out += [f"### `{record.__name__}`", "", _read_docstring(record).replace("``", "`"), "", "```python"]
         out += [_render_stub(record).rstrip(), "```", ""]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _describe_grant(name: str) -> str:
+    grant = GRANTS.get(name)
+    return f": {grant.allows} ({grant.risk} risk)" if grant is not None else ""
 
 
 def _read_docstring(record: type) -> str:

@@ -99,6 +99,7 @@ RULES = make_rules(
 RULES |= unicode_lint.RULES
 
 _AVAILABLE = "Primitives and builtins are already in scope."
+_DATES = {"datetime", "time", "calendar", "zoneinfo"}
 
 # Node class name → rule, message, remedy. By name, because some classes are newer than Python 3.11.
 _CONSTRUCTS: dict[str, tuple[str, str, str]] = {
@@ -214,6 +215,8 @@ def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST,
     kind = type(node).__name__
     if kind in _CONSTRUCTS:
         rule, message, remedy = _CONSTRUCTS[kind]
+        if _imports_dates(node):
+            remedy = "Remove it. ctx_today() gives the date, and ctx_now() the time."
         yield rule, message, remedy, node, ""
     if isinstance(node, ast.comprehension) and node.is_async:
         yield "async", "async for is not available to scripts", "Use a plain for.", node.target, ""
@@ -230,6 +233,13 @@ def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST,
         elif _DUNDER.fullmatch(word):
             message = f"{word}: names with two underscores on both sides belong to the interpreter"
             yield "dunder", message, "Use another name, or a dict key.", node, word
+
+
+def _imports_dates(node: ast.AST) -> bool:
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else (
+        [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    )  # fmt: skip
+    return any(name.split(".")[0] in _DATES for name in names)
 
 
 def _makes_a_class(node: ast.AST) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from harness import Workspace
 
+from cleared.sandbox.construct_lint import lint_script
+
 HEADER = '"""\nname: Probe\ntrigger: on_demand\ndescription: a probe\n"""\n'
 
 
@@ -157,3 +159,21 @@ def test_usage(ws: Workspace) -> None:
     assert ws("agent", "check").code == 2
     assert ws("agent", "check", "nobody").code == 2
     assert ws("agent", "check", "ingest", "--all").code == 2
+
+
+def test_an_import_of_dates_names_the_primitive_for_them() -> None:
+    (finding,) = lint_script("from datetime import date\n", "agents/probe.py")
+    assert finding.rule == "import" and "ctx_today()" in finding.remedy
+    (finding,) = lint_script("import json\n", "agents/probe.py")
+    assert "ctx_today()" not in finding.remedy
+
+
+def test_check_shows_what_would_keep_it_from_being_proposed(ws: Workspace) -> None:
+    """A test that was removed by hand blocks every proposal, and the check says so."""
+    ws.drop("january.csv")
+    ws.ok("test", "add", ws.run("ingest")["run_id"])
+    path = ws.json("test", "list")[0]["path"]
+    ws.git("rm", "-q", path)
+    ws.git("commit", "-qm", "less")
+    done = ws("agent", "check", "ingest")
+    assert done.code == 1 and "✗ proposal" in done.out and "regression-changed" in done.out
