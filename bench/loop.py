@@ -129,7 +129,7 @@ def idle(quick: bool) -> Result:
 
 
 def _with_noop() -> Path:
-    """A workspace that has a plug-in with a kind of job that does nothing."""
+    """A workspace that has a plug-in with a job type that does nothing."""
     folder = place()
     info = folder / "cleared_bench_noop-1.dist-info"
     info.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The generated page about jobs: the kinds as they are declared, the files as their schemas have them."""
+"""The generated page about jobs: the job types as they are declared, the files as their schemas have them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ELSEWHERE: Final = {("tree", "state"): "as `single_agent_state.json`"}
 
 
 def jobs(note: str) -> str:
-    """Every built-in kind of job, and every field of the loop's files."""
+    """Every built-in job type, and every field of the loop's files."""
     from cleared.config.model import Config
     from cleared.jobs import file_schemas
     from cleared.jobs.job_types import load_built_in
@@ -21,9 +21,9 @@ def jobs(note: str) -> str:
     turn = Config().loop.rotation
     out = [
         "# Jobs", "", note, "",
-        "[Run jobs](../howto/run-jobs.md) says how they are used, [add a kind of job](../howto/add-a-job-kind.md) how",
+        "[Run jobs](../howto/run-jobs.md) says how they are used, [add a job type](../howto/add-a-job-kind.md) how",
         "to have more of them. Paths are below the workspace; what is forbidden to jobs is in none of them.",
-        "", "## Kinds", "", "| kind | what it does | target | reads | writes | limit | output | turn |",
+        "", "## Kinds", "", "| job type | what it does | target | reads | writes | limit | output | turn |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for kind in load_built_in().values():

@@ -1,4 +1,4 @@
-"""``loop``: jobs, one at a time: reports, checks, agent runs."""
+"""``loop``: runs jobs, one at a time, in the order they are asked for. ``up`` runs agents when their triggers fire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Run jobs one at a time: reports, checks, agent runs.\n\n"
-    "cleared up runs agents by their triggers; cleared loop runs jobs one at a time.",
+    "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they are "
+    "asked for.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -97,7 +98,7 @@ def run_loop(
     max_cycles: CyclesOption = None,
     init: InitOption = None,
     enqueue: Annotated[
-        str | None, typer.Option("--enqueue", metavar="KIND", help="Enqueue a job of this kind first.")
+        str | None, typer.Option("--enqueue", metavar="KIND", help="Enqueue a job of this type first.")
     ] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="T", help="What that job is for.")] = None,
     allow_ai_turn: AllowOption = None,
@@ -267,7 +268,7 @@ def show_job(
 
 @app.command("kinds")
 def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """List the kinds of jobs there are. Nothing else can be run."""
+    """List the job types there are. Nothing else can be run."""
     from cleared.jobs.job_types import load_job_types as read
 
     host = open_host(workspace)

@@ -336,7 +336,7 @@ class Loop(Section):
     ai_dry_run: bool = False
     """Have ai_single_turn_bridge write what it would ask, and ask nobody. SINGLE_AGENT_AI_DRY_RUN, --ai-dry-run."""
     max_failures: int = 3
-    """How often in a row a kind may fail before the loop stops."""
+    """How often in a row a job type may fail before the loop stops."""
     keep_jobs: int = 200
     """The files of so many of the newest jobs are kept."""
     continuity: tuple[str, ...] = ("continuity", "docs", "README.md")
@@ -346,7 +346,7 @@ class Loop(Section):
     forbidden_paths: tuple[str, ...] = ()
     """Patterns of names (``*.sqlite``) and of paths (``private/*``) that no job reads, beside those built in."""
     plugins: tuple[str, ...] = ()
-    """Plug-in kinds of jobs (entry points) that may be loaded, by name."""
+    """Plug-in job types (entry points) that may be loaded, by name."""
 
 
 @config_section

@@ -204,8 +204,9 @@ class _Runner:
         while not self._pipe.wait_readable(POLL_SECONDS, ended):
             if self._end_requests > 1 and not self.has_ended_job:
                 self.has_ended_job = True
-                with suppress(ProcessLookupError):
-                    os.kill(running["pid"], signal.SIGTERM)
+                if is_alive(running["pid"], running["pid_started"]):
+                    with suppress(ProcessLookupError):
+                        os.kill(running["pid"], signal.SIGTERM)
             if self._pipe.take_wakeup() and self._machine.take_messages():
                 self._machine.store.export_tree()
 

@@ -90,7 +90,7 @@ class Context:
     loop: WorkspaceLoop
     """The workspace's own loop of jobs."""
     enqueue_grants: frozenset[str] = frozenset()
-    """The kinds of jobs that the script may ask for, each as the grant ``loop_enqueue:KIND``."""
+    """The job types that the script may ask for, each as the grant ``loop_enqueue:KIND``."""
     budget: Budget = field(default_factory=Budget)
     answers: Mapping[str, str] = field(default_factory=dict)
     """What people have answered to this run's questions: key → choice."""

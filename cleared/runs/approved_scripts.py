@@ -29,7 +29,7 @@ _RULES: Final = {**HEADER_RULES, **LINT_RULES, **effective_limits.RULES}
 @dataclass(frozen=True, slots=True)
 class Script:
     """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too, and
-    the kinds of jobs that it may enqueue (``loop_enqueue:KIND``)."""
+    the job types that it may enqueue (``loop_enqueue:KIND``)."""
 
     name: str
     file: str
@@ -137,7 +137,7 @@ class Scripts:
         return None
 
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
-        """The primitives that a text names, and those of the shared scripts it runs; with them the kinds of jobs
+        """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue."""
         found, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
         if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):

@@ -268,7 +268,7 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _allowed_primitives(host: Host, script: Script) -> frozenset[str]:
-    """What was approved, as far as the header allows it; kinds of jobs only where it names them."""
+    """What was approved, as far as the header allows it; job types only where it names them."""
     bound = script.header.grants if script.header else None
     if bound is None:
         return script.grants - granted_job_types(script.grants)

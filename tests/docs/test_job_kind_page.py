@@ -1,4 +1,4 @@
-"""The kinds of jobs that the page about plug-ins shows run as it says."""
+"""The job types that the page about plug-ins shows run as it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loop in processes of its own, its files, and a plug-in with kinds of jobs that no built-in kind is like."""
+"""A loop in processes of its own, its files, and a plug-in with job types that no built-in one is like."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ _NAMES = (
 
 
 def plug_in(folder: Path, module: str, text: str, names: Iterable[str]) -> Path:
-    """A distribution with kinds of jobs, as an installed one lies on the path."""
+    """A distribution with job types, as an installed one lies on the path."""
     folder.mkdir(exist_ok=True)
     (folder / f"{module}.py").write_text(text)
     info = folder / f"{module}-1.0.dist-info"

@@ -233,7 +233,7 @@ class LoopMachine(RuleBasedStateMachine):
         self.kinds |= {job: kind for job in self.life.ids if job not in self.kinds}
 
     def _of(self, job: str) -> tuple[str, str]:
-        """What kind of job it is, and who asked for it."""
+        """Of which job type it is, and who asked for it."""
         if job not in self.by:
             manifest = json.loads(self.life.runtime.manifest_path(job).read_bytes())
             self.by[job] = (manifest["kind"], manifest["by"])
