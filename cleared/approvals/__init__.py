@@ -1,1 +1,1 @@
-"""Who has approved which script, which policy, which cases: signed records, and what they are worth here."""
+"""Signed records of who approved which scripts, settings and tests, and whether they count on this machine."""

@@ -3,8 +3,8 @@
     agents/approvals/agents/ingest/3fa94c0d12aa.json              a version of a script
     agents/approvals/agents/ingest/3fa94c0d12aa.py                its text, so that it can be brought back
     agents/approvals/agents/ingest/3fa94c0d12aa.quarantined.json  one that was rolled back
-    agents/approvals/config.json                                  the policy keys of config.yaml
-    agents/approvals/cases.json                                   the regression cases
+    agents/approvals/config.json                                  the protected settings
+    agents/approvals/cases.json                                   the tests
 
 The signature covers all fields but itself, as JSON with sorted keys and no spaces.
 """
@@ -34,7 +34,7 @@ Kind = Literal["script", "config", "cases", "quarantine"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ApprovalRecord:
-    """One act of approval. ``digest`` is of the file's bytes; of ``policy`` and ``cases`` only one kind has each."""
+    """One approval. ``policy`` holds protected settings, ``cases`` tests; each is of one kind only."""
 
     kind: Kind
     path: str
@@ -55,9 +55,9 @@ class ApprovalRecord:
     report: str = ""
     """Digest of the gate's report."""
     effects: str = ""
-    """Digest of the rehearsed effects."""
+    """Digest of the effects of its dry runs."""
     base: str = ""
-    """The commit it was rehearsed on."""
+    """The commit that its dry runs began from."""
     reason: str = ""
     policy: Mapping[str, Any] = field(default_factory=dict)
     cases: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a decision does to the books, said so that two people can be seen to have agreed to the same.
+"""What a decision does to the books, in a form that shows whether two people agreed to the same.
 
 Ids of new entries, who decided and the words of a reason are left out: they differ though the same is meant.
 """

@@ -1,4 +1,4 @@
-"""Which policy is in force: the approved one, whatever the working copy of ``config.yaml`` says."""
+"""The protected settings in force: those approved, whatever the working copy of ``config.yaml`` says."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class _WorkingFiles:
 
 
 def settings_stamp(root: Path) -> object:
-    """Something that is another when anything that decides what is in force was written anew: the settings, their
-    approval, which books these are, whom and what this user trusts. Every process that lives long asks it."""
+    """A value that changes whenever the settings, their approval, the id of the books or this user's trust is written.
+
+    Long-lived processes compare it to see whether they must load the settings again."""
     folders = find_git_folders(root)
     mark = folders[1] / MARK if folders is not None else root
     return [
@@ -80,7 +81,7 @@ class SettingsInForce:
 
 
 def settings_in_force(root: Path, config: Config) -> SettingsInForce:
-    """The configuration with the approved policy; without a record that is the policy as shipped."""
+    """The configuration with its protected settings as approved; without a record, as shipped."""
     files = _WorkingFiles(root)
     wanted = protected_settings_of(config)
     found = files.read(CONFIG)

@@ -1,4 +1,4 @@
-"""Who may decide, what it takes two of them for, and the signatures that show afterwards who decided what.
+"""Who may decide, which decisions need two of them, and the signatures that show afterwards who decided what.
 
 A decision's commit carries ``Key`` and ``Signature``, over the workspace, the commit before, its first line, its other
 trailers and the content of every file it changed. What the first of two has agreed to is signed by itself and lies in

@@ -76,7 +76,7 @@ def load_trust(workspace: str) -> Trust:
 
 
 def withdraw_approvals(workspace: str, records: Iterable[str], version: str, at: str) -> Trust:
-    """Never take these records, nor others of this version from before ``at``, for approvals on this machine again.
+    """From now on count neither these records nor others of this version from before ``at`` on this machine.
 
     Returns what was trusted before, to be saved again if nothing comes of it.
     """
@@ -88,7 +88,7 @@ def withdraw_approvals(workspace: str, records: Iterable[str], version: str, at:
 
 
 def withdraw_questions(workspace: str, cards: Iterable[str]) -> None:
-    """Never go on with these questions as they were asked, though what settled them were lost."""
+    """From now on never continue the runs of these questions, even if the record of their answer is lost."""
     trust = load_trust(workspace)
     trust.withdrawn |= set(cards)
     trust.save()

@@ -1,4 +1,4 @@
-"""What a version of a script is worth here: approved, or why not and what to do about it."""
+"""Verification: whether a version of a script may run on this machine, or why not and what to do about it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Approvals:
         self._judged.clear()
 
     def verify_version(self, path: str, data: bytes) -> Verification:
-        """What these bytes at ``path`` are worth."""
+        """Whether these bytes may run as the script at ``path``, and why."""
         if self.identity.problem is not None:
             return Verification("elsewhere", self.identity.problem.message)
         digest = digest_of(data)

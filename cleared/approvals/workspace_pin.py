@@ -66,7 +66,7 @@ class WorkspaceIdentity:
 
 
 def identify_workspace(root: Path, claim: bytes | None) -> WorkspaceIdentity:
-    """Which books ``root`` holds: the one place that says so. ``claim``: the tracked file, in whichever commit.
+    """Which books ``root`` holds; nothing else decides it. ``claim``: the tracked file, in whichever commit.
 
     Raises ``WorkspaceError`` where the pin cannot be read. One that lies inside the workspace is none.
     """

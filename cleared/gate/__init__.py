@@ -1,1 +1,1 @@
-"""The gate: what a script must pass before a human is asked about it. A visible list of stages."""
+"""The gate: the checks that a change must pass before a person is asked about it."""

@@ -1,4 +1,4 @@
-"""A candidate: what somebody would like to become live, against what was approved last."""
+"""A candidate: changed files that are examined together, each compared with its approved version."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cleared.config.model import Config
 from cleared.errors import Place, UsageError
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
+from cleared.sandbox.used_primitives import find_grants
 from cleared.workspace.location import Layout
 from cleared.workspace.safe_files import read_stable
 from cleared.workspace.safe_names import require_safe_name
@@ -24,7 +25,7 @@ MAX_CASE = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file: as approved last (None: not at all), and as it would be (None: removed)."""
+    """One file. ``old``: as last approved (None: never). ``new``: as proposed (None: removed)."""
 
     path: str
     kind: Kind
@@ -49,12 +50,12 @@ class Candidate:
     changes: tuple[Change, ...]
     agents_to_examine: tuple[str, ...] = ()
     config: Config | None = None
-    """With the policy it would bring, where it changes that."""
+    """The new configuration, where ``config.yaml`` is among the changes."""
     texts: Mapping[str, bytes | None] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
-        """Of the change itself: the same change proposed twice has the same."""
+        """Digest of the change: the same change proposed twice has the same one."""
         return canonical_digest({c.path: c.digest for c in self.changes})
 
     def changes_of_kind(self, kind: Kind) -> list[Change]:
@@ -62,7 +63,7 @@ class Candidate:
 
 
 def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
-    """From finished changes. Raises ``ConfigError`` for a configuration that is not valid."""
+    """A candidate of these changes. Raises ``ConfigError`` where the new configuration is not valid."""
     found = tuple(sorted(changes, key=lambda c: c.path))
     config = None
     for change in found:
@@ -73,10 +74,10 @@ def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[st
 
 
 def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
-    """The working copies of ``targets`` (names of agents, or paths), with the shared scripts they run.
+    """A candidate of the working copies of ``targets`` (names of agents, or paths) and the shared scripts they run.
 
-    ``unchanged``: agents that are as approved are taken along, to be looked at. Raises ``UsageError`` for a target
-    that is not one, or has no change.
+    ``unchanged``: agents that are as approved are examined too. Raises ``UsageError`` for a target that cannot be
+    proposed or has no change.
     """
     changes: dict[str, Change] = {}
     looked_at = []
@@ -108,7 +109,7 @@ def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, un
 
 
 def file_kind(path: str) -> Kind | None:
-    """What a file of this path is; None where it is nothing that can be proposed.
+    """What kind of file lies at this path; None where it cannot be proposed.
 
     Raises ``UsageError`` for a name that could lead elsewhere.
     """
@@ -147,7 +148,7 @@ def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
 
 
 def _approved_test(scripts: Scripts, path: str) -> bytes | None:
-    """A regression case as it was approved; empty where it was and that text is not the committed one any more."""
+    """The approved text of a test; empty where only its digest is known, as the committed text is another."""
     data = scripts.snapshot.read_file(path)
     record = scripts.approvals.read_record(CASES)
     digest = record.cases.get(path) if record is not None and record.kind == "cases" else None
@@ -157,7 +158,7 @@ def _approved_test(scripts: Scripts, path: str) -> bytes | None:
 
 
 def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
-    """Committed by hand, a configuration differs from no file; what it decides still waits."""
+    """Whether ``config.yaml`` holds protected settings that are not approved, though it may be committed as it is."""
     if kind != "config":
         return False
     force = host.policy or settings_in_force(host.root, host.config)
@@ -165,8 +166,6 @@ def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
 
 
 def _used_scripts(host: Host, scripts: Scripts, change: Change) -> list[str]:
-    from cleared.sandbox.used_primitives import find_grants
-
     working = Scripts(host, scripts.snapshot, working_copy=True)
     source = (change.new or b"").decode("utf-8", "replace")
     return sorted(find_grants(source, change.path, host.registry, working.read_shared_source)[1])

@@ -1,4 +1,4 @@
-"""Rehearsals: the real path over books and files of the past or of a made-up month, never committed."""
+"""Dry runs: a real run over books and files of the past, or over sample data, that is never committed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cleared.vcs import Repository, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A configuration and scripts that belong together: as they are now, or as they would be."""
+    """A configuration and scripts to run with: the approved ones, or those of a candidate."""
 
     host: Host
     scripts: Scripts
@@ -36,7 +36,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a script would have done. Ids and times are left out, so that two rehearsals can be compared."""
+    """What a script would have done. Without ids and times, so that two dry runs can be compared."""
 
     label: str
     error: RunError | None
@@ -141,7 +141,7 @@ def _collect_dry_run(
 
 
 def compare_dry_runs(one: DryRun, other: DryRun) -> list[str]:
-    """In words, how the effects of two rehearsals differ; empty where they are the same."""
+    """How the effects of two dry runs differ, one sentence each; empty where they are the same."""
     found = []
     a, b = one.effects, other.effects
     for key in a:

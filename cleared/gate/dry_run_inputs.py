@@ -1,6 +1,6 @@
-"""What a script is rehearsed over: an empty folder, a made-up month, the latest real files; and pinning these.
+"""What the dry runs of a script are over: an empty folder, sample data, the latest real files; and pinning these.
 
-An approval binds to the effects of a rehearsal. So that the same rehearsal can be held again, its clock and the digests
+An approval binds to the effects of dry runs. So that they can be repeated, their clock and the digests
 of its real files are pinned when a change is proposed.
 """
 
@@ -35,7 +35,7 @@ SAMPLE_DATA = "sample data"
 
 
 class NotRepeatable(Exception):
-    """The rehearsal cannot be held again; the text says why."""
+    """An input of the dry run is gone, so it cannot be repeated; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ class DryRunPin:
 
 
 class _WithoutProposalCards(Snapshot):
-    """A commit without the cards of proposals: what an agent does about the queue is not to depend on whether it is
-    itself being asked about."""
+    """A commit without the cards of proposals: an agent that reads the queue must not act on its own proposal."""
 
     def __init__(self, repo: Repository, commit: str | None, queue: str) -> None:
         super().__init__(repo, commit)

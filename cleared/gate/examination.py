@@ -34,7 +34,7 @@ _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 
 @dataclass(slots=True)
 class Report:
-    """The results of all checks of a candidate: file → those of the script; and findings in the candidate as a whole."""
+    """The results of all checks: of each script by its file, and findings in the candidate as a whole."""
 
     candidate: Candidate
     base: str

@@ -1,6 +1,6 @@
-"""The behavioural diff: what another version of a script would have done on your own books.
+"""Impact: what another version of a script would have done on your own books.
 
-Both versions are rehearsed over each past run of the agent, on the books as they stood before it and the files it
+Both versions have a dry run over each past run of the agent, on the books as they stood before it and the files it
 took. Entries are paired by the bank line they post, else by their place among equals.
 """
 
@@ -46,7 +46,7 @@ class Impact:
         }  # fmt: skip
 
     def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
-        """Compare one run's two rehearsals. ``ids``: bank line → the entry that was really posted for it."""
+        """Compare the two dry runs over one past run. ``ids``: bank line → the entry that was really posted for it."""
         self.runs += 1
         for counts, rehearsal in ((self.before, old), (self.after, new)):
             counts.update(str(e["status"]) for e in rehearsal.entries)
@@ -81,7 +81,7 @@ class Impact:
         self.calls_after.update(other.calls_after)
 
     def find_warnings(self) -> list[str]:
-        """What a person should hear of first."""
+        """What a person should read first: everything confirmed, or many more cards."""
         found = []
         confirmed = self.after["auto-confirmed"]
         if confirmed and not self.after["pending-review"] and self.before["pending-review"]:

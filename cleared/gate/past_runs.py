@@ -1,4 +1,4 @@
-"""Occasions to rehearse over: what lies in ``import/`` now, and what the agent's past runs took."""
+"""Inputs for dry runs: the files in ``import/``, and the books and files of an agent's past runs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _input_of_run(host: Host, repo: Repository, commit: history.CommitInfo) -> D
 
 
 def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
-    """The event of a run, as far as its commit tells."""
+    """The event of a run, as far as its commit shows it."""
     kind, _, key = trailers.get("Event", "").partition(" ")
     if kind == SCHEDULE.name:
         return Event(kind, "", {"due": key}, key)

@@ -1,4 +1,4 @@
-"""Regression cases: what an agent did once, and must still do. Data, replayed in the sandbox; never imported.
+"""Tests: what an agent did once, and must still do. Data, replayed in the sandbox; never imported.
 
 One file each, ``tests/cases/NAME.json``: the clock, the files that were dropped, the books as far as the run read them,
 and the effects. Which cases there are is itself approved: one that vanishes or changes by hand is a finding.
@@ -49,13 +49,13 @@ _MAX: Final = 32 << 20
 
 
 def path_of_test(name: str) -> str:
-    """Where a case lies."""
+    """The file of a test."""
     return f"{CASES_DIR}/{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RegressionTest:
-    """``expected`` are a rehearsal's effects; or, of a correction, only the legs of the entries it names
+    """``expected`` holds the effects of a dry run; or, of a correction, only the legs of the entries it names
     (``{"legs": {bank line: [[account, debit, credit], …]}}``)."""
 
     name: str
@@ -86,7 +86,7 @@ class RegressionTest:
 
 
 def parse_test(data: bytes, path: str) -> RegressionTest:
-    """The inverse of ``Case.render``. Raises ``ValueError`` for anything else."""
+    """The inverse of ``RegressionTest.render``. Raises ``ValueError`` for anything else."""
     if len(data) > _MAX:
         raise ValueError(f"not a test: larger than {_MAX >> 20} MB")
     try:
@@ -109,7 +109,7 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
 
 
 def _check_fields(case: RegressionTest) -> None:
-    """Whoever wrote the file may have written anything. Raises ``ValueError`` or what Python says of wrong types."""
+    """Anybody may have written the file. Raises ``ValueError``, or ``TypeError`` and its like for wrong types."""
     if case.now.tzinfo is None or not 1970 < case.now.year < 9000:
         raise ValueError("its clock is not a time with a zone")
     names = set(case.inputs)
@@ -197,7 +197,8 @@ class RecordingSnapshot(Snapshot):
 
 
 def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[list[RegressionTest], list[Finding]]:
-    """The cases of a commit, with those of a proposal in their place (None: removed); and files that are none."""
+    """The tests of a commit, replaced by those of a proposal (``texts``; None: removed); and findings for files that
+    cannot be read."""
     paths = {p for p in snapshot.list_entries(CASES_DIR) if p.endswith(".json")} | set(texts)
     cases, findings = [], []
     for path in sorted(paths):
@@ -214,7 +215,7 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
 
 
 def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
-    """Cases that are not as they were approved, other than those that the proposal itself changes."""
+    """Findings for tests that are not as approved, other than those that the proposal itself changes."""
     if snapshot.read_file(CASES) is None:
         return _find_removed_list(approvals)
     record = approvals.read_record(CASES)
@@ -263,7 +264,7 @@ def _find_removed_list(approvals: Approvals) -> list[Finding]:
 def replay_test(
     case: RegressionTest, world: Setup, repo: Repository, script: Script, executor: MakeExecutor
 ) -> tuple[DryRun, list[str]]:
-    """Run the case; what came of it, and in words how that is not what was expected."""
+    """Replay a test: the dry run, and how it differs from what was expected, one sentence each."""
     found = dry_run_script(
         world, repo, FilesSnapshot(case.books), script, executor, label=f"test {case.name}", inputs=case.inputs,
         now=case.now, event=case.event,

@@ -1,4 +1,4 @@
-"""A made-up month of bank files in the workspace's own formats, with what real months have and tests forget.
+"""Sample data: a made-up month of bank files in the workspace's formats, with what real months have and tests forget.
 
 Income, an expense, a refund, a transfer, two equal purchases of one day, an unknown vendor, odd characters.
 """
@@ -28,7 +28,7 @@ class SampleRow:
 
 
 _SPAN: Final = timedelta(days=27)
-"""From the first made-up row to the day before the rehearsal."""
+"""From the first made-up row to the day before the dry run."""
 
 
 def find_open_time(now: datetime, zone: ZoneInfo, closed_through: date | None) -> datetime:

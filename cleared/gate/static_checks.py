@@ -53,7 +53,8 @@ class StaticChecks:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
         found = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return make_result(
-            "traps", found, host.config.gate.rules, approved_under=_approved_under(subject), primitives=sorted(subject.grants),
+            "traps", found, host.config.gate.rules, approved_under=_approved_under(subject),
+            primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
 
@@ -77,7 +78,7 @@ CHECKS: Final[tuple[Check[StaticChecks], ...]] = (
         {**header.RULES, **effective_limits.RULES, **construct_lint.RULES},
     ),
     Check(
-        "traps", "lint rules", "what the sandbox or the books would trip over: callbacks, account ids, statuses, grants",
+        "traps", "lint rules", "what the sandbox or the books would trip over: accounts, statuses, grants",
         StaticChecks.check_semantics, semantic_lint.RULES,
     ),
     Check(
@@ -93,7 +94,7 @@ def _approved_under(subject: Subject) -> dict[str, Rule] | None:
 
 
 def check_working_copy(host: Host, name: str) -> None:
-    """The traps and types of an agent's working copy and of the shared scripts it runs, where these are not approved.
+    """Check the lint rules and types of an agent's working copy and its shared scripts, unless approved.
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
     """

@@ -1,4 +1,4 @@
-"""Deciding about proposals: the one place where a script, a policy or a set of cases becomes live."""
+"""Deciding about proposals: where scripts, protected settings and tests become live."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ProposalOutcome:
 
 
 class StaleProposal(Exception):
-    """What was reviewed is not what would happen now."""
+    """What would happen now differs from what was reviewed; the text says how."""
 
 
 class Signer:
@@ -108,7 +108,7 @@ class Signer:
 
 
 def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalOutcome:
-    """Make a proposal live: one commit. Approved already: nothing happens, and that is told.
+    """Make a proposal live: one commit. Where it is approved already, nothing happens.
 
     What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
     ``PolicyError`` where the proposal was decided otherwise, was edited itself, or is stale (then a new proposal takes
@@ -347,7 +347,7 @@ def _sign_script(
 def sign_tests(
     signer: Signer, approvals: Approvals, changes: Mapping[str, bytes | None], about: Mapping[str, str] | None = None
 ) -> None:
-    """These cases (None: removed), and the list of all."""
+    """Add the files of these tests (None: removed), and a signed list of all."""
     signer.files |= changes
     record = approvals.read_record(CASES)
     listed = dict(record.cases) if record is not None else {}

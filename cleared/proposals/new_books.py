@@ -69,7 +69,7 @@ def make_new_books(host: Host) -> NewBooks:
 
 
 def _live_approvals(desk: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
-    """The approvals that count now: of the scripts as they are, of the settings, of the cases."""
+    """The approvals that count now: of the scripts as they are, of the settings, of the tests."""
     for folder in ("agents", "scripts"):
         for path in sorted(desk.snapshot.list_entries(folder)):
             data = desk.snapshot.read_file(path) if path.endswith(".py") else None

@@ -124,7 +124,7 @@ def _split_lines(data: bytes | None) -> list[str]:
 
 
 def list_tests(host: Host) -> list[dict[str, Any]]:
-    """The regression cases: name, agent, why, and whether each is as it was approved."""
+    """The tests: name, agent, reason, and whether each is as it was approved."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         record = Scripts(host, snapshot).approvals.read_record(CASES)

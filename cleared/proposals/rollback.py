@@ -1,4 +1,4 @@
-"""Rolling back: the version before comes back, the live one is quarantined. What it posted stays, and is told."""
+"""Rolling back: the version before comes back, the live one is quarantined. Its entries stay, and are listed."""
 
 from __future__ import annotations
 

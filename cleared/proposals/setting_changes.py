@@ -1,4 +1,4 @@
-"""Settings: what is policy takes effect by a person's approval, edit, check and approval in one step."""
+"""Changing settings: edit, check and approve protected settings in one step."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class SettingsOutcome:
 
 
 def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> SettingsOutcome:
-    """Change one setting: in ``config.yaml``, in one commit, approved where it is policy. Comments stay.
+    """Change one setting: in ``config.yaml``, in one commit, approved where it is protected. Comments stay.
 
     A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
     go along; what is approved holds all the same. Raises
     ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
-    (they need a proposal) and, for policy, inside a job; ``CheckFailed`` where a regression case would break.
+    (they need a proposal) and, for protected settings, inside a job; ``CheckFailed`` where a test would break.
     """
     if key.startswith("gate.rules"):
         raise _needs_proposal(key)
@@ -165,7 +165,7 @@ def _commit_settings(
 
 
 def _check_tests(host: Host, executor: MakeExecutor, desk: DecisionContext, config: Config, text: bytes) -> None:
-    """The regression cases under the new policy, where there are any."""
+    """Run the tests under the new settings. Raises ``CheckFailed`` where one breaks."""
     if not any(p.endswith(".json") for p in desk.snapshot.list_entries(CASES_DIR)):
         return
     change = Change(host.layout.config_file, "config", desk.snapshot.read_file(host.layout.config_file), text)

@@ -1,4 +1,4 @@
-"""Proposing: a candidate that passed the gate becomes a tracked proposal with a card. The live scripts stay."""
+"""Proposing: a candidate that passes the gate is stored as a proposal with a card. The live scripts stay."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def write_proposal(
 def describe_proposal(
     host: Host, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str, at: str
 ) -> dict[str, Any]:
-    """All that a proposal says of itself: who, what, the card, the checks, the effects."""
+    """The content of ``proposal.json``: author, files, card, checks, effects."""
     approvals = gate.scripts.approvals
     old_grants: dict[str, list[str]] = {}
     for path in report.subjects:
@@ -177,7 +177,7 @@ def describe_proposal(
 
 
 def settle_proposal(desk: DecisionContext, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
-    """The files that say what became of a proposal; its card is resolved (staged)."""
+    """The file with the decision about a proposal; its card is resolved in the draft."""
     at, reason = format_iso(desk.context.now), desk.context.env.redactor.redact_text(reason)
     desk.context.cards.resolve_card(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
     return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, desk.by, at, reason).render()}
