@@ -92,13 +92,8 @@ def commit_changes(
     plan = plan_changes(repo, before, changes)
     if not plan:
         raise ValueError("nothing to commit")
-    intent = CommitIntent(
-        base=base,
-        commit="",
-        branch=repo.branch.name,
-        paths=tuple(plan),
-        moves=tuple(PathMove(m.source, m.target, blob_id(m.content, repo.hash_name)) for m in moves),
-    )
+    path_moves = tuple(PathMove(m.source, m.target, blob_id(m.content, repo.hash_name)) for m in moves)
+    intent = CommitIntent(base=base, commit="", branch=repo.branch.name, paths=tuple(plan), moves=path_moves)
     refuse_obstacles(repo, intent, edited)
     intent = replace(intent, made=tuple(list_missing_folders(repo, intent)))
     contents = {change.path: changes[change.path] for change in plan}
