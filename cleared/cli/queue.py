@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from cleared.review.card_decisions import DecisionResult
 
-app = typer.Typer(help="See what needs a human, and decide.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="See the cards, and decide. A card is a question that waits for a person.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 LONG = 200
@@ -36,7 +40,7 @@ def list_cards(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """List the cards, oldest first."""
+    """List the cards, oldest first. A card is a question that waits for a person."""
     from cleared.queries import read_cards
 
     host = open_host(workspace)
@@ -72,7 +76,7 @@ def show_card(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show a card: what is asked, and everything known about it. A card is a question that waits for a person."""
+    """Show a card: what is asked, and everything known about it."""
     from cleared.queries import read_card
     from cleared.review.card_details import card_fields, detail_tables
 

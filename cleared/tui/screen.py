@@ -19,6 +19,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from cleared.cards.kinds import INTRODUCTION
 from cleared.errors import ClearedError
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardChoice, cards_summary, show_card
@@ -87,6 +88,7 @@ class ReviewApp(App[None]):
     def on_mount(self) -> None:
         self.register_theme(CALM)
         self.theme = "calm"
+        self.query_one("#list").border_title = INTRODUCTION.rstrip(".")
         self._execute_requests()
         self.set_interval(WATCH_SECONDS, self._poll_head)
         self.set_interval(0.25, self._show_progress)
@@ -345,11 +347,8 @@ class ReviewApp(App[None]):
     def _scroll_to_top(self) -> None:
         self.screen_stack[0].query_one("#card", VerticalScroll).scroll_home(animate=False)
 
-    def action_code(self) -> None:
-        self._open_code()
-
     @work(exclusive=True, group="look")
-    async def _open_code(self) -> None:
+    async def action_code(self) -> None:
         card_id, queue = self.card_id, self.queue
         if card_id is None:
             return
