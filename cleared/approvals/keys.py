@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import describe_os_error, write_atomic, write_new
+from cleared.safe_files import describe_os_error, write_atomic, write_new
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -15,7 +15,7 @@ from typing import Any
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import write_atomic
+from cleared.safe_files import write_atomic
 
 _ID = re.compile(r"[0-9a-f]{32}")
 

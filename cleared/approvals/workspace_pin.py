@@ -22,8 +22,8 @@ from cleared.approvals.approval_record import WORKSPACE
 from cleared.approvals.keys import cleared_home, is_inside, refuse_inside
 from cleared.approvals.trust_store import is_workspace_id
 from cleared.errors import Place, PolicyError, WorkspaceError
+from cleared.safe_files import write_atomic
 from cleared.workspace.git_directory import find_git_folders
-from cleared.workspace.safe_files import write_atomic
 
 UNATTENDED: Final = "CLEARED_TRUST"
 """Where nobody can be asked: ids, with commas between; clones that say they are of these books count as pinned."""

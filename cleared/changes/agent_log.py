@@ -9,9 +9,9 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.ledger.csv_text import format_record
 from cleared.primitives.context import Context
+from cleared.safe_files import write_atomic
 from cleared.vcs import LocalMove
 from cleared.workspace.lock import ensure_state_dir
-from cleared.workspace.safe_files import write_atomic
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
 WAITING_FILE: Final = "waiting-log.csv"

@@ -22,8 +22,8 @@ from typing import Final
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError
+from cleared.safe_files import write_atomic
 from cleared.vcs import LocalMove
-from cleared.workspace.safe_files import write_atomic
 
 FOLDER: Final = "taken"
 """In the state directory."""

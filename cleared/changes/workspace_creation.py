@@ -15,9 +15,9 @@ from cleared.changes import commit_messages
 from cleared.clock import Clock, format_iso
 from cleared.config.loading import load_config
 from cleared.errors import WorkspaceError
+from cleared.safe_files import describe_os_error as os_reason
 from cleared.vcs import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.safe_files import describe_os_error as os_reason
 from cleared.workspace.template import initial_files
 
 _INTENT: Final = ".cleared/seal.json"

@@ -43,7 +43,7 @@ def as_refusal(error: BaseException) -> ClearedError | None:
     if isinstance(error, RecursionError):
         return CheckFailed("the input is nested too deeply", remedy="Give it in a simpler form.")
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        from cleared.workspace.safe_files import describe_os_error
+        from cleared.safe_files import describe_os_error
 
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         remedy = _REMEDIES.get(error.errno or 0, "Put that right, then look what is there: cleared doctor.")

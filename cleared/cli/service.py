@@ -207,7 +207,7 @@ def install_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Start cleared up now and at each login, and again when it fails."""
-    from cleared.workspace.safe_files import write_atomic
+    from cleared.safe_files import write_atomic
 
     open_host(workspace)  # what cannot be opened cannot be served
     manager, before = _open_service(workspace)

@@ -66,7 +66,7 @@ def load_config(text: str, file: str = "config.yaml") -> Config:
 
 def load_config_file(path: Path) -> Config:
     """The configuration in a file. Raises ``ConfigError``, or ``WorkspaceError`` if it cannot be read."""
-    from cleared.workspace.safe_files import read_stable
+    from cleared.safe_files import read_stable
 
     data, _ = read_stable(path, MAX_BYTES, shown=path.name)
     try:

@@ -119,7 +119,7 @@ def _check_books_folder(value: str) -> str | None:
 
 
 def _check_folder(value: str) -> str | None:
-    from cleared.workspace.safe_names import relative_problem
+    from cleared.safe_names import relative_problem
 
     problem = relative_problem(value)
     if problem:

@@ -20,7 +20,7 @@ from cleared.changes.imported_files import HeldFile, held_files, save_record
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
-from cleared.workspace.safe_files import read_stable, write_atomic
+from cleared.safe_files import read_stable, write_atomic
 
 
 @dataclass(frozen=True, slots=True)

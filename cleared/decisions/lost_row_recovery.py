@@ -20,8 +20,8 @@ from cleared.decisions.decision_context import (
 from cleared.errors import CheckFailed
 from cleared.ledger.checks import check_books
 from cleared.ledger.violations import BooksViolated
+from cleared.safe_files import write_atomic
 from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents
-from cleared.workspace.safe_files import write_atomic
 
 _ROW_SUFFIXES = (".csv", ".jsonl")
 

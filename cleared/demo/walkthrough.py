@@ -28,7 +28,7 @@ from cleared.queries import open_committed_books, read_cards, read_violations
 from cleared.registry.json_values import to_json
 from cleared.review.card_decisions import reject_cards
 from cleared.runs.outcome import RunResult
-from cleared.workspace.safe_files import write_atomic
+from cleared.safe_files import write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,10 +14,10 @@ from cleared.config.model import Config
 from cleared.errors import Place, UsageError
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
+from cleared.safe_files import read_stable
+from cleared.safe_names import require_safe_name
 from cleared.sandbox.used_primitives import find_grants
 from cleared.workspace.location import Layout
-from cleared.workspace.safe_files import read_stable
-from cleared.workspace.safe_names import require_safe_name
 
 Kind = Literal["agent", "script", "case", "config"]
 MAX_CASE = 32 << 20

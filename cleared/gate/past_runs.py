@@ -16,10 +16,10 @@ from cleared.clock import format_iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
 from cleared.runs.attempt import Event
+from cleared.safe_files import read_stable
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.vcs import Repository, Snapshot, history, parse_parents
 from cleared.workspace.drop_names import is_ready_name
-from cleared.workspace.safe_files import read_stable
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from cleared.importing.bank_file import ImportFile, find_first_and_last_row
 from cleared.importing.file_cards import StageCard
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
+from cleared.safe_files import read_stable
+from cleared.safe_names import resolve_inside
 from cleared.schema import money
 from cleared.schema.bank_row import ParsedFile
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 from cleared.workspace.location import Layout
-from cleared.workspace.safe_files import read_stable
-from cleared.workspace.safe_names import resolve_inside
 
 
 class ImportSession:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cleared.errors import UsageError
-from cleared.workspace.safe_files import read_stable, write_atomic
-from cleared.workspace.safe_names import require_safe_name
+from cleared.safe_files import read_stable, write_atomic
+from cleared.safe_names import require_safe_name
 
 
 def copy_to_drop_folder(root: Path, import_dir: str, sources: list[Path], max_bytes: int) -> list[str]:

@@ -20,9 +20,9 @@ from cleared.errors import ClearedError, Place
 from cleared.importing.bank_file import ImportFile, find_balance_gaps
 from cleared.ledger.bank_lines import BankLine, ImportRecord
 from cleared.ledger.staged_bank_lines import BankBook
+from cleared.safe_files import read_stable
 from cleared.schema import money
 from cleared.workspace.drop_names import escape_name
-from cleared.workspace.safe_files import read_stable
 
 StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.errors import Place, WorkspaceError
-from cleared.workspace.safe_files import read_stable, write_atomic
+from cleared.safe_files import read_stable, write_atomic
 
 SchemaName = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "bridge", "asked"]
 SCHEMA_FOLDER: Final = Path(__file__).parent / "schemas"

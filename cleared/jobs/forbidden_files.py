@@ -12,7 +12,7 @@ from typing import Final
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import ClearedError, Place, PolicyError
-from cleared.workspace.safe_names import resolve_inside
+from cleared.safe_names import resolve_inside
 
 NAME_PATTERNS: Final = (
     ".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_dsa*",

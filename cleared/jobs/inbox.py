@@ -19,7 +19,7 @@ from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import InboxMessage, JobManifest, JobRequest, QueuedJob, SafetyStop, request_of
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import JobSigner
-from cleared.workspace.safe_files import describe_os_error, write_new
+from cleared.safe_files import describe_os_error, write_new
 
 MAX_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""

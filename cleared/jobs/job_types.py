@@ -17,7 +17,7 @@ from typing import Final, Literal
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.workspace.safe_names import require_safe_name
+from cleared.safe_names import require_safe_name
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
 BUILT_IN_MODULES: Final = ("cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs")

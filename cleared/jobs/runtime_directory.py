@@ -10,8 +10,8 @@ from typing import Final
 
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.safe_files import describe_os_error
 from cleared.workspace.lock import ensure_state_dir
-from cleared.workspace.safe_files import describe_os_error
 
 LOCK_NAME: Final = "loop.lock"
 _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)

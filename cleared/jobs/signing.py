@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import describe_os_error, write_new
+from cleared.safe_files import describe_os_error, write_new
 
 KEY_NAME: Final = "loop-key"
 _KEY_BYTES: Final = 32

@@ -10,7 +10,7 @@ from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.loop.loop_settings import LoopSettings
-from cleared.workspace.safe_files import write_atomic
+from cleared.safe_files import write_atomic
 
 REFERENCE: Final = "scripts/freedom_claude_loop_single_agent_v3.sh"
 """What the loop contract names for a real bridge. It is never executed."""

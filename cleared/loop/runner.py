@@ -26,9 +26,9 @@ from cleared.loop.loop_settings import LoopSettings
 from cleared.loop.machine import LoopMachine
 from cleared.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.loop.wakeup_pipe import WakeupPipe
+from cleared.safe_files import append_rotated, sweep_temporaries
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.processes import is_alive, process_start
-from cleared.workspace.safe_files import append_rotated, sweep_temporaries
 
 LOOP_COMMAND: Final = "loop run"
 POLL_SECONDS: Final = 0.5

@@ -27,7 +27,7 @@ from cleared.errors import BusyError, ClearedError, PolicyError, WorkspaceError
 from cleared.jobs import file_schemas, loop_reader
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.loop import status_page
-from cleared.workspace.safe_files import describe_os_error
+from cleared.safe_files import describe_os_error
 
 ADDRESS: Final = "127.0.0.1"
 ALLOWED_METHODS: Final = ("GET", "HEAD")

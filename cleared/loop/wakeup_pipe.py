@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import describe_os_error
+from cleared.safe_files import describe_os_error
 
 
 class WakeupPipe:

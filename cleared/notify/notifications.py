@@ -27,9 +27,9 @@ from cleared.clock import format_iso
 from cleared.config.model import Notifications
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.notify.channels import Message, Undelivered, escape_text, send_message
+from cleared.safe_files import read_stable, write_atomic
 from cleared.vcs import Snapshot
 from cleared.workspace.lock import ensure_state_dir
-from cleared.workspace.safe_files import read_stable, write_atomic
 
 STATE_FILE: Final = "notify.json"
 """Under ``.cleared/``."""

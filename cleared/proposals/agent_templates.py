@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cleared.changes.host import Host
 from cleared.errors import Place, UsageError
+from cleared.safe_files import write_atomic
 from cleared.sandbox.header import parse_header
 from cleared.workspace import starters
-from cleared.workspace.safe_files import write_atomic
 
 _SHIPPED = Path(__file__).parent.parent / "workspace" / "agent_templates"
 _NAME = "{{name}}"

@@ -29,8 +29,8 @@ from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.proposals.approval import Signer
 from cleared.runs.attempt import MakeExecutor
+from cleared.safe_files import read_stable, write_atomic
 from cleared.vcs import Unfinished
-from cleared.workspace.safe_files import read_stable, write_atomic
 
 
 @dataclass(frozen=True, slots=True)

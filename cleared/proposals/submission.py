@@ -21,8 +21,8 @@ from cleared.gate.examination import Gate, Report
 from cleared.proposals import proposal_text, rate_limit
 from cleared.proposals.proposal import FOLDER, Proposal, ProposalDecision, load_proposals, next_number, render_proposal
 from cleared.runs.attempt import MakeExecutor
+from cleared.safe_files import write_atomic
 from cleared.workspace.lock import ensure_state_dir
-from cleared.workspace.safe_files import write_atomic
 
 _MAX_MESSAGE: Final = 10_000
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, UsageError
 from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.safe_names import resolve_inside
 from cleared.vcs import Snapshot
-from cleared.workspace.safe_names import resolve_inside
 
 SHOWN_BYTES: Final = 8 * 1024 * 1024
 

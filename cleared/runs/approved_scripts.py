@@ -10,6 +10,7 @@ from cleared.approvals.verification import Approvals, Verification, refusal_of
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.safe_files import read_stable
 from cleared.sandbox import effective_limits
 from cleared.sandbox.construct_lint import RULES as LINT_RULES
 from cleared.sandbox.construct_lint import lint_script
@@ -20,7 +21,6 @@ from cleared.sandbox.used_primitives import ENQUEUE, find_grants, granted_job_ty
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.working_files import read_content_id
 from cleared.workspace import starters
-from cleared.workspace.safe_files import read_stable
 
 MAX_SCRIPT_BYTES = 256 * 1024
 _RULES: Final = {**HEADER_RULES, **LINT_RULES, **effective_limits.RULES}

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 
 from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, WorkspaceError
+from cleared.safe_files import write_atomic
 from cleared.workspace.lock import LockHolder, ensure_state_dir, read_holder, writer_lock
 from cleared.workspace.processes import is_alive, process_start
 from cleared.workspace.programs import own_command
-from cleared.workspace.safe_files import write_atomic
 
 LOCK_FILE: Final = "service.lock"
 STATUS_FILE: Final = "service.json"

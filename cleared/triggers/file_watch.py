@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cleared.safe_files import describe_os_error
 from cleared.workspace.drop_names import escape_name
-from cleared.workspace.safe_files import describe_os_error
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler

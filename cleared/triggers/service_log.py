@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cleared.clock import Clock
 from cleared.config.secrets import Redactor
-from cleared.workspace.safe_files import append_rotated
+from cleared.safe_files import append_rotated
 
 FILE_NAME: Final = "service.log"
 MAX_BYTES: Final = 2 << 20

@@ -17,12 +17,12 @@ from cleared.decisions.decision_context import Decision, DecisionContext, commit
 from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
+from cleared.safe_files import read_stable
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.ended_jobs import find_job_requester
 from cleared.triggers.event_stream import JOB_FINISHED, RecordedEvent
 from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.drop_names import FAILED_FOLDER
-from cleared.workspace.safe_files import read_stable
 
 
 def report_event_cycle(host: Host, agents: list[str], told: RecordedEvent) -> None:

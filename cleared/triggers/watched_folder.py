@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from cleared.clock import Clock
+from cleared.safe_files import describe_os_error
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, escape_name, is_ready_name
 from cleared.workspace.location import Layout
-from cleared.workspace.safe_files import describe_os_error
 
 EMPTY_SECONDS: Final = 30.0
 """How long an empty file must have been still, at least: programs make the file first and write it later."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 
+from cleared.safe_files import write_atomic
 from cleared.vcs.repository import Repository
-from cleared.workspace.safe_files import write_atomic
 
 _NAME = "cleared-origin"
 _MARK = re.compile(r"[0-9a-f]{12}")

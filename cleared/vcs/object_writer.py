@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cleared.safe_files import sync_folder
 from cleared.vcs.object_reader import HashName
 from cleared.vcs.repository import Repository
-from cleared.workspace.safe_files import sync_folder
 
 #: How many files are made durable at the same time.
 _AT_ONCE = 8

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from cleared.errors import WorkspaceError
+from cleared.safe_files import sync_folder
 from cleared.vcs.object_reader import HashName, TreeEntry
 from cleared.vcs.object_writer import blob_id
-from cleared.workspace.safe_files import sync_folder
 
 _PREFIX, _SUFFIX = ".cleared-seal-", ".tmp"
 

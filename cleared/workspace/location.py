@@ -9,7 +9,7 @@ from pathlib import Path
 from cleared.config.loading import load_config_file
 from cleared.config.model import Config
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_names import require_safe_name
+from cleared.safe_names import require_safe_name
 
 CONFIG_NAME = "config.yaml"
 _YEAR = re.compile(r"[0-9]{4}")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.workspace.safe_files import describe_os_error, sweep_temporaries
+from cleared.safe_files import describe_os_error, sweep_temporaries
 
 _POLL_SECONDS = 0.05
 _SPARE = 4096

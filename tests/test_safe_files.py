@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.errors import WorkspaceError
-from cleared.workspace.safe_files import read_stable, write_atomic
+from cleared.safe_files import read_stable, write_atomic
 
 
 @given(st.binary(max_size=3000))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.errors import ClearedError, PolicyError, UsageError
-from cleared.workspace.safe_names import require_safe_name, resolve_inside
+from cleared.safe_names import require_safe_name, resolve_inside
 
 
 @pytest.mark.parametrize("name", ["ingest", "monthly_summary", "Überweisung 2025-01.csv", "a.b.c", "x" * 120, "con2"])
