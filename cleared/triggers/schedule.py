@@ -1,8 +1,8 @@
-"""When schedules come due: a cron expression in a time zone, what of it is to be run now, and what was missed.
+"""When schedules come due: a cron expression in a time zone, which of its times to run now, and how many were missed.
 
-Pure: no clock, no file. All reckoning is in whole seconds since 1970, of UTC or of a local clock; croniter only reads
-the fields. Its own search is not used: it goes wrong where clocks are set, takes a day of the month *and* an nth
-weekday where cron means *or*, and costs a hundred times as much.
+Pure: no clock, no file. All calculations are in whole seconds since 1970, of UTC or of a local clock. croniter reads
+the fields and checks that a schedule ever happens (``sandbox.header_values``); the times are found by
+``Schedule._search``, whose docstring says why.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -80,15 +80,12 @@ class Schedule:
     def next_after(self, after: datetime) -> datetime | None:
         """The first time strictly after ``after``, in UTC; ``None`` where there is none in the next eight years."""
         start = _to_second(after) + 1
-        for piece in self._stretches_between(start, start + _HORIZON):
-            for second in self._times_in(piece):
-                return _to_instant(second)
-        return None
+        second = next(self._search(start, start + _HORIZON), None)
+        return None if second is None else _to_instant(second)
 
     def times_between(self, after: datetime, until: datetime, limit: int = MAX_TIMES) -> list[datetime]:
         """The times after ``after`` up to and with ``until``, in UTC, oldest first; the newest ``limit`` of them."""
-        pieces = list(self._stretches_between(_to_second(after) + 1, _to_second(until) + 1))
-        seconds = (second for piece in reversed(pieces) for second in self._times_in(piece, newest_first=True))
+        seconds = self._search(_to_second(after) + 1, _to_second(until) + 1, newest_first=True)
         return [_to_instant(second) for second in islice(seconds, limit)][::-1]
 
     def count_between(self, after: datetime, until: datetime) -> int:
@@ -98,6 +95,20 @@ class Schedule:
             sizes = (end - begin for _, begin, end in self._calendar.named_times(piece.low, piece.high))
             found += any(sizes) if piece.skipped else sum(sizes)
         return found
+
+    def _search(self, start: int, end: int, newest_first: bool = False) -> Iterator[int]:
+        """The times in ``[start, end)``, as seconds of UTC: in place of croniter's iteration, which
+
+        - goes wrong where clocks are set: it skips or repeats a run, depending on the zone and the direction;
+        - joins a day of the month and an nth weekday (``1,15 * 5#2``) by *and* where cron means *or*;
+        - cannot count or go backwards without visiting each time, and takes a hundred times as long, which matters
+          where ten thousand schedules are looked at.
+
+        What a field means is croniter's own reading (``_parse_field``).
+        """
+        stretches: Iterable[_Stretch] = self._stretches_between(start, end)
+        for stretch in reversed(list(stretches)) if newest_first else stretches:
+            yield from self._times_in(stretch, newest_first)
 
     def _stretches_between(self, start: int, end: int) -> Iterator[_Stretch]:
         """The local times whose turn comes in ``[start, end)`` of UTC, in stretches that no change of clocks divides.
@@ -127,7 +138,7 @@ class Schedule:
             yield _Stretch(max(turn, start + offset), end + offset, offset)
 
     def _times_in(self, piece: _Stretch, newest_first: bool = False) -> Iterator[int]:
-        """When what is named in ``piece`` comes due, in seconds of UTC."""
+        """When the named times of ``piece`` come due, in seconds of UTC."""
         for day, begin, end in self._calendar.named_times(piece.low, piece.high, newest_first):
             if piece.skipped:
                 yield piece.high - 1 - piece.offset
