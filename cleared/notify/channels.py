@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.clock import Clock
 from cleared.workspace.programs import find_program, search_path
@@ -56,6 +56,13 @@ class Message:
     """The same as plain data, for a command."""
 
 
+class Channel(Protocol):
+    """One way to hand a message over."""
+
+    def __call__(self, message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
+        """Hand it over. ``root`` is the workspace's. Raises ``Undelivered``."""
+
+
 def escape_text(text: object, limit: int = _MAX_LINE_LENGTH) -> str:
     """The text on one line and not too long: control, direction and other unseen characters as escapes."""
     string = str(text)
@@ -74,12 +81,10 @@ def _escape_char(char: str) -> str:
 
 def send_message(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
     """Hand it over as ``notifications.method`` says. Raises ``Undelivered``."""
-    if settings.method == "smtp":
-        _send_mail(message, settings)
-    elif settings.method == "exec":
-        _run_command(message, settings.command, root, clock)
-    else:
+    channel = CHANNELS.get(settings.method or "none")
+    if channel is None:
         raise Undelivered("notifications.method is none")
+    channel(message, settings, root, clock)
 
 
 # --- mail -------------------------------------------------------------------------------------------------------------
@@ -106,7 +111,7 @@ def build_mail(message: Message, settings: Notifications) -> EmailMessage:
     return made
 
 
-def _send_mail(message: Message, settings: Notifications) -> None:
+def _send_mail(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
     import smtplib
     import ssl
     from email.errors import MessageError
@@ -162,8 +167,10 @@ def _reply_text(code: int, said: bytes | str) -> str:
 # --- a command --------------------------------------------------------------------------------------------------------
 
 
-def _run_command(message: Message, argv: Sequence[str], root: Path, clock: Clock) -> None:
+def _run_command(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
     import tempfile
+
+    argv = settings.command
 
     environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     environment["PATH"] = search_path(outside=root)
@@ -248,3 +255,8 @@ def _wait_for_command(process: subprocess.Popen[bytes], clock: Clock) -> str | N
             if not ready.get_map():
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_PAUSE)
+
+
+CHANNELS: Final[Mapping[str, Channel]] = {"smtp": _send_mail, "exec": _run_command}
+"""``notifications.method`` → the channel. To add one, write its function, add it here, and name it, with the settings
+it needs, in ``config.model.Notifications``."""
