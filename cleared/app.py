@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cleared.proposals.approval import ProposalOutcome
     from cleared.proposals.proposal import Proposal
     from cleared.proposals.setting_changes import SettingsOutcome
-    from cleared.review.card_decisions import DecisionResult
+    from cleared.review.decision_staging import DecisionResult
     from cleared.review.entry_decisions import Correction
 
 

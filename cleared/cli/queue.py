@@ -13,7 +13,7 @@ from cleared.terminal import print_fields, print_json, print_line, print_message
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from cleared.review.card_decisions import DecisionResult
+    from cleared.review.decision_staging import DecisionResult
 
 app = typer.Typer(
     help="See the cards, and decide. A card is a question that waits for a person.",

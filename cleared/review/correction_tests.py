@@ -14,7 +14,8 @@ from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_te
 from cleared.ledger.entry import Leg
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.proposals.test_recording import corrected_test, corrected_test_name, record_test
-from cleared.review.card_decisions import DecisionResult, RecordTests
+from cleared.review.card_decisions import RecordTests
+from cleared.review.decision_staging import DecisionResult
 from cleared.review.explanation import posting_commit
 from cleared.runs.attempt import MakeExecutor
 from cleared.schema import money

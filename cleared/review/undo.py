@@ -27,7 +27,7 @@ from cleared.ledger.staged_journal import Books
 from cleared.primitives.journal import stage_line_card
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.review.answers import committed_questions
-from cleared.review.card_decisions import DecisionResult
+from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import void_with_corrections
 from cleared.runs.suspended_runs import reissue_question
 from cleared.vcs import Snapshot, history

@@ -11,8 +11,8 @@ from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.review import card_decisions
-from cleared.review.card_decisions import DecisionResult
 from cleared.review.card_view import CardChoice, proposal_folder
+from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import FileView, entry_script
