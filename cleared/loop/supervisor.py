@@ -57,8 +57,8 @@ _WRITE_ATTEMPTS: Final = 20
 class JobAssignment:
     """A job, and all that the watcher process needs to run it."""
 
-    item: JobRequest
-    kind: JobType
+    request: JobRequest
+    job_type: JobType
     settings: LoopSettings
     config: Config
     clock: Clock
@@ -67,7 +67,7 @@ class JobAssignment:
     @property
     def target(self) -> str:
         """The target that was asked for; empty where none was."""
-        return "" if self.item["target"] == self.kind.default_target else self.item["target"]
+        return "" if self.request["target"] == self.job_type.default_target else self.request["target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class _JobRun:
 
     def __init__(self, assignment: JobAssignment, supervisor: Supervisor) -> None:
         self._assignment, self._supervisor = assignment, supervisor
-        self._job_type, self._runtime = assignment.kind, assignment.settings.runtime
-        self._job_id = assignment.item["job_id"]
+        self._job_type, self._runtime = assignment.job_type, assignment.settings.runtime
+        self._job_id = assignment.request["job_id"]
         self._scratch = self._runtime.scratch_folder(self._job_id)
 
     def run_to_result(self) -> None:
@@ -112,8 +112,8 @@ class _JobRun:
             output.close()
         summary = " ".join(assignment.redactor.redact_output(outcome.summary).split())[:_MAX_SUMMARY]
         result: JobResult = {
-            "schema_version": "single_agent_job_result_v1", "job_id": self._job_id, "kind": assignment.item["kind"],
-            "target": assignment.item["target"],
+            "schema_version": "single_agent_job_result_v1", "job_id": self._job_id, "kind": assignment.request["kind"],
+            "target": assignment.request["target"],
             "status": "succeeded" if outcome.status == "succeeded" else "failed",
             "started_at": format_iso(began), "ended_at": format_iso(assignment.clock.now()),
             "duration_sec": round(max(0.0, assignment.clock.monotonic() - at), 3), "exit_code": outcome.exit_code,
@@ -132,7 +132,7 @@ class _JobRun:
 
     def _run_in_loop(self) -> _Outcome:
         assignment = self._assignment
-        succeeded, summary = run_ai_turn(self._runtime, assignment.item, assignment.settings, assignment.clock)
+        succeeded, summary = run_ai_turn(self._runtime, assignment.request, assignment.settings, assignment.clock)
         return _Outcome("succeeded" if succeeded else "failed", summary, 0 if succeeded else 1)
 
     def _run_process(self, output: JobOutput) -> _Outcome:
@@ -163,14 +163,14 @@ class _JobRun:
     def _build_argv(self, forbidden: ForbiddenFiles, modules: list[str]) -> list[str]:
         assignment, job_type = self._assignment, self._job_type
         if job_type.function:
-            by = assignment.item["by"]
+            by = assignment.request["by"]
             return job_process.build_command(
                 job_type.function, forbidden, assignment.target, by, self._default_paths(), modules
             )
         program = shutil.which(job_type.command[0], path=_PATH)
         if program is None:
             raise WorkspaceError(f"the program {job_type.command[0]} is not installed")
-        target = assignment.item["target"]
+        target = assignment.request["target"]
         return [program, *(target if part == "{target}" else part for part in job_type.command[1:])]
 
     def _watch_process(self, argv: list[str], restrictions: Restrictions | None, output: JobOutput) -> _Outcome:
