@@ -140,7 +140,7 @@ def run_again(host: Host, name: str, card: str, *, believed: bool = False) -> Ru
 
 
 def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
-    """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``triggers.fleet.up``)."""
+    """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``service.service_process``)."""
     from cleared.service.service_process import serve_workspaces
     from cleared.service.spans import SpanExporter
 

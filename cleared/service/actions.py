@@ -1,4 +1,4 @@
-"""What a service has done for it by the layers above."""
+"""What the service needs from the application: it is passed in, so that the service imports no upper layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cleared.triggers.service_log import ServiceLog
 
 
 class ServiceActions(Protocol):
-    """Opening a workspace, running an agent, settling questions: the ways of every other command."""
+    """Opening a workspace, running an agent and settling questions, as the other commands do it."""
 
     def open_host(self) -> Host:
         """The workspace with its configuration as it is now."""
@@ -24,4 +24,4 @@ class ServiceActions(Protocol):
         """The confinement that scripts run under."""
 
     def settle_questions(self, host: Host, log: ServiceLog) -> datetime | None:
-        """Settle questions whose time has come, go on with those that were answered; when the next comes due."""
+        """Answer questions whose time is up; continue runs whose questions were answered. Returns when to call again."""

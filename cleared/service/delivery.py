@@ -1,4 +1,4 @@
-"""One delivery at a time: run it, and say what becomes of it."""
+"""Running one delivery at a time, and handling how it ended: done, retried, held, split or given up."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _YIELD_SECONDS: Final = 2.0
 
 
 class DeliveryRunner:
-    """What the runs of one service's lifetime have shown."""
+    """Runs the deliveries of one service, and remembers what its runs have shown so far."""
 
     def __init__(self, actions: ServiceActions, log: ServiceLog, version: Callable[[str], str]) -> None:
         self.actions, self.log, self.version = actions, log, version
         self.on_failed: Callable[[str, str, str, datetime], None] | None = None
-        """Told of run, agent, cause and time of a run that failed."""
+        """Called with run, agent, cause and time of a run that failed."""
         self.on_run: Callable[[Delivery | None], None] | None = None
-        """Told of the delivery a run begins for, and of its end."""
+        """Called with the delivery when its run begins, and with None when it has ended."""
         self._ran: dict[str, tuple[datetime, datetime]] = {}
         self._by_events: dict[str, deque[datetime]] = {}
         self._aside: dict[str, int] = {}
 
     def reset_agent(self, agent: str) -> None:
-        """The agent is another one now: what it failed at before says nothing."""
+        """Forget the failures of an agent whose script has changed."""
         self._aside.pop(agent, None)
 
     def was_running(self, agent: str, at: datetime) -> bool:
@@ -136,7 +136,7 @@ class DeliveryRunner:
         inbox.finish_delivery(delivery, host.clock.now(), left, self.version(delivery.agent))
 
     def _handle_refusal(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
-        """The agent may not run as things are: what comes again by itself is let go, the rest is kept."""
+        """The agent may not run now: drop a schedule's delivery, which comes again by itself; hold any other."""
         self.log("run.refused", f"{delivery.agent} was not run: {why}" if delivery.why != why else "", level="warning",
                  agent=delivery.agent, kind=delivery.event.kind, key=delivery.event.key, why=why)  # fmt: skip
         if delivery.event.kind == SCHEDULE.name:
@@ -165,7 +165,7 @@ class DeliveryRunner:
     def _split_files(
         self, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, failures: int, cause: str, now: datetime
     ) -> None:  # fmt: skip
-        """Find out which of the files it is: each half for itself."""
+        """Replace the delivery by two with half of its files each, to find out which file makes the run fail."""
         files = list(delivery.event.files)
         with inbox.transaction():
             inbox.drop_delivery(delivery)

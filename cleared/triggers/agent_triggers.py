@@ -1,4 +1,4 @@
-"""Which agents wait for what: read from the last commit, never from the working tree."""
+"""Which agents have triggers, and which: read from the last commit, never from the working tree."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!"
 
 @dataclass(frozen=True, slots=True)
 class TriggeredAgent:
-    """An agent that something other than a person starts."""
+    """An agent with a trigger other than ``on_demand``."""
 
     name: str
     blob: str
-    """Of its committed script."""
+    """The git blob of its committed script."""
     header: Header
     schedule: Schedule | None = None
 
     def handles_event_name(self, event: str) -> bool:
-        """Whether it listens to events of this name."""
+        """Whether one of its ``event:`` patterns matches this name."""
         return EVENT.name in self.header.triggers and any(fnmatchcase(event, glob) for glob in self.header.event)
 
     def is_triggered_by(self, event: Event) -> bool:
-        """Whether it is still for it."""
+        """Whether this event still starts it, by the header it has now."""
         return self.handles_event_name(event.name) if event.kind == EVENT.name else event.kind in self.header.triggers
 
     @property
@@ -43,21 +43,21 @@ class TriggeredAgent:
 
 
 class TriggerIndex:
-    """All listeners of one commit. What an unchanged script's header says is not read again."""
+    """All agents of one commit that have triggers. The header of an unchanged script is not read again."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, TriggeredAgent] = {}
         self.unreadable: dict[str, str] = {}
         """Agents whose header cannot be read → why: they are not started."""
         self.changed: set[str] = set()
-        """Agents that are others, or no more, since the last time it was loaded."""
+        """Agents that were added, changed or removed by the last ``read_agents``."""
         self._hearing: list[TriggeredAgent] = []
-        """Those that events start: few of ten thousand, and asked for after every run."""
+        """The agents with an ``event`` trigger; kept apart, as they are looked through after every run."""
         self._tree: str | None = None
         self._timezone = ""
 
     def read_agents(self, host: Host, snapshot: Snapshot) -> bool:
-        """Bring it to this commit; whether anything is different now."""
+        """Read the agents of this commit; returns whether any differs from before."""
         folder = snapshot.find_entry(host.layout.agents_dir)
         tree = folder.oid if folder is not None and folder.is_tree else None
         timezone = host.config.business.timezone
@@ -99,7 +99,7 @@ class TriggerIndex:
                 yield name.removesuffix(".py"), entry.oid
 
     def agents_for_event(self, event: str) -> list[TriggeredAgent]:
-        """Those who listen to it, by name."""
+        """The agents that an event of this name starts, sorted by name."""
         return [listener for listener in self._hearing if listener.handles_event_name(event)]
 
 

@@ -1,4 +1,7 @@
-"""Jobs of the workspace's own loop that have ended: each one event, read off its result where an agent listens."""
+"""Jobs of the workspace's own loop that have ended. Each is one event, made from its result file.
+
+The folder of results is only looked at while some agent listens to these events.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _SCAN_PAUSE: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class EndedJobsScan:
-    """What a look has found. ``first``: nothing was known of what had been delivered."""
+    """What a scan has found. ``is_first``: it is not known which events were delivered before."""
 
     events: list[RecordedEvent]
     cursor: str
@@ -42,7 +45,7 @@ class EndedJobsScan:
 
 
 class EndedJobs:
-    """A watcher hints; besides, the folder is looked at now and then. Where nobody listens it is not."""
+    """The results folder: scanned when a watcher hints, and every ``triggers.scan_seconds``."""
 
     def __init__(self, log: ServiceLog, now: datetime) -> None:
         self.log = log
@@ -53,7 +56,7 @@ class EndedJobs:
         self._runtime: RuntimeDirectory | None = None
 
     def set_agents(self, host: Host, inbox: Inbox, roster: TriggerIndex, now: datetime) -> None:
-        """Look for these agents from now on. What ends while nobody listens is told to nobody."""
+        """Scan for these agents from now on. A job that ends while no agent listens makes no event."""
         self._runtime, self.look_at = None, now
         if roster.agents_for_event(JOB_FINISHED):
             try:
@@ -65,11 +68,11 @@ class EndedJobs:
 
     @property
     def watched_folders(self) -> list[Path]:
-        """What is to be watched."""
+        """The folders that a watcher is to watch."""
         return [self._runtime.jobs_folder] if self._runtime is not None else []
 
     def next_scan_at(self, host: Host) -> datetime | None:
-        """When to look next."""
+        """When to scan next; None where no agent listens."""
         if self._runtime is None:
             return None
         if not self.hinted:
@@ -78,7 +81,7 @@ class EndedJobs:
         return min(self.look_at, hinted)
 
     def scan_if_due(self, host: Host, inbox: Inbox, now: datetime) -> EndedJobsScan | None:
-        """Look, if it is time to; None where there is nothing new."""
+        """Scan, if it is time to; None where there is nothing new."""
         runtime, clock = self._runtime, host.clock
         if runtime is None or not (now >= self.look_at or (self.hinted and clock.monotonic() >= self._not_before)):
             return None
@@ -108,13 +111,13 @@ class EndedJobs:
 
 
 def events_since_script(host: Host, listener: TriggeredAgent, mine: list[RecordedEvent]) -> list[RecordedEvent]:
-    """For ``news``: the ends that are not older than the commit of the agent's script."""
+    """The events of jobs that ended after the agent's script was last committed."""
     commits = history.read_log(host.root, 1, [host.layout.agent_path(listener.name)])
     return [told for told in mine if commits and _end_time(told.event.payload) >= commits[0].when]
 
 
 def find_job_requester(host: Host, key: str) -> str:
-    """Who asked for the job that an event is about; empty where that is not known."""
+    """Who asked for the job of this event (``run:<id>`` for a run); empty where that is not known."""
     try:
         return _read_requester(own_runtime(host.root, host.config), check_job_id(key.rpartition("/")[2]))
     except ClearedError:
@@ -136,7 +139,7 @@ def _read_requester(runtime: RuntimeDirectory, job: str) -> str:
 
 
 def _is_recent(result: JobResult, state: LoopState, now: datetime) -> bool:
-    """Whether it may not have been told yet, where nothing is known: neither old, nor of a loop before this one."""
+    """Whether it may be undelivered, where nothing is known: it is not old, and not of a loop before this one."""
     ended = _end_time(result)
     return ended >= now - MAX_EVENT_AGE and ended >= datetime.fromisoformat(state["created_at"])
 
@@ -161,7 +164,7 @@ def _list_ended_jobs(runtime: RuntimeDirectory) -> set[str]:
 
 
 def _read_seen_jobs(inbox: Inbox, runtime: RuntimeDirectory) -> set[str] | None:
-    """None: nothing is known of this folder."""
+    """The jobs whose results were seen in this folder; None where it was not scanned before."""
     try:
         folder, names = json.loads(inbox.read_cursor(CURSOR_KEY) or "null")
         return set(names) if folder == str(runtime.folder) else None

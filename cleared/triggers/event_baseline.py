@@ -1,4 +1,4 @@
-"""What is to be told to whom, when nothing is known of what was told before."""
+"""Which past events to deliver to which agents, where the record of earlier deliveries was lost (or never began)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from cleared.triggers.event_stream import RecordedEvent
 from cleared.vcs import Repository, Snapshot, history
 
 WantedDeliveries = set[tuple[str, str | None]]
-"""Agents, and the keys of events that are to be delivered to them."""
+"""Pairs of an agent and the key of an event to deliver to it."""
 
 
 def select_undelivered(
     host: Host, repo: Repository, snapshot: Snapshot, roster: TriggerIndex, found: Collection[RecordedEvent],
     since_script: Callable[[Host, TriggeredAgent, list[RecordedEvent]], list[RecordedEvent]],
 ) -> WantedDeliveries:  # fmt: skip
-    """Of these events, oldest first: those after the last that an agent had a run for; where there is none, those
-    that have come to be since its script is as it is."""
+    """Choose from ``found`` (oldest first) what each agent has not had: the events after the last one that it had a run
+    for. An agent without any such run gets those that ``since_script`` chooses: the ones since its script was last
+    changed."""
     wanted: WantedDeliveries = set()
     for listener in {
         heard.name: heard for told in found for heard in roster.agents_for_event(told.event.name)
@@ -33,7 +34,7 @@ def select_undelivered(
 
 
 def events_since_script_commit(host: Host, listener: TriggeredAgent, mine: list[RecordedEvent]) -> list[RecordedEvent]:
-    """For events of commits: those whose commit has the script as it is."""
+    """The events whose commit already had the present version of the agent's script."""
     script = [host.layout.agent_path(listener.name)]
     newest = [c.id for c in history.read_log(host.root, 1, script)]
     return [told for told in mine if [c.id for c in history.read_log(host.root, 1, script, rev=told.commit)] == newest]

@@ -1,4 +1,4 @@
-"""Events that this clone's commits attest: those that scripts emitted, and what can be told of a commit itself."""
+"""Events of this clone's commits: those that scripts emitted, and those that a commit itself is (``run.succeeded`` …)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from cleared.vcs import Repository, Snapshot, find_clone_id, read_recent_commits
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
 MAX_EVENT_AGE: Final = timedelta(days=7)
-"""How old an event may be that is delivered without anything known of what was delivered before."""
+"""Events older than this are not delivered where the record of deliveries was lost."""
 _MAX_COMMITS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event, the commit that told it, and the run or decision that made the commit; of a job that ended no commit,
-    and the run that asked for it."""
+    """An event, its commit, and the run or decision that made that commit. The event of a job that ended has no commit;
+    it is made by the run that asked for the job."""
 
     event: Event
     commit: str
@@ -88,7 +88,7 @@ def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datet
 
 
 class SeenAttestations:
-    """The attestations that were seen."""
+    """The attestations of the commits read so far."""
 
     def __init__(self, host: Host, start: Snapshot | None) -> None:
         self._layout = host.layout
@@ -97,7 +97,7 @@ class SeenAttestations:
         self._known: set[bytes] | None = None
 
     def add_commit(self, after: Snapshot) -> list[bytes]:
-        """Those of a commit that were in none before."""
+        """The attestations of a commit that no earlier one had."""
         new = [line for line in added_lines(self._layout, self._before, after) if line not in self._seen]
         if new and self._before is not self._start:  # on another branch of a merge it may have been missing
             self._known = self._known or (set(added_lines(self._layout, None, self._start)) if self._start else set())

@@ -1,4 +1,4 @@
-"""What waits to be run, on this machine: ``.cleared/inbox.db``.
+"""The deliveries that wait to be run on this machine: ``.cleared/inbox.db``.
 
 Losing it loses no event: schedules go on from the history's trailers, files are found where they lie, emitted events
 are read off the commits again.
@@ -40,7 +40,7 @@ DONE_SECONDS: Final = 14 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event for one agent."""
+    """One event for one agent, waiting to be run."""
 
     id: int
     agent: str
@@ -73,7 +73,7 @@ class Inbox:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is done within is done at once, or not at all."""
+        """Everything within is one SQLite transaction."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -150,7 +150,7 @@ class Inbox:
         return self._db.execute("SELECT 1 FROM deliveries WHERE agent=? LIMIT 1", (agent,)).fetchone() is not None
 
     def count_start(self, delivery: Delivery) -> None:
-        """A run for it begins; if the process dies, this tells."""
+        """Count the start of a run, so that a crash of the process during it is noticed."""
         self._db.execute("UPDATE deliveries SET starts=starts+1 WHERE id=?", (delivery.id,))
 
     def finish_delivery(
@@ -199,7 +199,7 @@ class Inbox:
         self._db.execute("UPDATE deliveries SET not_before=? WHERE not_before>?", (now.timestamp(), latest.timestamp()))
 
     def drop_delivery(self, delivery: Delivery) -> None:
-        """Forget it."""
+        """Delete it, without a record that it was handled."""
         self._db.execute("DELETE FROM deliveries WHERE id=?", (delivery.id,))
 
     # --- files -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Jobs that the runs of this clone ask for: read off their commits, for the loop."""
+"""Jobs that runs of this clone ask the loop for, read from their commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CommittedJobRequest:
     target: str
     commit: str
     depth: int
-    """How many events led to it, itself included."""
+    """How many events led to it, including itself."""
 
     @property
     def requested_by(self) -> str:
