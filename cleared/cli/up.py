@@ -37,7 +37,8 @@ def serve_workspaces(
 ) -> None:
     """Run agents by themselves: on their schedules, on dropped files, on events. Ctrl-C ends it.
 
-    cleared up runs agents by their triggers; cleared loop runs jobs one at a time.
+    cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they are
+    asked for.
 
     The first Ctrl-C (or SIGTERM) lets the run that is on end, a second one breaks it off with nothing of it done.
     Only one service serves a workspace (exit code 5); other commands work beside it.

@@ -264,7 +264,8 @@ class SelfImprovement(Section):
 class Triggers(Section):
     """What starts runs by itself, while ``cleared up`` runs. Headers of agents take precedence.
 
-    ``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time."""
+    ``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they
+    are asked for."""
 
     polling: bool = False
     """Look at watched folders every second instead of having the system tell: for network drives."""
@@ -313,7 +314,8 @@ class Notifications(Section):
 class Loop(Section):
     """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence.
 
-    ``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time."""
+    ``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they
+    are asked for."""
 
     runtime_dir: str = ".cleared/loop"
     """Where its files are: relative to the workspace, or absolute. SINGLE_AGENT_RUNTIME_DIR, --runtime-dir."""

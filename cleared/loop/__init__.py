@@ -1,4 +1,5 @@
 """The loop: rotation, stops, results, and what a job may do while it runs.
 
-``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time.
+``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they are
+asked for.
 """

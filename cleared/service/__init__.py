@@ -1,4 +1,5 @@
 """The service: the process that waits for triggers and runs agents for them.
 
-``cleared up`` runs agents by their triggers; ``cleared loop`` runs jobs one at a time.
+``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they are
+asked for.
 """

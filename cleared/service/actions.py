@@ -24,4 +24,4 @@ class ServiceActions(Protocol):
         """The confinement that scripts run under."""
 
     def settle_questions(self, host: Host, log: ServiceLog) -> datetime | None:
-        """Answer questions whose time is up; continue runs whose questions were answered. Returns when to call again."""
+        """Answer overdue questions; continue runs whose questions are answered. When to call again."""

@@ -1,4 +1,4 @@
-"""Events of this clone's commits: those that scripts emitted, and those that a commit itself is (``run.succeeded`` …)."""
+"""Events of this clone's commits: those that scripts emitted, and built-in ones (``run.succeeded`` …)."""
 
 from __future__ import annotations
 

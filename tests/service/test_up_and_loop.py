@@ -9,7 +9,10 @@ import cleared.loop
 import cleared.service
 from cleared.config.model import Loop, Triggers
 
-SENTENCE = "cleared up runs agents by their triggers; cleared loop runs jobs one at a time."
+SENTENCE = (
+    "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they are "
+    "asked for."
+)
 
 
 @pytest.mark.parametrize("owner", [cleared.loop, cleared.service, Loop, Triggers])
