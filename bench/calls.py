@@ -8,7 +8,6 @@ from typing import Any
 
 from bench.measure import Result, Side, compare
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
-from cleared.app import run
 from cleared.changes.trace import TraceStore
 from cleared.clock import SystemClock
 from cleared.dispatch import Call, Dispatcher
@@ -21,6 +20,7 @@ from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 from cleared.sandbox.worker_pool import start_worker
+from cleared.triggers.manual_runs import run_now
 
 CALLS = 5_000
 ROWS = 1_000
@@ -141,7 +141,7 @@ def whole_run(template: Any, rows: int, agent: str = "ingest") -> Side:
         opened = host(copy(template))
 
         def act() -> None:
-            result = run(opened, agent)
+            result = run_now(opened, agent)
             assert result.error is None and len(result.entries) == rows, result.error
 
         return act

@@ -8,7 +8,6 @@ from pathlib import Path
 from bench.calls import whole_run
 from bench.measure import Result, compare
 from bench.workspaces import NOW, copy, git, host, place, workspace
-from cleared.app import executor
 from cleared.changes import draft
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
@@ -43,7 +42,7 @@ def durable(quick: bool) -> Result:
                 scripts = Scripts(opened, snapshot)
                 script = scripts.load_agent("thousand")
                 attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
-                attempt.execute_script(lambda: executor(opened))
+                attempt.execute_script()
                 attempt.context.check_draft()
                 changes = draft.render_draft(opened, snapshot, attempt.context).changes
                 write_and_commit(opened.root, {path: data or b"" for path, data in changes.items()})

@@ -11,11 +11,11 @@ from datetime import date, timedelta
 
 from bench.measure import Result, compare, seconds
 from bench.workspaces import HEADER, NOW, chase, copy, host, ingest_script, workspace
-from cleared.app import executor, run
 from cleared.clock import FixedClock
 from cleared.gate.examination import Gate
 from cleared.registry import projections
 from cleared.sandbox.worker_pool import start_worker
+from cleared.triggers.manual_runs import run_now
 
 RUNS = 50
 ROWS = 100
@@ -25,7 +25,7 @@ AGENTS = 100
 @contextmanager
 def _gate(root: object) -> Iterator[Gate]:
     opened = host(root)  # type: ignore[arg-type]
-    with Gate(opened, lambda: executor(opened)) as gate:
+    with Gate(opened) as gate:
         yield gate
 
 
@@ -63,7 +63,7 @@ def history(quick: bool) -> Result:
         rows = [f"DEBIT,{day:%m/%d/%Y},GITHUB {n:03d} {i:03d},-{1 + i}.00,ACH_DEBIT,,," for i in range(ROWS)]
         (root / "import" / f"{n:03d}.csv").write_text("\n".join([HEADER, *rows, ""]))
         opened = replace(host(root), clock=FixedClock(NOW + timedelta(seconds=n)))
-        assert run(opened, "ingest").status == "succeeded"
+        assert run_now(opened, "ingest").status == "succeeded"
     script = root / "agents/ingest.py"
     script.write_text(script.read_text().replace('"GitHub", 5020, 0.98', '"GitHub", 5020, 0.90'))
     times = []

@@ -15,11 +15,12 @@ from bench.measure import Result, interleave, seconds
 from bench.service import cpu_seconds
 from bench.startup import CLEARED
 from bench.workspaces import host, place, workspace
-from cleared.app import open_workspace, set_setting
+from cleared.app import open_workspace
 from cleared.clock import SystemClock
 from cleared.jobs import inbox, loop_state, status_tree
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
+from cleared.proposals.setting_changes import set_setting
 
 JOBS = 50
 PAST = 10_000

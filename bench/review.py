@@ -12,12 +12,12 @@ from bench.commits import write_and_commit
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace
-from cleared.app import run
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import HostCache
 from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm_entries
+from cleared.triggers.manual_runs import run_now
 
 CARDS = 10_000
 BATCH = 500
@@ -51,7 +51,7 @@ def listing(quick: bool) -> Result:
 def _booked(cards: int) -> Path:
     """A month with three times as many lines."""
     root = workspace(files={"bank.csv": chase(3 * cards)})
-    assert run(host(root), "ingest").status == "succeeded"
+    assert run_now(host(root), "ingest").status == "succeeded"
     return root
 
 

@@ -19,7 +19,7 @@ from bench.calls import LIMITS
 from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
-from cleared.app import set_setting
+from cleared.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 

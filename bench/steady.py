@@ -16,10 +16,12 @@ from bench.calls import LIMITS
 from bench.measure import Result, compare
 from bench.service import only
 from bench.workspaces import NOW, host
-from cleared.app import Served, set_setting
+from cleared.app import open_workspace
 from cleared.cli import GC_THRESHOLD
+from cleared.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
 from cleared.service.driver import ServiceDriver
+from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.external_events import submit_event
 from cleared.triggers.service_log import ServiceLog
@@ -50,7 +52,7 @@ class Hand:
 
 @contextmanager
 def _service(root: Path, clock: Hand) -> Iterator[WorkspaceService]:
-    with Served(root, clock, None) as served:
+    with WorkspaceActions(root, lambda root: open_workspace(root, clock=clock)) as served:
         service = WorkspaceService(
             root, served, ServiceLog(root / ".cleared", clock, lambda text: None), lambda folders: None
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
 from cleared.bounds import MAX_ITEMS
@@ -25,6 +25,9 @@ from cleared.schema import money
 from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import LockHolder, writer_lock
+
+if TYPE_CHECKING:
+    from cleared.sandbox.executor import Executor
 
 ShowMessage = Callable[[str], None]
 
@@ -52,6 +55,10 @@ class Host:
     """Reads the settings in force again; ``None`` where they stay as they are."""
     policy_stamp: object = None
     """Tells one state of the settings in force from another (``settings_stamp``)."""
+    make_executor: Callable[[Host], AbstractContextManager[Executor]] | None = field(default=None, repr=False)
+    """Starts the sandbox that the configuration names; set by ``app.open_workspace``."""
+    kept_executor: Executor | None = field(default=None, repr=False, compare=False)
+    """The sandbox that ``keep_executor`` holds."""
     stays_open: bool = False
     """Whether repository and traces stay open between runs, so that a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
@@ -107,6 +114,23 @@ class Host:
     def report_step(self, name: str) -> None:
         if self.on_step is not None:
             self.on_step(name)
+
+    def executor(self) -> AbstractContextManager[Executor]:
+        """What runs scripts: the sandbox that is kept, else one for this block."""
+        if self.kept_executor is not None:
+            return nullcontext(self.kept_executor)
+        assert self.make_executor is not None
+        return self.make_executor(self)
+
+    @contextmanager
+    def keep_executor(self) -> Iterator[Executor]:
+        """Use one sandbox for all scripts that run in this block."""
+        with self.executor() as executor:
+            before, self.kept_executor = self.kept_executor, executor
+            try:
+                yield executor
+            finally:
+                self.kept_executor = before
 
     @contextmanager
     def open_for_reading(self) -> Iterator[Repository]:

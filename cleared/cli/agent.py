@@ -47,7 +47,7 @@ def run_agent(
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
     status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error, edited, warnings.
     """
-    from cleared.app import run_command
+    from cleared.triggers.manual_runs import run_command
 
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
@@ -163,7 +163,7 @@ def check_agent(
 
     Changes nothing. Exits 1 where anything was found.
     """
-    from cleared.app import check as check_agents
+    from cleared.gate.examination import check_agents
     from cleared.gate.lint_rules import result_to_dict
     from cleared.queries import read_agents
 

@@ -86,13 +86,14 @@ def propose_changes(
     The shared scripts they run come along where they have changed. The live scripts stay as they are until the
     proposal is approved. Exits 1 with all findings where it does not pass; then nothing is proposed.
     """
-    from cleared.app import propose as do
-    from cleared.proposals.submission import GateFailed
+    from cleared.proposals.submission import Author, GateFailed, propose_changes
 
     if author is not None and not author.strip():
         raise typer.BadParameter("it is empty", param_hint="--author")
     try:
-        proposal, is_new = do(open_host(workspace), targets, message=message, author=author)
+        proposal, is_new = propose_changes(
+            open_host(workspace), targets, message=message, author=Author(author, is_human=False) if author else None
+        )
     except GateFailed as error:
         if json:
             print_json(
@@ -136,12 +137,12 @@ def show_diff(
     Of an agent's working copy always the latter: both versions are rehearsed over its past runs, on the books and
     files of that time. Changes nothing.
     """
-    from cleared.app import compare
+    from cleared.gate.examination import compare_agent
     from cleared.proposals.proposal_history import diff_code, read_proposal
 
     host = open_host(workspace)
     if not _PROPOSAL_ID.fullmatch(what):
-        found = compare(host, what, runs)
+        found = compare_agent(host, what, runs)
         data = {**found.to_dict(), "warnings": found.find_warnings()}
         if json:
             print_json(data)
@@ -209,7 +210,7 @@ def print_checks(results: list[dict[str, Any]]) -> None:
 
 def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Make a proposal live: one commit, with your signature. Refused where anything changed since it was examined."""
-    from cleared.app import approve as do
+    from cleared.proposals.approval import approve_proposal as do
 
     outcome = do(open_host(workspace), proposal)
     if json:
@@ -311,7 +312,7 @@ def add_test(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Keep what a run did as a regression case: a change that does otherwise is blocked from now on."""
-    from cleared.app import add_case
+    from cleared.proposals.test_recording import add_test
 
     corrections = {}
     for text in correct or ():
@@ -319,7 +320,7 @@ def add_test(
         if not account.isdecimal():
             raise typer.BadParameter(f"{text!r} is not ENTRY=ACCOUNT", param_hint="--correct")
         corrections[entry] = int(account)
-    case, commit = add_case(open_host(workspace), run, why=why, corrections=corrections)
+    case, commit = add_test(open_host(workspace), run, why=why, corrections=corrections)
     if json:
         print_json({"name": case.name, "path": case.path, "agent": case.agent, "commit": commit})
     else:

@@ -135,15 +135,15 @@ def correct_booked_entries(
 
     A held bank line is posted as said. The correction becomes a regression case of the agent that made the entry.
     """
-    from cleared.app import correct as do
     from cleared.cli.options import parse_day
+    from cleared.review.correction_tests import correct_and_record
     from cleared.review.entry_decisions import Correction
 
     correction = Correction(
         account, tuple(_parse_leg(text) for text in line or ()), parse_day(date) if date else None, counterparty,
         tuple(tag) if tag is not None else None, note,
     )  # fmt: skip
-    done = do(open_host(workspace), ids, correction)
+    done = correct_and_record(open_host(workspace), ids, correction)
     _print_decision(done, json, "Corrected")
     if done.similar_cards and not json:
         print_message(
@@ -186,10 +186,10 @@ def answer_question(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Answer a card: seen, ignore, different …"""
-    from cleared.app import answer as do
     from cleared.cli.agent import print_run
+    from cleared.review.questions import answer_and_resume
 
-    done, result = do(open_host(workspace), card, choice)
+    done, result = answer_and_resume(open_host(workspace), card, choice)
     if json:
         print_json({**_decision_data(done), "run": result.to_json_object() if result else None})
     else:
@@ -209,9 +209,9 @@ def skip_waiting_cards(ids: CardIds, json: JsonOption = False, workspace: Worksp
 @app.command("agree")
 def agree_with_reviewer(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Decide the same as another reviewer has, where it takes two (thresholds.two_person)."""
-    from cleared.app import agree as do
+    from cleared.review.correction_tests import agree_and_record
 
-    _print_decision(do(open_host(workspace), ids), json, "Agreed")
+    _print_decision(agree_and_record(open_host(workspace), ids), json, "Agreed")
 
 
 @app.command("reviewers")
@@ -255,12 +255,11 @@ def undo_decision(
 @app.command("expire")
 def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Act on scripts' questions that nobody answered in time, as each script said, and go on with answered runs."""
-    from cleared.app import executor
     from cleared.cli.agent import print_run
     from cleared.review.questions import settle_due_questions
 
     host = open_host(workspace)
-    done = settle_due_questions(host, lambda: executor(host), host.clock.now())
+    done = settle_due_questions(host, host.clock.now())
     if json:
         print_json(done.data())
     else:
@@ -313,9 +312,9 @@ def explain_entry(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
-    from cleared.app import why as do
+    from cleared.review.explanation import explain_entry
 
-    found = do(open_host(workspace), entry)
+    found = explain_entry(open_host(workspace), entry)
     if json:
         print_json(found)
         return

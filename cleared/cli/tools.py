@@ -67,9 +67,9 @@ def change_setting(
 
     What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step.
     """
-    from cleared.app import set_setting
     from cleared.config.loading import is_secret
     from cleared.config.setting_keys import reserved_settings
+    from cleared.proposals.setting_changes import set_setting
 
     done = set_setting(open_host(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
@@ -91,7 +91,7 @@ def change_setting(
 @config_app.command("approve")
 def approve_edited_settings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Approve config.yaml as it was edited by hand, after showing what takes effect by it."""
-    from cleared.app import approve_settings
+    from cleared.proposals.setting_changes import approve_settings
 
     host = open_host(workspace)
     done = approve_settings(host)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.app import approve, open_workspace, propose, run
+from cleared.app import open_workspace
 from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
@@ -24,11 +24,14 @@ from cleared.clock import Clock, clock_from
 from cleared.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.errors import CheckFailed
 from cleared.ledger.staged_journal import Books
+from cleared.proposals.approval import approve_proposal
+from cleared.proposals.submission import propose_changes
 from cleared.queries import open_committed_books, read_cards, read_violations
 from cleared.registry.json_values import to_json
 from cleared.review.card_decisions import reject_cards
 from cleared.runs.outcome import RunResult
 from cleared.safe_files import write_atomic
+from cleared.triggers.manual_runs import run_now
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +110,7 @@ def _run_walkthrough(directory: Path | None, clock: Clock, show_step: Any) -> di
     for name, data in {**files, NOT_A_STATEMENT: _LOGIN_PAGE}.items():
         write_atomic(root / host.layout.import_dir / name, data, fsync=False)
     show_step("running the agent ingest")
-    result = run(host, "ingest")
+    result = run_now(host, "ingest")
     show_step("deciding about a card")
     decision = _decide_card(host) if result.error is None else None
     show_step("checking the books")
@@ -130,8 +133,8 @@ def _run_walkthrough(directory: Path | None, clock: Clock, show_step: Any) -> di
 def _approve_agent(host: Host) -> dict[str, Any]:
     """Propose and approve the demo's agent, as any other is."""
     write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
-    proposal, _ = propose(host, ["ingest"], message="Knows the vendors of these bank files")
-    outcome = approve(host, proposal.id)
+    proposal, _ = propose_changes(host, ["ingest"], message="Knows the vendors of these bank files")
+    outcome = approve_proposal(host, proposal.id)
     return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
 
 

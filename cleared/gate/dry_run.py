@@ -21,7 +21,7 @@ from cleared.primitives.journal import entry_to_json
 from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.attempt import Attempt, Event
 from cleared.runs.outcome import RunError
 from cleared.vcs import Repository, Snapshot
 
@@ -71,7 +71,7 @@ class DryRun:
 
 
 def dry_run_script(
-    world: Setup, repo: Repository, snapshot: Snapshot, script: Script, executor: MakeExecutor, *, label: str,
+    world: Setup, repo: Repository, snapshot: Snapshot, script: Script, *, label: str,
     inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
 ) -> DryRun:  # fmt: skip
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
@@ -88,7 +88,7 @@ def dry_run_script(
         result: object = None
         violations: tuple[Violation, ...] = ()
         try:
-            result = attempt.execute_script(executor)
+            result = attempt.execute_script()
             attempt.context.imports.verify_unchanged()
             attempt.context.check_draft()
         except BooksViolated as e:

@@ -14,7 +14,6 @@ from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
 from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.runs.approved_scripts import Script
-from cleared.runs.attempt import MakeExecutor
 from cleared.sandbox.finding import Finding, Rule, make_rules
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.vcs import Repository, Snapshot
@@ -32,8 +31,8 @@ class DryRunChecks:
     dry runs are over; ``check_dry_runs`` adds what is missing. ``test_texts``: tests that the candidate changes.
     """
 
-    def __init__(self, repo: Repository, snapshot: Snapshot, executor: MakeExecutor, runs: int | None) -> None:
-        self.repo, self.snapshot, self.executor = repo, snapshot, executor
+    def __init__(self, repo: Repository, snapshot: Snapshot, runs: int | None) -> None:
+        self.repo, self.snapshot = repo, snapshot
         self.runs = runs
         self.pins: dict[str, DryRunPin] = {}
         self.test_texts: dict[str, bytes | None] = {}
@@ -122,9 +121,7 @@ class DryRunChecks:
         mine = [test for test in tests if test.agent == subject.name]
         warnings: list[Finding] = []
         for test in mine:
-            _, differences = regression_tests.replay_test(
-                test, subject.proposed_setup, self.repo, subject.script, self.executor
-            )
+            _, differences = regression_tests.replay_test(test, subject.proposed_setup, self.repo, subject.script)
             if not differences:
                 continue
             shown = f"{test.why or test.name}: {'; '.join(differences[:5])}{' …' if len(differences) > 5 else ''}"
@@ -134,7 +131,7 @@ class DryRunChecks:
             )  # fmt: skip
             is_new = self.test_texts.get(test.path) is not None
             was_passed = subject.old is not None and not is_new and not regression_tests.replay_test(
-                test, subject.approved_setup, self.repo, subject.old, self.executor
+                test, subject.approved_setup, self.repo, subject.old
             )[1]  # fmt: skip
             (findings if was_passed or is_new or subject.old is None else warnings).append(finding)
         return make_result("regression", findings, {}, warnings, cases=[test.name for test in mine])
@@ -146,7 +143,7 @@ class DryRunChecks:
     def _dry_run(self, setup: Setup, script: Script, inputs: DryRunInput, *, dry_run: bool = False) -> DryRun:
         at = inputs.now or setup.host.clock.now()
         return dry_run_script(
-            setup, self.repo, inputs.snapshot, script, self.executor, label=inputs.label, inputs=inputs.inputs,
+            setup, self.repo, inputs.snapshot, script, label=inputs.label, inputs=inputs.inputs,
             now=at, dry_run=dry_run, event=inputs.event,
         )  # fmt: skip
 

@@ -23,7 +23,6 @@ from cleared.gate.regression_tests import find_changed_tests, parse_test, to_pla
 from cleared.gate.static_checks import CHECKS as STATIC_CHECKS
 from cleared.gate.static_checks import StaticChecks
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import MakeExecutor
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants
 from cleared.vcs import Repository, Snapshot
@@ -98,15 +97,13 @@ class Report:
 class Gate:
     """The checks over one workspace. A context manager: type checkers and the sandbox stay up between scripts."""
 
-    def __init__(self, host: Host, executor: MakeExecutor, repo: Repository | None = None) -> None:
+    def __init__(self, host: Host, repo: Repository | None = None) -> None:
         self.host = host
-        self.executor = executor
         self._repo = repo
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Gate:
-        sandbox = self._stack.enter_context(self.executor())
-        self.executor = lambda: contextlib.nullcontext(sandbox)
+        self._stack.enter_context(self.host.keep_executor())
         self.repo = self._repo if self._repo is not None else self._stack.enter_context(self.host.open_for_reading())
         self.snapshot = Snapshot(self.repo, self.repo.read_head())
         self.scripts = Scripts(self.host, self.snapshot)
@@ -158,7 +155,7 @@ class Gate:
                 f"{path} has no approved version to compare with", remedy=f"See cleared agent check {name}."
             )
         subject.script = subject.proposed_setup.scripts.load_agent(name)
-        return DryRunChecks(self.repo, self.snapshot, self.executor, runs).compare_versions(subject, runs)
+        return DryRunChecks(self.repo, self.snapshot, runs).compare_versions(subject, runs)
 
     def examine(
         self, candidate: Candidate, *, pins: Mapping[str, DryRunPin] | None = None, runs: int | None = None
@@ -180,7 +177,7 @@ class Gate:
             *find_unreadable_tests(candidate),
             *find_unknown_rules(candidate, RULES),
         ]
-        dynamic = DryRunChecks(self.repo, self.snapshot, self.executor, runs)
+        dynamic = DryRunChecks(self.repo, self.snapshot, runs)
         dynamic.pins = dict(pins or {})
         dynamic.test_texts = {c.path: c.new for c in candidate.changes_of_kind("case")}
         for subject in self._make_subjects(candidate, then):
@@ -270,3 +267,15 @@ def _agent_of_test(case: bytes | None) -> str | None:
         return parse_test(case or b"", "").agent
     except ValueError:
         return None
+
+
+def check_agents(host: Host, names: list[str]) -> dict[str, list[CheckResult]]:
+    """Every check of the gate over the working copies of these agents; nothing is changed."""
+    with Gate(host) as gate:
+        return {name: gate.check_agent(name) for name in names}
+
+
+def compare_agent(host: Host, name: str, runs: int) -> Impact:
+    """What the working copy of an agent would have done differently from the approved one in the last ``runs`` runs."""
+    with Gate(host) as gate:
+        return gate.compare_with_approved(name, runs)

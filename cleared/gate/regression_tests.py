@@ -22,7 +22,7 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
-from cleared.runs.attempt import Event, MakeExecutor, parse_event
+from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
 
@@ -261,12 +261,10 @@ def _find_removed_list(approvals: Approvals) -> list[Finding]:
     ]  # fmt: skip
 
 
-def replay_test(
-    case: RegressionTest, world: Setup, repo: Repository, script: Script, executor: MakeExecutor
-) -> tuple[DryRun, list[str]]:
+def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Script) -> tuple[DryRun, list[str]]:
     """Replay a test: the dry run, and how it differs from what was expected, one sentence each."""
     found = dry_run_script(
-        world, repo, FilesSnapshot(case.books), script, executor, label=f"test {case.name}", inputs=case.inputs,
+        world, repo, FilesSnapshot(case.books), script, label=f"test {case.name}", inputs=case.inputs,
         now=case.now, event=case.event,
     )  # fmt: skip
     legs = case.expected.get("legs")

@@ -66,14 +66,14 @@ def runs_report(job: JobContext) -> str:
 
 def agent_run(job: JobContext) -> str:
     """As ``cleared agent run``. Raises ``JobFailed`` where the run did."""
-    from cleared.app import run
     from cleared.runs.attempt import Event
+    from cleared.triggers.manual_runs import run_now
     from cleared.triggers.requested_jobs import event_depth_after
 
     host = _open_host(job)
     # Runs may start one another by events: this run is one further in the chain of the run that requested it.
     depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
-    result = run(host, job.target, event=Event(depth=depth))
+    result = run_now(host, job.target, event=Event(depth=depth))
     if result.error:
         raise JobFailed(f"{job.target} {result.status}: {result.error}")
     made = f", commit {result.commits[0][:10]}" if result.commits else ", nothing to commit"
@@ -82,13 +82,13 @@ def agent_run(job: JobContext) -> str:
 
 def gate_check_all(job: JobContext) -> str:
     """As ``cleared agent check --all``. Raises ``JobFailed`` where an agent did not pass."""
-    from cleared.app import check
+    from cleared.gate.examination import check_agents
     from cleared.queries import read_agents
 
     host = _open_host(job)
     names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
-    for name, stages in check(host, names).items():
+    for name, stages in check_agents(host, names).items():
         bad = [stage.check for stage in stages if stage.status == "failed"]
         print(f"{name}: {'not passed: ' + ', '.join(bad) if bad else 'passed'}")  # noqa: T201
         wrong += [name] if bad else []

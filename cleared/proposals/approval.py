@@ -44,7 +44,6 @@ from cleared.proposals.submission import (
     was_examined_here,
     write_proposal,
 )
-from cleared.runs.attempt import MakeExecutor
 from cleared.vcs import Snapshot, blob_id
 from cleared.vcs.working_files import read_content_id
 
@@ -107,7 +106,7 @@ class Signer:
             trust_store.remember_newest(self.workspace, path, at)
 
 
-def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalOutcome:
+def approve_proposal(host: Host, text: str) -> ProposalOutcome:
     """Make a proposal live: one commit. Where it is approved already, nothing happens.
 
     What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
@@ -128,7 +127,7 @@ def approve_proposal(host: Host, executor: MakeExecutor, text: str) -> ProposalO
             return None
         must_be_open(proposal)
         _must_be_intact(proposal)
-        with Gate(host, executor, desk.repo) as gate:
+        with Gate(host, desk.repo) as gate:
             changes = _current_changes(gate, proposal)
             try:
                 report = _examine_again(host, gate, proposal, changes, known)

@@ -28,7 +28,6 @@ from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.proposals.approval import Signer
-from cleared.runs.attempt import MakeExecutor
 from cleared.safe_files import read_stable, write_atomic
 from cleared.vcs import Unfinished
 
@@ -45,7 +44,7 @@ class SettingsOutcome:
     is_uncommitted: bool = False
 
 
-def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> SettingsOutcome:
+def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     """Change one setting: in ``config.yaml``, in one commit, approved where it is protected. Comments stay.
 
     A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
@@ -75,12 +74,10 @@ def set_setting(host: Host, executor: MakeExecutor, key: str, value: str) -> Set
             return text
         return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
 
-    return _commit_settings(
-        host, executor, (before, text), edit_committed, policy, commit_messages.setting_changed(key, value)
-    )
+    return _commit_settings(host, (before, text), edit_committed, policy, commit_messages.setting_changed(key, value))
 
 
-def approve_settings(host: Host, executor: MakeExecutor) -> SettingsOutcome:
+def approve_settings(host: Host) -> SettingsOutcome:
     """Approve ``config.yaml`` as it was edited by hand. Raises as ``set_setting`` does.
 
     The file is committed along, unless it holds a secret that is not committed yet.
@@ -100,7 +97,7 @@ def approve_settings(host: Host, executor: MakeExecutor) -> SettingsOutcome:
     def edit_committed(committed: bytes | None) -> bytes | None:
         return None if host.redactor.find_secrets(text.decode()) else text
 
-    return _commit_settings(host, executor, (text, text), edit_committed, policy, commit_messages.settings_approved())
+    return _commit_settings(host, (text, text), edit_committed, policy, commit_messages.settings_approved())
 
 
 def _needs_proposal(key: str) -> PolicyError:
@@ -115,7 +112,7 @@ def _is_within(key: str, target: str) -> bool:
 
 
 def _commit_settings(
-    host: Host, executor: MakeExecutor, texts: tuple[bytes, bytes], edited: Callable[[bytes | None], bytes | None],
+    host: Host, texts: tuple[bytes, bytes], edited: Callable[[bytes | None], bytes | None],
     policy: Mapping[str, Any], message: CommitSubject,
 ) -> SettingsOutcome:  # fmt: skip
     """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
@@ -141,7 +138,7 @@ def _commit_settings(
         if new is not None and new != committed:
             files[path] = new
         if not stands:
-            _check_tests(host, executor, desk, config, text)
+            _check_tests(host, desk, config, text)
             signer = Signer(host, approvals, desk)
             signers.append(signer)
             signer.sign(kind="config", path=CONFIG, digest=digest_of(new or text), policy=dict(policy))
@@ -164,12 +161,12 @@ def _commit_settings(
     return SettingsOutcome(told, commit, bool(apart))
 
 
-def _check_tests(host: Host, executor: MakeExecutor, desk: DecisionContext, config: Config, text: bytes) -> None:
+def _check_tests(host: Host, desk: DecisionContext, config: Config, text: bytes) -> None:
     """Run the tests under the new settings. Raises ``CheckFailed`` where one breaks."""
     if not any(p.endswith(".json") for p in desk.snapshot.list_entries(CASES_DIR)):
         return
     change = Change(host.layout.config_file, "config", desk.snapshot.read_file(host.layout.config_file), text)
-    with Gate(host, executor, desk.repo) as gate:
+    with Gate(host, desk.repo) as gate:
         report = gate.examine(replace(make_candidate([change], host), config=config), runs=0)
     broken = [f for f in report.findings if f.rule.startswith("regression")]
     if broken:

@@ -20,7 +20,6 @@ from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.proposals import proposal_text, rate_limit
 from cleared.proposals.proposal import FOLDER, Proposal, ProposalDecision, load_proposals, next_number, render_proposal
-from cleared.runs.attempt import MakeExecutor
 from cleared.safe_files import write_atomic
 from cleared.workspace.lock import ensure_state_dir
 
@@ -46,7 +45,7 @@ class GateFailed(CheckFailed):
 
 
 def propose_changes(
-    host: Host, executor: MakeExecutor, targets: list[str], *, message: str = "", author: Author | None = None
+    host: Host, targets: list[str], *, message: str = "", author: Author | None = None
 ) -> tuple[Proposal, bool]:
     """Propose the working copies of ``targets``; the proposal, and whether it is new (an open one of the same change
     is the same proposal).
@@ -65,7 +64,7 @@ def propose_changes(
     made: list[tuple[Proposal, bool]] = []
 
     def stage_proposal(desk: DecisionContext) -> Decision | None:
-        with Gate(host, executor, desk.repo) as gate:
+        with Gate(host, desk.repo) as gate:
             candidate = gate.gather_candidate(targets)
             _refuse_secrets(host, candidate)
             known = load_proposals(CommittedSource(desk.snapshot))

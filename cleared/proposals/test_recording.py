@@ -22,12 +22,11 @@ from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, par
 from cleared.primitives.journal import entry_to_json
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import MakeExecutor
 from cleared.vcs import Snapshot, history
 
 
 def add_test(
-    host: Host, executor: MakeExecutor, run: str, *, why: str = "", corrections: Mapping[str, int] | None = None
+    host: Host, run: str, *, why: str = "", corrections: Mapping[str, int] | None = None
 ) -> tuple[RegressionTest, str]:
     """Make a case of a committed run; the case and the commit.
 
@@ -56,7 +55,7 @@ def add_test(
                 remedy="Say whether you trust who approved it: cleared trust.",
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
-        with Gate(host, executor, desk.repo) as gate:
+        with Gate(host, desk.repo) as gate:
             case, occasion = record_test(host, gate, agent, run_id, why)
             if corrections:
                 case = corrected_test(case, _corrected_legs(host, occasion, corrections))
@@ -87,7 +86,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
     scripts = Scripts(host, gate.snapshot, texts={path: occasion.after.read_file(path) or b""})
     books = RecordingSnapshot(occasion.snapshot)
     rehearsal = dry_run_script(
-        Setup(host, scripts), gate.repo, books, scripts.load_agent(agent), gate.executor, label=f"run {run_id}",
+        Setup(host, scripts), gate.repo, books, scripts.load_agent(agent), label=f"run {run_id}",
         inputs=occasion.inputs, now=occasion.now, event=occasion.event,
     )  # fmt: skip
     _must_repeat_run(host, occasion.snapshot, occasion.after, rehearsal, run_id)

@@ -14,14 +14,24 @@ from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_te
 from cleared.ledger.entry import Leg
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.proposals.test_recording import corrected_test, corrected_test_name, record_test
-from cleared.review.card_decisions import RecordTests
+from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
 from cleared.review.decision_staging import DecisionResult
+from cleared.review.entry_decisions import Correction
 from cleared.review.explanation import posting_commit
-from cleared.runs.attempt import MakeExecutor
 from cleared.schema import money
 
 
-def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
+def correct_and_record(host: Host, ids: list[str], correction: Correction) -> DecisionResult:
+    """Correct entries, and keep the correction as a regression test (see ``correct_entries``)."""
+    return correct_entries(host, ids, correction, correction_recorder(host))
+
+
+def agree_and_record(host: Host, ids: list[str]) -> DecisionResult:
+    """Decide as the first of two reviewers has, and keep a correction as a test (see ``agree_with_first``)."""
+    return agree_with_first(host, ids, correction_recorder(host))
+
+
+def correction_recorder(host: Host) -> RecordTests:
     """For ``correct_entries``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
     def record_corrections(
@@ -37,7 +47,7 @@ def correction_recorder(host: Host, executor: MakeExecutor) -> RecordTests:
             by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
         if not by_run:
             return {}
-        with Gate(host, executor, decision.repo) as gate:
+        with Gate(host, decision.repo) as gate:
             return _test_files(host, gate, decision, by_run, result)
 
     return record_corrections

@@ -28,11 +28,11 @@ from cleared.primitives.journal import entry_to_json
 from cleared.registry.json_values import to_json
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import Attempt, Event, MakeExecutor
+from cleared.runs.attempt import Attempt, Event
 from cleared.vcs import Repository, Snapshot, history
 
 
-def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, Any]:
+def explain_entry(host: Host, name: str) -> dict[str, Any]:
     """All that explains an entry, as plain data. Raises ``UsageError`` where there is no such entry, or where its
     commit is not in this clone."""
     with host.open_for_reading() as repo:
@@ -59,7 +59,7 @@ def explain_entry(host: Host, executor: MakeExecutor, name: str) -> dict[str, An
             "commit": {
                 "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
             },
-            **_run_origin(host, repo, executor, commit, entry),
+            **_run_origin(host, repo, commit, entry),
             "decisions": _later_decisions(host, repo, entry),
         }  # fmt: skip
 
@@ -87,9 +87,7 @@ def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.Commit
     return next((c for c in history.commits_touching(host.root, [path]) if adds_entry(c)), None)
 
 
-def _run_origin(
-    host: Host, repo: Repository, executor: MakeExecutor, commit: history.CommitInfo, entry: Entry
-) -> dict[str, Any]:
+def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, entry: Entry) -> dict[str, Any]:
     trailers = commit.trailers
     if "Run" not in trailers:
         return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By")}
@@ -105,7 +103,7 @@ def _run_origin(
             "proposal": record.proposal if record else None, "why": standing.reason,
         }  # fmt: skip
     occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
-    call = _call_by_replay(host, repo, executor, occasion, trailers, entry) if occasion is not None else None
+    call = _call_by_replay(host, repo, occasion, trailers, entry) if occasion is not None else None
     return {
         "run": trailers["Run"], "agent": trailers.get("Agent"), "event": trailers.get("Event"),
         "script": {"file": path, "blob": blob}, "call": call or _call_from_trace(host, trailers["Run"], entry),
@@ -114,7 +112,7 @@ def _run_origin(
 
 
 def _call_by_replay(
-    host: Host, repo: Repository, executor: MakeExecutor, occasion: DryRunInput, trailers: dict[str, str], entry: Entry
+    host: Host, repo: Repository, occasion: DryRunInput, trailers: dict[str, str], entry: Entry
 ) -> dict[str, Any] | None:
     """The call that posted the entry, by running the script of that commit again over that commit's files."""
     after = occasion.after
@@ -137,7 +135,7 @@ def _call_by_replay(
             say=lambda _: None,
         )
         with contextlib.suppress(ClearedError):
-            attempt.execute_script(executor)
+            attempt.execute_script()
         for call in attempt.calls:
             results = call.result if isinstance(call.result, list) else [call.result]
             for place, result in enumerate(results):

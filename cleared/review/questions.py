@@ -15,8 +15,9 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
+from cleared.review.card_decisions import answer_card
+from cleared.review.decision_staging import DecisionResult
 from cleared.runs import suspended_runs
-from cleared.runs.attempt import MakeExecutor
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
 from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions, agent_name
@@ -52,7 +53,13 @@ class TimeoutResult:
         }
 
 
-def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | None:
+def answer_and_resume(host: Host, card_id: str, choice: str) -> tuple[DecisionResult, RunResult | None]:
+    """Answer a card. Where a run waits for the answer it goes on, and its result is given too."""
+    decided = answer_card(host, card_id, choice)
+    return decided, resume_run(host, decided.cards[0]) if decided.asked_by_run else None
+
+
+def resume_run(host: Host, card_id: str) -> RunResult | None:
     """Run again the run that this question stopped, with all answers that its questions have; None where it has
     ended already.
 
@@ -66,12 +73,12 @@ def resume_run(host: Host, executor: MakeExecutor, card_id: str) -> RunResult | 
             return None
         name = agent_name(questions.read_ticket(card).path)
     try:
-        return run_agent(host, executor, name, again=lambda found: suspended_runs.resume_run(found, card_id, name))
+        return run_agent(host, name, again=lambda found: suspended_runs.resume_run(found, card_id, name))
     except Ended:
         return None
 
 
-def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, own: bool = False) -> TimeoutResult:
+def settle_due_questions(host: Host, now: datetime, *, own: bool = False) -> TimeoutResult:
     """Settle open questions that are past due at ``now``, each as its script said, in one commit. Then go on with every
     run that has its answers.
 
@@ -109,7 +116,7 @@ def settle_due_questions(host: Host, executor: MakeExecutor, now: datetime, *, o
     result.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
     for card in _resumable_questions(host, is_ours, note_problem):
         try:
-            run_result = resume_run(host, executor, card.id)
+            run_result = resume_run(host, card.id)
         except ClearedError as error:  # the other runs go on all the same
             result.messages.append(f"{card.title}: {error}")
             continue

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cleared import app, queries
+from cleared import queries
 from cleared.bridge.jsonrpc import INVALID_PARAMS, RpcError
 from cleared.changes.host import Host
 from cleared.ledger.entry import STATUSES
+from cleared.triggers.manual_runs import run_command
 
 REQUIRED: Final = object()
 MAX_INTEGER: Final = 10**9
@@ -96,7 +97,7 @@ def _list_agents(host: Host) -> Any:
 
 
 def _run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> Any:
-    return app.run_command(host, name, dry_run=dry_run, data=data, again=again).to_json_object()
+    return run_command(host, name, dry_run=dry_run, data=data, again=again).to_json_object()
 
 
 COMMANDS: Final = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.bounds import MAX_CALLS, MAX_SHOWN_LINES
 from cleared.changes.host import Host
@@ -24,26 +24,15 @@ from cleared.primitives.context import Budget, Context
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import limits_of
-from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import granted_job_types, is_granted
 from cleared.vcs import Repository, Snapshot
 
+if TYPE_CHECKING:
+    from cleared.sandbox.executor import Executor
+
 MAX_DEPTH: Final = 8
-
-
-class Executor(Protocol):
-    """What runs a script: the sandbox in this process, or one behind a bridge."""
-
-    def run(
-        self, source: str, *, file: str, call: Callable[[str, tuple[object, ...], dict[str, object], Position], object],
-        names: Any, limits: Limits, now: Any, timezone: str, seed: str, inputs: Mapping[str, object] | None,
-        on_print: Callable[[str], None] | None, deadline: float | None,
-    ) -> object: ...  # fmt: skip
-
-
-MakeExecutor = Callable[[], contextlib.AbstractContextManager[Executor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +134,9 @@ class Attempt:
         names = frozenset(path[len(folder) :] for path, _ in self.event.get("files", ()) if path.startswith(folder))
         return names or None
 
-    def execute_script(self, executor: MakeExecutor) -> object:
+    def execute_script(self) -> object:
         """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""
-        with executor() as sandbox, self.limit_time():
+        with self.host.executor() as sandbox, self.limit_time():
             self.sandbox = sandbox
             try:
                 value = self._run_in_sandbox(self.script, None)

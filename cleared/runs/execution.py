@@ -24,7 +24,7 @@ from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption
+from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.outcome import RunError, RunResult, make_run_error
 from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
 
@@ -41,7 +41,7 @@ _MAX_WARNINGS: Final = 20
 
 
 def run_agent(
-    host: Host, executor: MakeExecutor, name: str, *, dry_run: bool = False, event: Event | None = None,
+    host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
     again: FindResumption | None = None,
 ) -> RunResult:  # fmt: skip
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
@@ -66,7 +66,7 @@ def run_agent(
             host.refuse_invalid_policy()
         for attempt in (1, 2):
             try:
-                return _AgentRun(host, repo, executor, name, event, dry_run, again, last=attempt == 2).execute_run()
+                return _AgentRun(host, repo, name, event, dry_run, again, last=attempt == 2).execute_run()
             except HeadMoved:
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
@@ -79,10 +79,10 @@ class _AgentRun:
     """One attempt and its end."""
 
     def __init__(
-        self, host: Host, repo: Repository, executor: MakeExecutor, name: str, event: Event, dry_run: bool,
+        self, host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
         again: FindResumption | None, *, last: bool,
     ) -> None:  # fmt: skip
-        self.host, self.repo, self.executor, self.dry_run = host, repo, executor, dry_run
+        self.host, self.repo, self.dry_run = host, repo, dry_run
         self.last = last
         self.snapshot = Snapshot(repo, repo.read_head())
         if not dry_run:  # which reads the commit only, and may do so while another command commits
@@ -144,7 +144,7 @@ class _AgentRun:
 
     def _run_script(self, result: RunResult) -> None:
         try:
-            result.result = self.attempt.execute_script(self.executor)
+            result.result = self.attempt.execute_script()
             self.host.report_step("ran")
             self._finish_run(result)
         except GitBusy as e:
@@ -174,7 +174,6 @@ class _AgentRun:
             self.snapshot,
             self.attempt,
             question,
-            self.executor,
             self._commit_trailers("Attempt", ASKS),
             self._finished_questions(ASKS),
         )

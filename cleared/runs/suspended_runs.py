@@ -26,7 +26,7 @@ from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.primitives.journal import entry_to_json
 from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
-from cleared.runs.attempt import Attempt, Event, MakeExecutor, Resumption, parse_event
+from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
 from cleared.runs.question_tickets import Held, Questions, agent_name, displayed_digest, through_json
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Repository, Snapshot, find_clone_id
@@ -40,7 +40,7 @@ class Ended(PolicyError):
 
 
 def record_question(
-    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor,
+    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question,
     trailers: list[tuple[str, str]], ended: tuple[str, ...] = (),
 ) -> tuple[list[str], list[Card]]:  # fmt: skip
     """The card of a question, in one ``log:`` commit; asked before, it is the same card and nothing is committed.
@@ -59,7 +59,7 @@ def record_question(
         "question": question.text, "choices": list(question.choices), "default": question.default,
         "on_timeout": question.on_timeout, "due": format_iso(attempt.now + timedelta(seconds=question.seconds)),
         "key": question.key, "run": attempt.run_id, "event": dict(attempt.event),
-        "futures": _dry_run_choices(host, repo, snapshot, attempt, question, executor),
+        "futures": _dry_run_choices(host, repo, snapshot, attempt, question),
     }  # fmt: skip
     if instead := _find_earlier_question(earlier, question):
         details["instead_of"] = instead
@@ -113,7 +113,7 @@ def _find_earlier_question(earlier: list[Card], question: Question) -> str | Non
 
 
 def _dry_run_choices(
-    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question, executor: MakeExecutor
+    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question
 ) -> dict[str, Any]:
     """What would happen for each choice: dry runs, never committed."""
     if len(question.choices) > MAX_TRIED_CHOICES:
@@ -127,7 +127,7 @@ def _dry_run_choices(
             say=lambda _: None, run_id=attempt.run_id, answers=answers,
         )  # fmt: skip
         try:
-            result = trial.execute_script(executor)
+            result = trial.execute_script()
             trial.context.check_draft()
         except ClearedError as e:
             found[choice] = {"error": str(trial.explain_error(e))[:1_000]}

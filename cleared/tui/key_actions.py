@@ -6,18 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from cleared import app
 from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.review import card_decisions
 from cleared.review.card_view import CardChoice, proposal_folder
+from cleared.review.correction_tests import agree_and_record, correct_and_record
 from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import Correction
+from cleared.review.explanation import explain_entry
+from cleared.review.questions import answer_and_resume
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import FileView, entry_script
 from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
+from cleared.triggers.manual_runs import run_again
 
 OpenHost = Callable[[], Host]
 
@@ -80,16 +83,16 @@ class ActionExecutor:
         if verb == "confirm":
             return self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
-            result = app.correct(host, ids, request.correction or Correction())
+            result = correct_and_record(host, ids, request.correction or Correction())
             verb_done = "Posted" if result.posted and not result.entries else "Corrected"
             return self._decision_result(verb_done, request, result)
         if verb == "reject":
             result = card_decisions.reject_cards(host, ids, request.reason, request.outcome, request.duplicate_of)
             return self._decision_result("Rejected", request, result)
         if verb == "agree":
-            return self._decision_result("Agreed", request, app.agree(host, ids))
+            return self._decision_result("Agreed", request, agree_and_record(host, ids))
         if verb == "answer":
-            result, run = app.answer(host, ids[0], request.choice.value)
+            result, run = answer_and_resume(host, ids[0], request.choice.value)
             if run is not None:
                 result.messages.append(_run_summary(run, "went on"))
             return self._decision_result(f"Answered {request.choice.value}", request, result)
@@ -121,7 +124,7 @@ class ActionExecutor:
         card = read_queue(host).cards.get(request.cards[0])
         if card is None or not card.agent:
             raise UsageError("it is not known which agent failed", remedy="cleared agent list shows them.")
-        run = app.run_again(host, card.agent, card.id)
+        run = run_again(host, card.agent, card.id)
         if run.status not in _WENT_WELL:
             return ActionResult(_run_summary(run, "ran"), False)
         if card.kind != QUESTION.name:  # the run that asks again has settled it
@@ -130,14 +133,14 @@ class ActionExecutor:
         return ActionResult(_run_summary(run, "ran"), True, request.cards)
 
     def _decide_proposal(self, host: Host, request: ActionRequest) -> ActionResult:
-        from cleared.proposals.approval import reject_proposal
+        from cleared.proposals.approval import approve_proposal, reject_proposal
 
         card = read_queue(host).cards.get(request.cards[0])
         if card is None:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")
         name = proposal_folder(card)
         if request.choice.verb == "approve":
-            outcome = app.approve(host, name)
+            outcome = approve_proposal(host, name)
             text = f"{outcome.proposal.id} is live now"
             if outcome.edited:
                 text += f"; your edits of {', '.join(outcome.edited)} are left as they are"
@@ -173,4 +176,4 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
         return [FileView(path, tuple(text.splitlines())) for path, text in changes.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [entry_script(host, app.why(host, card.entry_id))]
+    return [entry_script(host, explain_entry(host, card.entry_id))]

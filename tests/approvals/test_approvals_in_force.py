@@ -9,11 +9,12 @@ import pytest
 from harness import Workspace, refused, trust_books
 from world import World
 
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
 from cleared.changes.host_cache import HostCache
 from cleared.rpc.workspace_server import CurrentHandler
+from cleared.triggers.manual_runs import run_now
 from cleared.tui.key_actions import ActionExecutor
 
 POSTS = (
@@ -54,7 +55,7 @@ def test_a_run_that_waited_for_the_lock_goes_on_under_what_is_in_force_then(post
     """The class of it: whoever had the lock may have changed what holds."""
     host = open_workspace(posts.root)
     posts.ok("config", "approve")
-    assert run(host, "posts").status == "failed"
+    assert run_now(host, "posts").status == "failed"
     assert host.config.limits.max_amount == 50
 
 

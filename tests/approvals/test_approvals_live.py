@@ -10,7 +10,8 @@ from harness import Workspace, refused, unchanged
 from proposing import edit, live, proposal, propose, text, threshold, write
 from world import World
 
-from cleared.app import approve, open_workspace
+from cleared.app import open_workspace
+from cleared.proposals.approval import approve_proposal
 
 STATUS = ("status", "--porcelain", "--", "agents", "scripts", "config.yaml", "tests")
 
@@ -130,7 +131,7 @@ def test_d17_a_killed_approval_leaves_the_edit_too(ws: Workspace, step: str) -> 
     edit(ws, "agents/ingest.py", "0.97", "0.10")
     edited = ws.read("agents/ingest.py")
     with pytest.raises(Killed):
-        approve(open_workspace(ws.root, on_step=kill), "P1")
+        approve_proposal(open_workspace(ws.root, on_step=kill), "P1")
     ws.ok("agent", "propose", "ingest")
     assert ws.git("show", "HEAD:agents/ingest.py") == reviewed and ws.read("agents/ingest.py") == edited
     assert proposal(ws, "P1")["decision"]["status"] == "approved"

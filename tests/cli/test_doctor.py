@@ -22,11 +22,12 @@ CSV = (
 )
 KILLED = """
 import os, sys
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
+from cleared.triggers.manual_runs import run_now
 def at(step):
     if step == "ref":
         os._exit(9)
-run(open_workspace(on_step=at), "ingest")
+run_now(open_workspace(on_step=at), "ingest")
 """
 
 

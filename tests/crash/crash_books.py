@@ -18,10 +18,11 @@ from typing import Any
 from harness import copy_books
 
 from cleared import queries
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import SystemClock
+from cleared.triggers.manual_runs import run_now
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 Line = tuple[str, str, Decimal]
@@ -73,7 +74,7 @@ def make_template(root: Path) -> Path:
     create_workspace(root, name="Acme", entity_type="llc_single_member", currency="USD", clock=SystemClock())
     (root / "import/january.csv").write_bytes(bank_file(JANUARY))
     for _ in range(2):
-        assert run(open_workspace(root), "ingest").status == "succeeded"
+        assert run_now(open_workspace(root), "ingest").status == "succeeded"
     assert (root / ".cleared/waiting-log.csv").exists()
     drop(root)
     return root
@@ -112,7 +113,7 @@ def read(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def ingest(root: Path) -> list[str]:
     """A run of the agent in this process; what it said of repairs."""
     watcher = Watcher(root)
-    result = run(watcher.host, "ingest")
+    result = run_now(watcher.host, "ingest")
     assert result.status == "succeeded", result.error
     assert result.warnings == []
     return watcher.repairs()

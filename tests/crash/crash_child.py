@@ -17,11 +17,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import SystemClock
 from cleared.decisions.journal_decisions import void_entry
 from cleared.decisions.period_closing import close_period
+from cleared.triggers.manual_runs import run_now
 
 
 class Stopper:
@@ -44,7 +45,7 @@ def act(root: Path, command: list[str], on_step: Stopper) -> None:
         return
     host = open_workspace(root, on_step=on_step, say=lambda line: print("say", line, flush=True))
     if command[0] == "run":
-        result = run(host, command[1])
+        result = run_now(host, command[1])
         assert result.status == "succeeded", result.error
     elif command[0] == "void":
         void_entry(host, command[1], "posted by mistake")

@@ -58,19 +58,19 @@ class Hand:
 
 def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
     """What there is to do at that time, by the real service."""
-    from cleared.app import Served, open_workspace
+    from cleared.app import open_workspace
     from cleared.changes.host import Host
+    from cleared.service.workspace_actions import WorkspaceActions
     from cleared.service.workspace_service import WorkspaceService
     from cleared.triggers.service_log import ServiceLog
 
     clock = Hand(at)
 
-    class Stepped(Served):
-        def open_host(self, root: Path | None = None) -> Host:
-            return open_workspace(root or self.root, clock=clock, on_step=point, say=lambda _: None)
+    def open_stepped(root: Path) -> Host:
+        return open_workspace(root, clock=clock, on_step=point, say=lambda _: None)
 
     _attach(point)
-    with Stepped(root, clock, None) as served:
+    with WorkspaceActions(root, open_stepped) as served:
         service = WorkspaceService(root, served, ServiceLog(root / ".cleared", clock, lambda _: None), lambda _: None)
         for _ in range(3):  # looks at the folders once more when all is done, as it does every minute
             service.hint_files()

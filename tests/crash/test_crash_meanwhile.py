@@ -33,10 +33,11 @@ from crash_kill import stopped_at
 from harness import Workspace
 
 from cleared import queries
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
 from cleared.decisions.journal_decisions import void_entry
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.outcome import RunResult
+from cleared.triggers.manual_runs import run_now
 from cleared.vcs import STEPS, HeadMoved
 
 USER = os.environ | {f"GIT_{w}_{k}": "a@b" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
@@ -60,7 +61,7 @@ def during(
             left -= 1
             act()
 
-    return run(open_workspace(root, on_step=on_step, say=(said if said is not None else []).append), "ingest")
+    return run_now(open_workspace(root, on_step=on_step, say=(said if said is not None else []).append), "ingest")
 
 
 def user_commits(root: Path) -> None:
@@ -227,7 +228,7 @@ def test_the_user_edits_the_journal_before_the_repair(root: Path) -> None:
     assert journal_of(entries) == Counter(AFTER)
     assert cardfile.read_bytes() == mine
     with pytest.raises(ClearedError, match="differ from the last commit"):
-        run(open_workspace(root), "ingest")
+        run_now(open_workspace(root), "ingest")
     assert [v["check"] for v in queries.read_violations(open_workspace(root))] == ["unchanged"]
     subprocess.run(["git", "checkout", "-q", "--", "queue"], cwd=root, check=True)
     assert journal.exists()
@@ -315,7 +316,7 @@ def test_a_failed_run_then_a_good_one(root: Path) -> None:
     agent.write_text(good.replace('git_commit("import', 'journal_balance(9999)\n    git_commit("import'))
     Workspace(root).commit("agents/ingest.py", *Workspace(root).approve("agents/ingest.py"), message="break it")
     for _ in range(2):
-        result = run(open_workspace(root), "ingest")
+        result = run_now(open_workspace(root), "ingest")
         assert result.status == "failed"
         check_booked(root, read(root)[0], BEFORE)
         check_sound(root)
@@ -340,7 +341,7 @@ def test_a_name_that_is_no_text(root: Path) -> None:
     assert len(cards(root, "bad_file")) == 1
     with open(raw, "wb") as file:
         file.write(bank_file([ALSO]))
-    result = run(open_workspace(root), "ingest")
+    result = run_now(open_workspace(root), "ingest")
     assert result.status == "succeeded"
     check_sound(root)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from harness import Workspace, chase, refused, unchanged
 
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
+from cleared.triggers.manual_runs import run_now
 from cleared.vcs.branch import Branch
 
 MORE = chase(("02/03/2025", "AWS EMEA", "-42.10", "457.90"), ("02/04/2025", "RENT", "-300.00", "157.90"))
@@ -152,7 +153,7 @@ def test_the_wall_is_what_stops_it(books: Workspace, monkeypatch: pytest.MonkeyP
     ws.git("reset", "-q", "--hard", "HEAD~1")
     ws.drop("later.csv", LATER)
     monkeypatch.setattr(Branch, "read_remembered_commit", lambda _: None)
-    assert run(open_workspace(ws.root), "ingest").status == "succeeded"
+    assert run_now(open_workspace(ws.root), "ingest").status == "succeeded"
     monkeypatch.undo()
     assert ws.entries()[-1]["description"] == "STAPLES"
     assert ws.entries()[-1]["entry_id"] < taken["entry_id"]

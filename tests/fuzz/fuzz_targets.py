@@ -20,9 +20,9 @@ from fuzz_texts import headers, mutants, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from cleared import app
 from cleared.changes.host import Host
 from cleared.errors import ClearedError
+from cleared.gate.examination import check_agents
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.ledger.chart import parse_chart
 from cleared.primitives import primitive_registry
@@ -145,7 +145,7 @@ class Fuzzer:
         path.write_bytes(source.encode("utf-8", "surrogateescape" if _escaped(source) else "surrogatepass"))
         before = tree(*self.watched)
         try:
-            stages = app.check(self.host, ["fuzzed"])["fuzzed"]
+            stages = check_agents(self.host, ["fuzzed"])["fuzzed"]
             assert stages and all(s.status in ("passed", "failed", "skipped") for s in stages)
             for stage in stages:
                 files = {f.place.file for f in stage.findings if f.place.file is not None}

@@ -13,13 +13,14 @@ import pytest
 from books_world import Row, chase
 
 from cleared import queries
-from cleared.app import open_workspace, run
+from cleared.app import open_workspace
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import FixedClock
 from cleared.decisions.journal_decisions import void_entry
 from cleared.decisions.period_closing import close_period, reopen_period
 from cleared.errors import ClearedError
+from cleared.triggers.manual_runs import run_now
 from cleared.vcs import STEPS
 
 NOW = datetime(2025, 12, 1, 6, tzinfo=UTC)
@@ -75,7 +76,7 @@ class Workspace:
         self.drop()
         before = self.bytes()
         try:
-            result = run(self.host(stop), "ingest")
+            result = run_now(self.host(stop), "ingest")
         except Stop:
             made = f"import/processed/{self.files}.csv" in self.git("log", "-1", "--name-only", "--format=").split()
             queries.read_journal(self.host())  # repairs

@@ -8,12 +8,12 @@ import pytest
 from harness import Workspace, chase
 
 from cleared.app import open_workspace
-from cleared.app import why as why_of
 from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, confidence_text, show_card
+from cleared.review.explanation import explain_entry as why_of
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue, vendor_key
 from cleared.review.source_files import bank_file, entry_script
 

@@ -92,15 +92,17 @@ def _obeyed(obey: Callable[[dict[str, Any]], int], order: dict[str, Any]) -> int
 
 def command(root: Path, words: list[str], on_step: Callable[[str], None] | None = None) -> None:
     """What the command line does for these words, with a say in its steps."""
-    from cleared.app import approve, open_workspace, propose, set_setting
+    from cleared.app import open_workspace
     from cleared.clock import clock_from
-    from cleared.proposals.approval import reject_proposal
+    from cleared.proposals.approval import approve_proposal, reject_proposal
     from cleared.proposals.rollback import roll_back_script
+    from cleared.proposals.setting_changes import set_setting
+    from cleared.proposals.submission import propose_changes
 
     host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)
     do: dict[str, Callable[..., Any]] = {
-        "propose": lambda name: propose(host, [name]),
-        "approve": lambda proposal: approve(host, proposal),
+        "propose": lambda name: propose_changes(host, [name]),
+        "approve": lambda proposal: approve_proposal(host, proposal),
         "reject": lambda proposal, reason: reject_proposal(host, proposal, reason),
         "rollback": lambda name: roll_back_script(host, name),
         "set": lambda key, value: set_setting(host, key, value),

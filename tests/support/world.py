@@ -10,10 +10,11 @@ from typing import Any
 
 from harness import Workspace
 
-from cleared.app import Served
+from cleared.app import open_workspace
 from cleared.changes.host import Host
 from cleared.runs.attempt import Event
 from cleared.runs.outcome import RunResult
+from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.pending_deliveries import peek_deliveries
 from cleared.triggers.service_log import ServiceLog, read_last_rows
@@ -42,7 +43,7 @@ class World:
     def __init__(self, ws: Workspace, at: str = "2025-02-10T06:00:00Z") -> None:
         self.ws, self.time = ws, Time(at)
         self.ws.config("import.settle_seconds=0")
-        self.served: Served | None = None
+        self.served: WorkspaceActions | None = None
         self.service: WorkspaceService | None = None
         self.folders: list[Path] = []
         self.before_run: Callable[[str, Event], None] = lambda agent, event: None
@@ -125,11 +126,11 @@ class World:
         return [line for line in shown.splitlines() if line]
 
 
-class _Told(Served):
+class _Told(WorkspaceActions):
     """As the real one; tells the test before each run."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world.ws.root, world.time, None)
+        super().__init__(world.ws.root, lambda root: open_workspace(root, clock=world.time))
         self._world = world
 
     def run_agent(self, host: Host, agent: str, event: Event) -> RunResult:

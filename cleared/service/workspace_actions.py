@@ -1,0 +1,83 @@
+"""What a service does in one workspace: it opens it anew each time, and keeps one sandbox from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from cleared.changes.host import Host
+from cleared.review.questions import settle_due_questions
+from cleared.runs.attempt import Attempt, Event
+from cleared.runs.execution import run_agent
+from cleared.runs.outcome import RunResult
+
+if TYPE_CHECKING:
+    from cleared.sandbox.executor import Executor
+
+
+class WorkspaceActions:
+    """What the service has done for a workspace (the ``ServiceActions``). A context manager: the sandbox ends with it.
+
+    ``open_workspace`` opens the workspace of a root; ``on_ended`` is told of each run that has ended.
+    """
+
+    def __init__(
+        self, root: Path, open_workspace: Callable[[Path], Host],
+        on_ended: Callable[[Attempt, RunResult], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.root, self._open_workspace, self._on_ended = root, open_workspace, on_ended
+        self._kept: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
+        """The settings that the sandbox was started with, the sandbox's context manager, and the sandbox."""
+        self._reported: set[str] = set()
+
+    def open_host(self) -> Host:
+        """The workspace as it is now. Its runs use the sandbox that is kept here."""
+        host = self._open_workspace(self.root)
+        host.on_ended = self._on_ended
+        start = host.make_executor
+        assert start is not None
+        host.make_executor = lambda host: nullcontext(self._keep_executor(host, start))
+        return host
+
+    def run_agent(self, host: Host, agent: str, event: Event) -> RunResult:
+        return run_agent(host, agent, event=event)
+
+    def settle_questions(self, host: Host, log: Callable[..., None]) -> datetime | None:
+        """Go on with answered questions and settle those that are due; when the next one is."""
+        settled = settle_due_questions(host, host.clock.now(), own=True)
+        for result in settled.runs:
+            outcome = "went on" if result.error is None else f"went on and failed: {result.error}"
+            log(f"run.{result.status}", f"{result.agent} {outcome}", agent=result.agent, run=result.run_id)
+        for text in settled.messages:
+            if text not in self._reported:  # what is held stays so until somebody does something
+                log("question.trouble", text, level="warning")
+        self._reported = set(settled.messages)
+        return settled.next_due
+
+    def confinement_level(self, host: Host) -> str:
+        """How well the sandbox is confined, for the log."""
+        with host.executor() as executor:
+            return str(getattr(executor, "level", "as the bridge reaches"))
+
+    def _keep_executor(self, host: Host, start: Callable[[Host], AbstractContextManager[Executor]]) -> Executor:
+        """The sandbox; another one where the settings name another."""
+        settings = (host.config.sandbox.transport, host.config.sandbox.confine)
+        if self._kept is None or self._kept[0] != settings:
+            self._close()
+            manager = start(host)
+            self._kept = (settings, manager, manager.__enter__())
+        return self._kept[2]
+
+    def _close(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept[1].__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()

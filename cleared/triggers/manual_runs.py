@@ -1,0 +1,74 @@
+"""Agents that run because somebody asks for it: now, or once more for the card of a run that failed or waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cleared.cards.kinds import FAILED_RUN, QUESTION
+from cleared.changes.consumed_events import AlreadyRun
+from cleared.changes.host import Host
+from cleared.errors import UsageError
+from cleared.runs.attempt import Event
+from cleared.runs.execution import run_agent
+from cleared.runs.outcome import RunResult
+
+
+def run_now(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
+    """Run an agent (see ``runs.execution.run_agent``).
+
+    A dry run takes the working copy. One that is not approved must pass the static checks before any of it runs.
+    """
+    if dry_run:
+        from cleared.gate.static_checks import check_working_copy
+
+        check_working_copy(host, name)
+    return run_agent(host, name, dry_run=dry_run, event=event)
+
+
+def run_command(
+    host: Host, name: str, *, dry_run: bool = False, data: Any = None, again: str | None = None, believed: bool = False
+) -> RunResult:
+    """What ``agent run`` does. ``data``: the event's payload; ``again`` and ``believed``: see ``run_again``.
+
+    Raises as ``run_now`` and ``run_again`` do, and ``UsageError`` for options that exclude each other.
+    """
+    if again is None:
+        return run_now(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
+    if dry_run or data is not None:
+        raise UsageError("again goes without dry-run and data", remedy="Leave them out, or leave out the card.")
+    return run_again(host, name, again, believed=believed)
+
+
+def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) -> RunResult:
+    """Run an agent for the event of a run that failed, or whose question is held. ``card_id``: the card of that run.
+
+    ``believed``: nothing but the card says what the event was, and a person has confirmed it.
+    Raises ``UsageError`` where the card is not of such a run of this agent, ``Held`` or ``PolicyError`` where nothing
+    proves what the card says, and what a run raises.
+    """
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.cards import queue_files
+    from cleared.changes.book_sources import CommittedSource
+    from cleared.queries import find_card, open_committed_books
+    from cleared.runs.failed_runs import read_card_event
+    from cleared.runs.suspended_runs import ask_again
+
+    if believed:
+        refuse_in_job()
+    with open_committed_books(host) as (repo, snapshot, _books, _bank):
+        card = find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card_id)
+        is_question = card.kind == QUESTION.name
+        if not is_question and (card.kind != FAILED_RUN.name or card.agent != name):
+            raise UsageError(f"{card_id} is not the card of a failed run of {name}", remedy="See: cleared queue list.")
+        event = None if is_question else read_card_event(host, repo, snapshot, card, believed=believed)
+    try:
+        if not is_question:
+            return run_now(host, name, event=event)
+        return run_agent(
+            host, name, again=lambda questions: ask_again(questions, card.id, name, believed=believed)
+        )  # fmt: skip
+    except AlreadyRun:
+        settle = f"queue reject {card.id} --reason …" if is_question else f"queue answer {card.id} seen"
+        raise UsageError(
+            f"{name} has had its run for that since", remedy=f"Settle the card: cleared {settle}."
+        ) from None
