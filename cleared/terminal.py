@@ -1,14 +1,18 @@
-"""What a person or a program reads: tables, JSON, and text from outside made harmless to a terminal."""
+"""What a person or a program reads: lines, tables, JSON, and text from outside made harmless to a terminal."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TextIO
 
-_UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_NO_WIDTH: Final = {"Mn", "Me"}
+MIN_WRAP_WIDTH: Final = 24
+"""A column that wraps is at least so wide; where there is less room, its cells stand below their row."""
 
 
 def escape_text(text: object) -> str:
@@ -16,9 +20,8 @@ def escape_text(text: object) -> str:
     string = str(text)
     if string.isascii() and string.isprintable():
         return string
-    return "".join(
-        c if c == " " or unicodedata.category(c) not in _UNSEEN_CATEGORIES else _escape_char(c) for c in string
-    )
+    return "".join(c if c == " " or unicodedata.category(c) not in _UNSEEN_CATEGORIES else _escape_char(c)
+                   for c in string)  # fmt: skip
 
 
 def _escape_char(char: str) -> str:
@@ -26,7 +29,7 @@ def _escape_char(char: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """As ``safe``, but newlines stay: for messages of several lines that are our own."""
+    """As ``escape_text``, but newlines stay: for messages of several lines that are our own."""
     return "\n".join(escape_text(line) for line in text.split("\n"))
 
 
@@ -42,46 +45,187 @@ def print_line(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on stdout; exact amounts and dates as texts. ASCII only, so that no terminal is steered by a
-    bank's text."""
+    """One JSON value on stdout; exact amounts and dates as texts.
+
+    ASCII only, so that no bank's text can steer a terminal.
+    """
     json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True, default=str)
     sys.stdout.write("\n")
 
 
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), empty: str
-) -> None:
-    """A table on stdout; ``empty`` is said instead of one without rows. Columns in ``right`` are aligned right."""
-    cells = [[escape_text(c) if c is not None else "" for c in row] for row in rows]
-    if not cells:
-        print_line(empty)
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    terminal = sys.stdout.isatty()
-    shown = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold" if terminal else "")
-    for name in columns:
-        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=not terminal)
-    for row in cells:
-        shown.add_row(*(Text(c) for c in row))
-    console = Console(file=sys.stdout, highlight=False, width=None if terminal else 400)
-    if terminal:
-        console.print(shown)
-        return
-    with console.capture() as captured:
-        console.print(shown)
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
-
-
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line, on stdout."""
-    shown = [(name, "" if value is None else str(value)) for name, value in pairs]
+    shown = [(name, field_text(value)) for name, value in pairs]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         first, *rest = escape_lines(value).split("\n")
         print_line(f"{name:<{width}}  {first}".rstrip())
         for line in rest:
             print_line(" " * (width + 2) + line)
+
+
+def field_text(value: object) -> str:
+    """Plain data as a person reads it: lists with commas, mappings as ``name: value``, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "\n".join(f"{name}: {_inner_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_inner_text(inner) for inner in value)
+    return str(value)
+
+
+def _inner_text(value: object) -> str:
+    """As ``field_text``, but on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping) else field_text(value)
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str, right: Sequence[str] = (),
+    wrap: Sequence[str] = (), heading: bool = True, file: TextIO | None = None,
+) -> None:  # fmt: skip
+    """A table on stdout (or ``file``). Nothing is ever cut, and a pipe or a file has no width.
+
+    ``wrap`` names the columns that give way on a narrow terminal, the first of them first: they take several lines,
+    and where there is no room for that they stand below their row. Ids, statuses and counts are not among them: if
+    even those do not fit, the last of them go below. Columns in ``right`` are aligned right; ``empty`` is printed
+    instead of a table without rows.
+    """
+    out = file or sys.stdout
+    cells = [["" if cell is None else escape_text(cell) for cell in row] for row in rows]
+    if not cells:
+        out.write(escape_lines(empty) + "\n")
+        return
+    terminal = out.isatty()
+    names = list(columns)
+    widths = [max(text_width(row[n]) for row in ((names, *cells) if heading else cells)) for n in range(len(names))]
+    if not terminal:
+        layout = _Layout(names, widths, {n for n, name in enumerate(names) if name in right})
+        out.writelines(line + "\n" for row in ((names, *cells) if heading else cells) for line in layout.lines(row))
+        return
+    layout = _fit_layout(names, widths, right, wrap, _terminal_width(out), airy=heading)
+    if heading:
+        bold = os.environ.get("TERM", "") not in ("", "dumb") and "NO_COLOR" not in os.environ
+        out.write("\n")
+        for line in layout.lines(names, below=False):
+            out.write(f"\x1b[1m{line}\x1b[0m\n" if bold else f"{line}\n")
+        out.write(" " * layout.margin + "─" * layout.row_width + "\n")
+    out.writelines(line + "\n" for row in cells for line in layout.lines(row))
+    if heading:
+        out.write("\n")
+
+
+def text_width(text: str) -> int:
+    """Cells that a text takes on a terminal: two for wide letters, none for marks on the letter before."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(c) in _NO_WIDTH else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def _terminal_width(out: TextIO) -> int:
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(out.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
+class _Layout:
+    """Which columns stand in the row, how wide, and which below it."""
+
+    def __init__(
+        self, names: Sequence[str], widths: Sequence[int], right: set[int], below: Sequence[int] = (), *,
+        margin: int = 0, gap: int = 2, total: int = 0,
+    ) -> None:  # fmt: skip
+        self.names, self.widths, self.right, self.below = names, widths, right, below
+        self.margin, self.gap, self.total = margin, gap, total
+        self.beside = [n for n in range(len(names)) if n not in below]
+        self.row_width = sum(widths[n] for n in self.beside) + gap * (len(self.beside) - 1)
+
+    def lines(self, row: Sequence[str], *, below: bool = True) -> Iterator[str]:
+        """The lines of one row."""
+        folded = [fold_text(row[n], self.widths[n]) for n in self.beside]
+        for i in range(max(map(len, folded), default=0)):
+            cells = []
+            for n, parts in zip(self.beside, folded, strict=True):
+                part = parts[i] if i < len(parts) else ""
+                space = " " * (self.widths[n] - text_width(part))
+                cells.append(space + part if n in self.right else part + space)
+            yield (" " * self.margin + (" " * self.gap).join(cells)).rstrip()
+        for n in self.below if below else ():
+            if row[n]:
+                label = f"{self.names[n]}: " if self.names[n] else ""
+                for i, part in enumerate(fold_text(label + row[n], max(self.total - 6, 10))):
+                    yield " " * (6 if i else 4) + part
+
+
+def _fit_layout(
+    names: Sequence[str], widths: Sequence[int], right: Sequence[str], wrap: Sequence[str], total: int, *, airy: bool
+) -> _Layout:
+    """The layout for a terminal that is ``total`` wide; ``airy``: with more space between columns, where there is."""
+    aligned = {n for n, name in enumerate(names) if name in right}
+    roomy = _Layout(names, widths, aligned, margin=1, gap=3, total=total)
+    if airy and roomy.margin + roomy.row_width <= total:
+        return roomy
+    wrapping = [n for name in wrap for n, column in enumerate(names) if column == name]
+    below: list[int] = []
+    for leaving in [*wrapping, *(n for n in reversed(range(1, len(names))) if n not in wrapping), None]:
+        beside = [n for n in range(len(names)) if n not in below]
+        room = total - 2 * (len(beside) - 1) - sum(widths[n] for n in beside if n not in wrapping)
+        shares = _share_room([n for n in beside if n in wrapping], widths, room)
+        if shares is not None or leaving is None:
+            fitted = [(shares or {}).get(n, width) for n, width in enumerate(widths)]
+            return _Layout(names, fitted, aligned, sorted(below), total=total)
+        below.append(leaving)
+    raise AssertionError("the last layout is always taken")
+
+
+def _share_room(columns: Sequence[int], widths: Sequence[int], room: int) -> dict[int, int] | None:
+    """The width of each of these columns, together ``room`` at most; None where there is not enough for one."""
+    shares: dict[int, int] = {}
+    left = sorted(columns, key=lambda n: widths[n])
+    while left:
+        n = left.pop(0)
+        shares[n] = min(widths[n], room // (len(left) + 1))
+        if shares[n] < min(widths[n], MIN_WRAP_WIDTH):
+            return None
+        room -= shares[n]
+    return shares if room >= 0 else None
+
+
+def fold_text(text: str, width: int) -> list[str]:
+    """The text in lines of at most ``width`` cells, broken at blanks where there are any; never an empty list."""
+    if text_width(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in text.split(" "):
+        candidate = f"{line} {word}" if line else word
+        while text_width(candidate) > width:
+            if line:
+                lines.append(line)
+                line, candidate = "", word
+                continue
+            head = _longest_start(candidate, width)
+            lines.append(head)
+            candidate = candidate[len(head) :]
+        line = candidate
+    return [*lines, line] if line or not lines else lines
+
+
+def _longest_start(text: str, width: int) -> str:
+    """The longest beginning that is at most ``width`` cells wide, and at least one character."""
+    used = 0
+    for i, char in enumerate(text):
+        used += text_width(char)
+        if used > width and i:
+            return text[:i]
+    return text

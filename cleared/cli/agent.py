@@ -10,6 +10,7 @@ import typer
 
 from cleared.cards.kinds import BAD_FILE
 from cleared.cli import proposals
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from cleared.runs.outcome import RunResult
 
-app = typer.Typer(help="Run agents and look at them.", no_args_is_help=True, rich_markup_mode=None)
+app = new_group()
 
 AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
 
@@ -130,6 +131,7 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
              f"{len(a['findings'])} findings" if a["findings"] else "ok", a["description"])
             for a in found
         ),
+        wrap=["description", "schedule", "trigger"],
         empty="There are no agents yet: put a script into agents/.",
     )  # fmt: skip
 

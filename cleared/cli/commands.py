@@ -1,23 +1,129 @@
-"""The tree of commands. What a command needs is imported when it runs."""
+"""The tree of commands, in the order and the sections of ``cleared --help``. Each is imported when it is used."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, cast
 
 import typer
 
+from cleared.cli.command_groups import CommandGroup, completion_items
 from cleared.cli.light_values import skip_pydantic
 from cleared.cli.options import remember_workspace
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
 
-Exit codes: 0 done · 1 the script or a check failed · 2 usage · 3 refused by policy · 4 workspace unusable ·
-5 busy · 130 interrupted. Results go to stdout, everything else to stderr.
+Results go to stdout, everything else to stderr. Exit codes: 0 done · 1 the script or a check failed · 2 usage ·
+3 refused by policy · 4 workspace unusable · 5 busy · 130 interrupted.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command or group of the top level: where it is defined, and what ``cleared --help`` says of it."""
+
+    name: str
+    module: str
+    attribute: str
+    about: str
+
+
+SECTIONS: Final = {
+    "Books": (
+        Entry("import", "setup", "import_bank_files", "Copy bank files into the drop folder"),
+        Entry("journal", "journal", "app", "Read, check, void and open entries"),
+        Entry("accounts", "accounts", "app", "List the chart of accounts, and change it"),
+        Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),
+        Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),
+        Entry("why", "explanation", "explain_entry", "Say why an entry is as it is"),
+        Entry("period", "period", "app", "Close months and years, and reopen them"),
+    ),
+    "Agents": (
+        Entry("agent", "agent", "app", "Run agents; write, check, propose and approve them"),
+        Entry("run", "runs", "app", "Look at past runs and every call they made"),
+        Entry("test", "regression_tests", "app", "Keep what an agent did as a test"),
+        Entry("primitives", "primitives", "list_primitives", "List what a script may call"),
+    ),
+    "Running": (
+        Entry("up", "up", "serve_workspaces", "Run agents by themselves: schedules, files, events"),
+        Entry("down", "up", "stop_service", "Stop that service"),
+        Entry("status", "status", "show_status", "Show what is up, what ran, what is next, what waits"),
+        Entry("logs", "status", "show_logs", "Show the log of the service"),
+        Entry("schedule", "status", "show_schedule", "Show when agents come due"),
+        Entry("event", "event", "app", "Hand in events that agents listen to"),
+        Entry("service", "service", "app", "Have the system keep cleared up running"),
+        Entry("loop", "loop", "app", "Run jobs one at a time: reports, checks, agent runs"),
+    ),
+    "Workspace": (
+        Entry("init", "setup", "init_workspace", "Make a workspace"),
+        Entry("demo", "setup", "run_demo", "Make a sample workspace and walk through it"),
+        Entry("config", "config", "app", "Read, change and approve settings"),
+        Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
+        Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
+        Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
+        Entry("rpc", "rpc", "serve_rpc", "Offer the workspace to programs, as JSON-RPC"),
+        Entry("bridge", "rpc", "run_bridge", "Run scripts for a host in another process"),
+    ),
+}
+"""Section of ``cleared --help`` → its commands."""
+ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
+"""Name of a top-level command → where it is."""
+
+
+class RootGroup(CommandGroup):
+    """The top level: lists its commands in sections without loading them, and loads the one that is used."""
+
+    argv: Sequence[str] = ()
+    """The whole command line; of a group only the command that is named there is made."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("dict[str, Any]", dict.fromkeys(ENTRIES) | dict(self.commands))  # loaded by get_command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, section by section."""
+        width = max(map(len, ENTRIES))
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{entry.name:<{width}}", entry.about) for entry in entries])
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, loaded; None where there is none."""
+        entry = ENTRIES.get(cmd_name)
+        if entry is None:
+            return None
+        if self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _load_command(entry, self.argv[1:2] if self.argv[:1] == [cmd_name] else ())
+        return self.commands[cmd_name]
+
+    def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Commands that begin so; none is loaded for that."""
+        return completion_items(name for name in ENTRIES if name.startswith(incomplete))
+
+
+def _load(entry: Entry) -> typer.Typer | Callable[..., Any]:
+    found: typer.Typer | Callable[..., Any] = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
+    return found
+
+
+def _load_command(entry: Entry, named: Sequence[str]) -> Any:
+    """The click command of an entry. ``named``: of a group only this command, where it has one of that name."""
+    found = _load(entry)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+        single.command(entry.name)(found)
+        return typer.main.get_command(single)
+    group = copy(found)
+    group._add_completion = False
+    group.info = copy(group.info)
+    group.info.name, group.info.help = entry.name, f"{entry.about}."
+    only = [c for c in group.registered_commands if list(named) == [c.name]]
+    group.registered_commands = only or group.registered_commands
+    return typer.main.get_group(group)
 
 
 def _print_version(value: bool) -> None:
@@ -42,60 +148,28 @@ def read_root_options(
 
 def _new_root() -> typer.Typer:
     return typer.Typer(
-        callback=read_root_options,
-        help=HELP,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        add_completion=True,
+        cls=RootGroup, callback=read_root_options, help=HELP, no_args_is_help=True, rich_markup_mode=None,
+        pretty_exceptions_enable=False, add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-
-
-_GROUPS = {
-    "agent": ("agent", "app"), "run": ("runs", "app"), "journal": ("journal", "app"), "queue": ("queue", "app"),
-    "period": ("period", "app"), "test": ("proposals", "test_app"), "event": ("up", "event_app"),
-    "service": ("service", "app"), "loop": ("loop", "app"),
-}  # fmt: skip
-"""Name of the group → its module here, and what it is called there."""
-
-
-def _load_group(name: str) -> typer.Typer:
-    module, attribute = _GROUPS[name]
-    found = getattr(import_module(f"cleared.cli.{module}"), attribute)
-    assert isinstance(found, typer.Typer)
-    return found
+    )  # fmt: skip
 
 
 def build_tree() -> typer.Typer:
-    """All commands."""
-    from cleared.cli import queue, recover, review, setup, tools, trust, up
-
+    """All commands, as declared; for the reference page."""
     app = _new_root()
-    setup.register_commands(app)
-    up.register_commands(app)
-    for name in _GROUPS:
-        app.add_typer(_load_group(name), name=name)
-    tools.register_commands(app)
-    app.command("trust")(trust.trust_clone)
-    app.command("why")(queue.explain_entry)
-    app.command("recover")(recover.recover_rows)
-    app.command("review")(review.review_queue)
+    for entry in ENTRIES.values():
+        found = _load(entry)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=entry.name)
+        else:
+            app.command(entry.name)(found)
     return app
 
 
 def command(argv: Sequence[str] = ()) -> Any:
-    """The click command behind it all.
-
-    For arguments that begin with a group's name it has only that group, and of it only the command that is named: to
-    make all is a good part of a start.
-    """
+    """The click command behind the command line ``argv``."""
     skip_pydantic()
-    if argv and argv[0] in _GROUPS:
-        chosen, group = _new_root(), copy(_load_group(argv[0]))
-        named = [c for c in group.registered_commands if argv[1:2] == [c.name]]
-        group.registered_commands = named or group.registered_commands
-        chosen.add_typer(group, name=argv[0])
-    else:
-        chosen = build_tree()
-    return typer.main.get_command(chosen)
+    root = typer.main.get_command(_new_root())
+    assert isinstance(root, RootGroup)
+    root.argv = list(argv)
+    return root

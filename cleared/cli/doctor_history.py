@@ -6,16 +6,16 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from cleared.cli.doctor_row import Row
+
 if TYPE_CHECKING:
     from cleared.changes.host import Host
-    from cleared.cli.doctor import Row
 
 NAME = "history"
 
 
 def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
-    from cleared.cli.doctor import Row
     from cleared.vcs import Repository
     from cleared.vcs.object_check import find_damaged_objects
 
@@ -39,7 +39,6 @@ def check_history(host: Host) -> Row:
 def check_branch(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
     from cleared.changes.lost_rows import REMEDY, find_lost_rows
-    from cleared.cli.doctor import Row
     from cleared.vcs import Repository, Snapshot
 
     with Repository.open(host.root, for_writing=False) as repo:

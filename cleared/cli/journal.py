@@ -7,10 +7,11 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
-from cleared.terminal import escape_text, print_json, print_line, print_message, print_table
+from cleared.terminal import print_json, print_line, print_message, print_table
 
-app = typer.Typer(help="Read, check and void journal entries.", no_args_is_help=True, rich_markup_mode=None)
+app = new_group()
 
 
 @app.command("list")
@@ -38,18 +39,21 @@ def list_entries(
 
 def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
     """Entries as lines a person reads: id, date, amount, debit ← credit, status, description."""
-    if not entries:
-        file.write("No entries.\n")
-        return
-    width = max(len(e["amount"]) for e in entries)
-    ids = max(len(e["entry_id"]) for e in entries)
-    for e in entries:
-        debits = "+".join(str(x["account_id"]) for x in e["lines"] if float(x["debit"]) > 0)
-        credits = "+".join(str(x["account_id"]) for x in e["lines"] if float(x["credit"]) > 0)
-        file.write(
-            f"{e['entry_id']:<{ids}}  {e['date']}  {e['amount']:>{width}}  {debits:>9} ← {credits:<9}  "
-            f"{e['status']:<14}  {escape_text(e['description'])[:70]}\n"
-        )
+
+    def account_ids(entry: dict[str, Any], side: str) -> str:
+        return "+".join(str(leg["account_id"]) for leg in entry["lines"] if float(leg[side]) > 0)
+
+    debits = [account_ids(e, "debit") for e in entries]
+    width = max(map(len, debits), default=0)
+    print_table(
+        ["entry", "date", "amount", "accounts", "status", "description"],
+        (
+            (e["entry_id"], e["date"], e["amount"], f"{debit:>{width}} ← {account_ids(e, 'credit')}", e["status"],
+             e["description"])
+            for e, debit in zip(entries, debits, strict=True)
+        ),
+        right=["amount"], wrap=["description", "accounts"], heading=False, empty="No entries.", file=file,
+    )  # fmt: skip
 
 
 @app.command("check")
@@ -157,4 +161,5 @@ def show_balances(
     rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in found]
     if account is None and rows:
         rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in found))))
-    print_table(["account", "name", "type", "balance"], rows, right=["balance"], empty="Nothing has been posted yet.")
+    print_table(["account", "name", "type", "balance"], rows, right=["balance"], wrap=["name"],
+                empty="Nothing has been posted yet.")  # fmt: skip

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_table
 
-app = typer.Typer(help="Close periods and reopen them.", no_args_is_help=True, rich_markup_mode=None)
+app = new_group()
 
 
 def _parse_last_day(text: str) -> date:
@@ -84,5 +85,6 @@ def list_closings(json: JsonOption = False, workspace: WorkspaceOption = None) -
     print_table(
         ["through", "state", "by", "at", "reason"],
         ((m["through"] or "(all open)", m["state"], m["by"], m["at"], m["reason"]) for m in found),
+        wrap=["reason", "at"],
         empty="No period has been closed.",
     )

@@ -1,4 +1,4 @@
-"""``cleared agent new|propose|diff|approve|reject|history|rollback``, ``cleared test``: the gate."""
+"""``cleared agent new|propose|diff|approve|reject|history|rollback``: how scripts change."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_message, print_table
-
-test_app = typer.Typer(help="Regression cases: what agents must go on doing.", no_args_is_help=True,
-                       rich_markup_mode=None)  # fmt: skip
 
 _PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8})?")
 ProposalId = Annotated[str, typer.Argument(metavar="PROPOSAL", help="Such as P7 (cleared queue list).")]
@@ -52,7 +49,8 @@ def create_agent(
         if json:
             print_json([{"name": n, "about": t.description} for n, t in found.items()])
         else:
-            print_table(["template", "what it does"], ((n, t.description) for n, t in found.items()), empty="")
+            print_table(["template", "what it does"], ((n, t.description) for n, t in found.items()),
+                        wrap=["what it does"], empty="")  # fmt: skip
         return
     if name is None:
         raise typer.BadParameter("give the NAME of the new agent, or --list")
@@ -255,7 +253,7 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
     columns = ["when", "what", "proposal", "by", "version", "about"]
     keys = ("at", "event", "proposal", "by", "version", "about")
     print_table(columns, ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in found),
-          empty="Nothing was ever decided about it.")  # fmt: skip
+          wrap=["about"], empty="Nothing was ever decided about it.")  # fmt: skip
 
 
 def roll_back_agent(
@@ -297,45 +295,4 @@ def roll_back_agent(
         print_message(f"It posted {count}. To void one: cleared journal void ID --reason …")
         print_table(["entry", "date", "amount", "status", "description"],
               ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in done.entries),
-              right=["amount"], empty="")  # fmt: skip
-
-
-@test_app.command("add")
-def add_test(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A committed run (cleared run list).")],
-    why: Annotated[str, typer.Option("-m", "--message", metavar="TEXT", help="What must stay so.")] = "",
-    correct: Annotated[
-        list[str] | None,
-        typer.Option("--correct", metavar="ENTRY=ACCOUNT", help="What should have been; only that is held to then."),
-    ] = None,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Keep what a run did as a regression case: a change that does otherwise is blocked from now on."""
-    from cleared.proposals.test_recording import add_test
-
-    corrections = {}
-    for text in correct or ():
-        entry, _, account = text.partition("=")
-        if not account.isdecimal():
-            raise typer.BadParameter(f"{text!r} is not ENTRY=ACCOUNT", param_hint="--correct")
-        corrections[entry] = int(account)
-    case, commit = add_test(open_host(workspace), run, why=why, corrections=corrections)
-    if json:
-        print_json({"name": case.name, "path": case.path, "agent": case.agent, "commit": commit})
-    else:
-        print_line(f"{case.path} ({commit[:10]})")
-
-
-@test_app.command("list")
-def list_tests(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """List the regression cases, and whether each is as it was approved."""
-    from cleared.proposals.proposal_history import list_tests
-
-    found = list_tests(open_host(workspace))
-    if json:
-        print_json(found)
-        return
-    print_table(["case", "agent", "run", "state", "why"],
-          ((c["name"], c["agent"], c["run"], c["state"], c["why"]) for c in found),
-          empty="There are no cases yet: cleared test add RUN.")  # fmt: skip
+              right=["amount"], wrap=["description"], empty="")  # fmt: skip

@@ -1,4 +1,4 @@
-"""``cleared queue …`` and ``cleared why``: what needs a human, and deciding about it."""
+"""``cleared queue …``: what needs a human, and deciding about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
@@ -15,15 +16,7 @@ if TYPE_CHECKING:
 
     from cleared.review.decision_staging import DecisionResult
 
-app = typer.Typer(
-    help="See the cards, and decide. A card is a question that waits for a person.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-LONG = 200
-"""Cards that are listed without measuring what each cell takes on a terminal, which is most of the time it takes."""
+app = new_group()
 
 
 class CardStatus(StrEnum):
@@ -53,16 +46,11 @@ def list_cards(
         print_message(
             f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer."
         )
-    columns = ["card", "kind", "entry", "since", "title"]
-    rows = [(c["id"], c["kind"], c["entry_id"] or "", c["created_at"][:10], _card_title(c)) for c in found]
-    if len(rows) <= LONG:
-        print_table(columns, rows, empty="Nothing waits for you.")
-        return
-    widths = [max(len(row[n]) for row in (columns, *rows)) for n in range(4)]
-    for *first, title in (columns, *rows):  # only titles hold what is not plain, and nothing stands right of them
-        print_line(
-            "  ".join([*(f"{cell:<{width}}" for cell, width in zip(first, widths, strict=True)), title]).rstrip()
-        )
+    print_table(
+        ["card", "kind", "entry", "since", "title"],
+        ((c["id"], c["kind"], c["entry_id"], c["created_at"][:10], _card_title(c)) for c in found),
+        wrap=["title", "since", "kind"], empty="Nothing waits for you.",
+    )  # fmt: skip
 
 
 def _card_title(card: dict[str, Any]) -> str:
@@ -88,7 +76,7 @@ def show_card(
     for section in detail_tables(data["details"]):
         print_line(f"{section.title}:")
         if section.rows:
-            print_table(list(section.columns), section.rows, empty="")
+            print_table(list(section.columns), section.rows, wrap=list(section.columns)[:0:-1], empty="")
         for line in section.lines:
             print_line(f"  {line}")
 
@@ -227,7 +215,7 @@ def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) 
         print_line("Nobody is named: whoever sits at the keyboard may decide.")
     else:
         print_table(["name", "key", ""], [(r["name"], r["key"], "you" if r["you"] else "") for r in found["reviewers"]],
-              empty="")  # fmt: skip
+              wrap=["key"], empty="")  # fmt: skip
     if found["two_person"]:
         print_line(f"From {found['two_person']} on it takes two of them.")
     print_line(f"Your key: {found['key']}")
@@ -304,50 +292,3 @@ def _print_decision(done: DecisionResult, json: bool, what: str) -> None:
         print_line(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
     for line in done.messages:
         print_message(line)
-
-
-def explain_entry(
-    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Such as 2025-01-015.")],
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
-    from cleared.review.explanation import explain_entry
-
-    found = explain_entry(open_host(workspace), entry)
-    if json:
-        print_json(found)
-        return
-    print_fields(_explanation_rows(found))
-
-
-def _explanation_rows(found: dict[str, Any]) -> list[tuple[str, object]]:
-    entry, line, call = found["entry"], found["bank_line"], found.get("call")
-    from decimal import Decimal
-
-    legs = "\n".join(f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}"
-                     for x in entry["lines"])  # fmt: skip
-    rows: list[tuple[str, object]] = [
-        ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),
-        ("legs", legs), ("status", entry["status"]),
-    ]  # fmt: skip
-    if line:
-        rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
-    rows.append(("commit", f"{found['commit']['id'][:10]}  {found['commit']['at']}  {found['commit']['subject']}"))
-    if found["run"]:
-        rows += [("run", found["run"]), ("event", found["event"])]
-        place = f", line {call['line']}, column {call['column']}" if call else ", which line is not known any more"
-        rows.append(("script", f"{found['script']['file']}{place}"))
-        if call:
-            rows.append(("called", f"{call['primitive']}({call['arguments']})"))
-        rows.append(("approval", (found["approval"] or {}).get("why")))
-    else:
-        rows.append(("decided by", found["by"]))
-    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}{_signature_note(d['signed'])}") for d in found["decisions"]]
-    return rows
-
-
-def _signature_note(by: str | None) -> str:
-    if by is None:
-        return ""
-    return f" (signed by {by})" if by else " (its signature is wrong: cleared journal check)"

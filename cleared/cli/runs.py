@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json as jsonlib
+import sys
 from typing import Annotated
 
 import typer
 
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_table
 
-app = typer.Typer(help="Look at past runs.", no_args_is_help=True, rich_markup_mode=None)
+app = new_group()
 
 
 @app.command("list")
@@ -35,6 +37,7 @@ def list_runs(
             for r in found
         ),
         right=["ms", "entries", "cards"],
+        wrap=["message", "started", "ms", "agent"],
         empty="Nothing has run yet: cleared agent run NAME",
     )  # fmt: skip
 
@@ -69,24 +72,31 @@ def show_past_run(
     print_table(
         ["#", "line", "call", "result", "ms"],
         (
-            (c["number"], f"{c['file']}:{c['line']}", "  " * c["depth"] + c["name"] + _call_arguments(c["arguments"]),
-             c["error"] or _clip_text(c["result"] or "", 60), f"{c['duration_ms']:.2f}")
+            (
+                c["number"],
+                f"{c['file']}:{c['line']}",
+                "  " * c["depth"] + c["name"] + _preview(_call_arguments(c["arguments"]), 92),
+                c["error"] or _preview(c["result"] or "", 60),
+                f"{c['duration_ms']:.2f}",
+            )
             for c in found["calls"]
         ),
         right=["#", "ms"],
+        wrap=["result", "call"],
         empty=found.get("note") or "It made no calls.",
     )  # fmt: skip
+
+
+def _preview(text: str, width: int) -> str:
+    """The beginning of a long value on a terminal; in a pipe or a file all of it."""
+    return text if len(text) <= width or not sys.stdout.isatty() else text[: width - 1] + "…"
 
 
 def _call_arguments(text: str) -> str:
     try:
         data = jsonlib.loads(text)
     except ValueError:
-        return f"({_clip_text(text, 90)})"
+        return f"({text})"
     parts = [jsonlib.dumps(a, ensure_ascii=False) for a in data["args"]]
     parts += [f"{k}={jsonlib.dumps(v, ensure_ascii=False)}" for k, v in data["kwargs"].items()]
-    return f"({_clip_text(', '.join(parts), 90)})"
-
-
-def _clip_text(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return f"({', '.join(parts)})"

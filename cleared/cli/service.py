@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.errors import WorkspaceError
 from cleared.terminal import print_json, print_line, print_message
@@ -18,9 +19,7 @@ from cleared.workspace.programs import find_program
 if TYPE_CHECKING:
     from cleared.service.unit_file import ServiceDefinition, UnitFile
 
-app = typer.Typer(
-    help="Have the system keep cleared up running (systemd, launchd).", no_args_is_help=True, rich_markup_mode=None
-)
+app = new_group()
 
 _CALL_SECONDS: Final = 30
 _FOLDERS: Final = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")

@@ -94,6 +94,12 @@ def _print_signatories(here: WorkspaceIdentity, found: list[Signatory]) -> None:
     if not found:
         print_line("Nothing was approved here by signature: there is nobody to trust.")
         return
-    print_table(["who", "key", "from", "to", "trusted", "approved"],
-          ((", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
-            "yes" if s.trusted else "no", ", ".join(s.paths)) for s in found), empty="")  # fmt: skip
+    print_table(
+        ["who", "key", "from", "to", "trusted", "approved"],
+        (
+            (", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
+             "yes" if s.trusted else "no", ", ".join(s.paths))
+            for s in found
+        ),
+        wrap=["approved", "who"], empty="",
+    )  # fmt: skip

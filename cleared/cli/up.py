@@ -1,28 +1,15 @@
-"""``up``, ``down``, ``status``, ``logs``, ``schedule``, ``event``: agents that run by themselves."""
+"""``cleared up`` and ``cleared down``: the service that runs agents by themselves."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import os
-import sys
-import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, parse_payload
-from cleared.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
-
-event_app = typer.Typer(help="Hand in events for agents.", no_args_is_help=True, rich_markup_mode=None)
-
-
-def register_commands(app: typer.Typer) -> None:
-    app.command("up")(serve_workspaces)
-    app.command("down")(stop_service)
-    app.command("status")(show_status)
-    app.command("logs")(show_logs)
-    app.command("schedule")(show_schedule)
+from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host
+from cleared.terminal import print_message
 
 
 def serve_workspaces(
@@ -71,157 +58,8 @@ def stop_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the run that is on."""
-    from cleared.service.process_lock import stop_service
+    from cleared.service.process_lock import stop_service as stop
     from cleared.workspace.location import Layout, find_workspace
 
-    found = stop_service(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    found = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
     print_message(f"down: process {found.pid} has ended" if found else "the service was not up")
-
-
-def show_status(
-    check: Annotated[
-        bool, typer.Option("--check", help="For monitors: exit 1 where a person should look, and say why.")
-    ] = False,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Show what is up, what each agent did last and does next, and what waits."""
-    from cleared.service.status_report import service_status as read
-
-    found = read(open_host(workspace))
-    if json:
-        print_json(found)
-    elif check:
-        for line in found["trouble"] or ["healthy"]:
-            print_line(line)
-    else:
-        _print_status(found)
-    if check and found["trouble"]:
-        raise typer.Exit(1)
-
-
-def _print_status(found: dict[str, Any]) -> None:
-    service = f"up since {found['since']} (process {found['pid']})" if found["up"] else "down (cleared up)"
-    if found["stopping"]:
-        service += ", ends after the run that is on"
-    on = found["running"]
-    lock = found["lock"]
-    held = found["deliveries"]["held"]
-    print_fields(
-        [
-            ("service", service if found["ready"] or not found["up"] else f"{service}, starting"),
-            ("running", f"{on['agent']} for {on['kind']} {on['key']}, since {on['since']}" if on else "nothing"),
-            ("waiting", _count_noun(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
-            (
-                "queue",
-                f"{_count_noun(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty",
-            ),
-            ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
-            ("confinement", found["confinement"] or "known while it is up"),
-            ("notifications", _notification_text(found["notifications"])),
-        ]
-    )
-    print_line("")
-    print_table(
-        ["agent", "starts on", "state", "last run", "ended", "next"],
-        (
-            (a["name"], ", ".join(a["on"]), "held" if a["held"] else a["state"],
-             a["last_run"]["at"] if a["last_run"] else "never", a["last_run"]["status"] if a["last_run"] else "",
-             a["next_due"] or "")
-            for a in found["agents"]
-        ),
-        empty="No agent starts by itself: see trigger: in its header.",
-    )  # fmt: skip
-    if found["trouble"]:
-        print_line("")
-    for line in found["trouble"]:
-        print_line(f"! {line}")
-
-
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _notification_text(state: dict[str, Any]) -> str:
-    if not state or state.get("method") in (None, "none"):
-        return "off"
-    last = f"last sent {state['last_sent_at']}" if state.get("last_sent_at") else "nothing sent yet"
-    return f"{state['method']}, {last}" + (f", {state['waiting']} to be sent" if state.get("waiting") else "")
-
-
-def show_logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
-    json: Annotated[bool, typer.Option("--json", help="As they are kept: one JSON object a line.")] = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Show the service's log."""
-    from cleared.triggers.service_log import LogFollower, read_last_rows
-    from cleared.workspace.location import Layout, find_workspace
-
-    state_dir = find_workspace(chosen_workspace(workspace)) / Layout.state
-    follower = LogFollower(state_dir)
-    for row in read_last_rows(state_dir, lines):
-        _print_log_row(row, json)
-    while follow:
-        sys.stdout.flush()
-        time.sleep(0.2)
-        for row in follower.read_new_rows():
-            _print_log_row(row, json)
-
-
-def _print_log_row(row: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_line(jsonlib.dumps(row, ensure_ascii=True))
-        return
-    rest = " ".join(f"{k}={v}" for k, v in row.items() if k not in ("at", "level", "what", "text"))
-    mark = {"error": "! ", "warning": "? "}.get(str(row.get("level")), "  ")
-    print_line(escape_text(f"{mark}{row.get('at')} {row.get('what')} {row.get('text') or rest}".rstrip()))
-
-
-def show_schedule(
-    days: Annotated[float, typer.Option("--days", min=0.01, max=3660, help="How far ahead.")] = 7.0,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many times.")] = 100,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
-    from cleared.service.status_report import upcoming_runs as read
-
-    found = read(open_host(workspace), days, agent, limit)
-    if json:
-        print_json(found)
-        return
-    print_table(
-        ["local", "UTC", "agent", "schedule", "time zone", "state"],
-        (
-            (
-                r["local"],
-                r["utc"],
-                r["agent"],
-                r["schedule"],
-                r["timezone"],
-                r["state"] if r["state"] in ("approved", "starter") else f"{r['state']}: not run",
-            )
-            for r in found
-        ),
-        empty=f"Nothing comes due in the next {days:g} days.",
-    )
-
-
-@event_app.command("emit")
-def emit_event(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as statement.received.")],
-    data: Annotated[str, typer.Option("--data", metavar="JSON", help="What scripts get as its payload.")] = "null",
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Hand in an event: one commit. Agents that listen to it run when the service is up."""
-    from cleared.triggers.external_events import submit_event as do
-
-    identity = do(open_host(workspace), name, parse_payload(data))
-    if json:
-        print_json({"id": identity, "name": name})
-    else:
-        print_line(identity)

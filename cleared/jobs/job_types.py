@@ -89,7 +89,7 @@ def read_rotation(config: Config) -> tuple[str, ...]:
     place = Place(file="config.yaml", field="loop.rotation")
     for name in config.loop.rotation:
         if name not in job_types:
-            raise WorkspaceError(f"there is no job type {name!r}", place=place, remedy="See: cleared loop kinds.")
+            raise WorkspaceError(f"there is no job type {name!r}", place=place, remedy="See: cleared loop job-types.")
         if not job_types[name].rotates or job_types[name].target == "agent":
             raise WorkspaceError(f"{name} does not rotate", place=place, remedy="Take it out; enqueue it by hand.")
     return config.loop.rotation
@@ -111,7 +111,7 @@ def resolve_request(config: Config, root: Path, name: str, target: str | None) -
         raise PolicyError(
             f"{name[:60]!r} is no job type that may be run",
             place=Place(field="kind"),
-            remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop kinds.",
+            remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop job-types.",
         )
     return job_type, _check_target(job_type, target, ForbiddenFiles(root, config.loop.forbidden_paths))
 

@@ -71,7 +71,7 @@ def use(ws: Workspace) -> None:
     for argv in (
         "status", "doctor", "agent list", "agent show ingest", "agent check ingest", "agent history ingest",
         "queue list", "run list", "journal list", "journal check", "journal balance", "why 2025-02-001",
-        "period list", "logs", "schedule", "queue reviewers", "accounts list", "loop kinds", "trust", "test list",
+        "period list", "logs", "schedule", "queue reviewers", "accounts list", "loop job-types", "trust", "test list",
         "journal void 2025-02-001 --reason x", "config set business.name Other", "period close 2025-01-31 --reason x",
         "queue undo", "queue expire", "event emit something", "agent new other", "journal accept HEAD --reason x",
         "loop run --once --enqueue git_status_summary", "loop run --once --enqueue books_check",

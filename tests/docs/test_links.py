@@ -42,7 +42,9 @@ def test_links_lead_somewhere(page: str) -> None:
 
 def commands() -> dict[str, set[str]]:
     """``agent run`` → its flags, groups with none."""
-    from cleared.cli.commands import command
+    from typer.main import get_command
+
+    from cleared.cli.commands import build_tree
 
     found: dict[str, set[str]] = {}
 
@@ -51,7 +53,7 @@ def commands() -> dict[str, set[str]]:
         for name, child in getattr(node, "commands", {}).items():
             walk(child, [*path, name])
 
-    walk(command(), [])
+    walk(get_command(build_tree()), [])
     return found
 
 

@@ -360,12 +360,6 @@ def test_scripts_read_what_was_decided(posted: Workspace) -> None:
     assert posted.script('queue_decisions(since="2025-02-11")', name="later")["result"] == []
 
 
-def test_a_long_list_looks_like_a_short_one(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = posted.ok("queue", "list").out
-    monkeypatch.setattr("cleared.cli.queue.LONG", 0)
-    assert posted.ok("queue", "list").out == short
-
-
 def test_a_card_that_is_skipped_waits_behind_all_others(posted: Workspace) -> None:
     first, second = [c["id"] for c in posted.cards()]
     done = posted.ok("queue", "skip", first)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from harness import Done, Workspace, here, refused, trust_books
 
-from cleared.cli import commands
 from cleared.errors import WorkspaceError
 from cleared.service.unit_file import ServiceDefinition, launchd_agent, systemd_unit
 
@@ -141,11 +140,6 @@ class Manager:
         found = self.kept.read_text().splitlines() if self.kept.exists() else []
         self.kept.unlink(missing_ok=True)
         return found
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(commands._GROUPS, "service", ("service", "app"))
 
 
 @pytest.fixture

@@ -1,0 +1,71 @@
+"""Groups of commands whose help is shown whole, and a top level that loads only the command that is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from cleared.terminal import print_message
+
+RENAMED: Final[dict[str, dict[str, str]]] = {"loop": {"kinds": "job-types"}}
+"""Group ("" is the top level) → command's name of the version before → its name now. They go with the next version."""
+
+
+def new_group(*, bare: bool = False) -> typer.Typer:
+    """A group of commands; what it is for stands in ``commands.SECTIONS``.
+
+    Without a command it prints its help; if ``bare`` is set, its callback runs instead.
+    """
+    return typer.Typer(cls=CommandGroup, no_args_is_help=not bare, invoke_without_command=bare, rich_markup_mode=None)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring, without its full stop."""
+    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    return paragraph.split(". ")[0].removesuffix(".")
+
+
+class CommandGroup(TyperGroup):
+    """A group that lists its commands with their whole first sentence, and knows the names they had."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, about in self.summaries(ctx).items()])
+
+    def summaries(self, ctx: Any) -> dict[str, str]:
+        """Command → what it does, in one sentence."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return {name: first_sentence(c.help or "") for name, c in commands if c is not None and not c.hidden}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None where there is none. An old name is told on stderr."""
+        new = RENAMED.get("" if ctx.parent is None else ctx.info_name or "", {}).get(cmd_name)
+        if new is not None:
+            if not ctx.resilient_parsing:
+                path = ctx.command_path
+                print_message(f"cleared: `{path} {cmd_name}` is called `{path} {new}` now; the old name goes soon.")
+            cmd_name = new
+        return super().get_command(ctx, cmd_name)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Commands and options that begin so."""
+        if incomplete.startswith("-"):
+            return list(super().shell_complete(ctx, incomplete))
+        return self.complete_names(ctx, incomplete)
+
+    def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Commands that begin so."""
+        return completion_items(name for name in self.list_commands(ctx) if name.startswith(incomplete))
+
+
+def completion_items(values: Iterable[str]) -> list[Any]:
+    """What a shell is given. Without help texts: to prepare those takes longer than all the rest."""
+    try:
+        from typer._click.shell_completion import CompletionItem
+    except ImportError:  # versions of typer without a click of their own
+        from click.shell_completion import CompletionItem  # type: ignore[assignment]
+    return [CompletionItem(value) for value in values]

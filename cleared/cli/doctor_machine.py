@@ -1,0 +1,109 @@
+"""Rows of ``cleared doctor`` about the machine: Python, packages, git, sandbox, confinement, temporary files."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cleared.cli.doctor_row import Row, check_space, run_check
+from cleared.errors import ClearedError
+
+MIN_GIT: Final = (2, 28)
+
+
+def check_machine() -> Iterator[Row]:
+    import platform
+
+    from cleared import __version__
+
+    new = sys.version_info >= (3, 11)
+    yield Row("python", "ok" if new else "fail", f"{platform.python_version()} ({sys.executable})",
+              "" if new else "Use Python 3.11 or newer.")  # fmt: skip
+    yield Row("platform", "ok", f"{platform.system()} {platform.release()} {platform.machine()}")
+    yield Row("cleared", "ok", __version__)
+    yield run_check("dependencies", _check_dependencies)
+    yield run_check("git", _check_git)
+    yield from _check_sandbox()
+    yield run_check("temporary files", _check_temporary_files)
+
+
+def _check_dependencies() -> Row:
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    found, wrong = [], []
+    for text in requires("cleared") or []:
+        spec, _, marker = text.partition(";")
+        if "extra" in marker or ("win32" in marker and sys.platform != "win32"):
+            continue
+        name = re.split(r"[<>=!~ \[]", spec.strip())[0]
+        try:
+            have = version(name)
+        except PackageNotFoundError:
+            wrong.append(f"{name} is missing")
+            continue
+        found.append(f"{name} {have}")
+        wanted = re.search(r"(==|>=)\s*([0-9.]+)", spec)
+        if wanted and not (
+            _version_numbers(have) >= _version_numbers(wanted[2]) if wanted[1] == ">=" else have == wanted[2]
+        ):
+            wrong.append(f"{name} is {have}, not {wanted[1]} {wanted[2]}")
+    if wrong:
+        return Row("dependencies", "fail", "; ".join(wrong), "Install again: pip install --upgrade cleared.")
+    return Row("dependencies", "ok", ", ".join(found))
+
+
+def _version_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:3])
+
+
+def _check_git() -> Row:
+    from cleared.vcs.git_process import NOT_INSTALLED, Git, find_git
+
+    path = find_git()
+    said = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
+    if _version_numbers(said)[:2] < MIN_GIT:
+        return Row("git", "fail", f"{said} ({path}) is too old", NOT_INSTALLED)
+    return Row("git", "ok", f"{said} ({path})")
+
+
+def _check_sandbox() -> Iterator[Row]:
+    from cleared.clock import SystemClock
+    from cleared.sandbox.limits import Limits
+    from cleared.sandbox.monty import Sandbox
+
+    clock = SystemClock()
+    try:
+        with Sandbox(confine="best") as sandbox:
+            began = clock.monotonic()
+            answer = sandbox.run(
+                "1 + 1", file="doctor", call=lambda *_: None, names=(), limits=Limits(), now=clock.now(), seed="doctor"
+            )
+            took = (clock.monotonic() - began) * 1000
+            level = sandbox.level
+    except ClearedError as e:
+        yield Row("sandbox", "fail", e.message, e.remedy or "Install again: pip install --upgrade cleared.")
+        return
+    if answer != 2:
+        yield Row("sandbox", "fail", f"it says that 1 + 1 is {answer!r}", "Install again: pip install cleared.")
+        return
+    yield Row("sandbox", "ok", f"a worker started and ran 1 + 1 in {took:.0f} ms")
+    if level.is_full:
+        yield Row("confinement", "ok", f"{level} (Landlock ABI {level.landlock}), read back from a live worker")
+        return
+    remedy = (
+        "Use a kernel with Landlock (5.13 or newer) and seccomp; in a container, allow both."
+        if sys.platform == "linux"
+        else "Only Linux has it. Scripts stay inside the interpreter all the same."
+    )
+    yield Row("confinement", "warn", f"{level}: beneath the interpreter, a worker is not fully confined", remedy)
+
+
+def _check_temporary_files() -> Row:
+    folder = Path(tempfile.gettempdir())
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"x")
+    return check_space("temporary files", folder)

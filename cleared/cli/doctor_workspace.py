@@ -1,0 +1,230 @@
+"""Rows of ``cleared doctor`` about a workspace: settings, locks, git, approvals, files left over, import folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cleared.cli import doctor_history
+from cleared.cli.doctor_row import Row, check_space, run_check, size_text
+from cleared.errors import ClearedError, WorkspaceError
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+
+_TEMPORARY: Final = re.compile(r"\.cleared-seal-[0-9a-f]+\.tmp|\..+\.[0-9a-f]{12}\.tmp")
+_LARGE_TRACE: Final = 1 << 30
+_REBUILD: Final = "Run: cleared doctor --rebuild."
+
+
+def check_workspace(workspace: Path | None) -> Iterator[Row]:
+    from cleared.cli import options
+    from cleared.config.loading import ConfigError
+    from cleared.workspace import location
+
+    try:
+        root = location.find_workspace(options.chosen_workspace(workspace))
+    except WorkspaceError as e:
+        asked = options.chosen_workspace(workspace) is not None
+        yield Row("workspace", "fail" if asked else "ok", f"none: {e.message}", e.remedy or "")
+        return
+    yield Row("workspace", "ok", str(root))
+    said: list[str] = []
+    try:
+        host = options.open_host(workspace)
+    except ClearedError as e:
+        remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
+        yield Row("config", "fail", str(e), remedy)
+        return
+    host.show_message = said.append
+    summary = (
+        f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
+        f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}"
+    )
+    yield Row("config", "ok", summary + _name_reserved(host))
+    rows: dict[str, Callable[[], Row]] = {
+        "writer lock": lambda: _check_lock(host),
+        "service": lambda: _check_service(host),
+        "repository": lambda: _check_repository(host),
+        "history": lambda: doctor_history.check_history(host),
+        "branch": lambda: doctor_history.check_branch(host),
+        "interrupted commit": lambda: _check_interrupted(host, said),
+        "managed files": lambda: _check_managed_files(host),
+        "approvals": lambda: _check_approvals(host),
+        "stale files": lambda: _check_stale_files(host),
+        "trace database": lambda: _check_traces(host),
+        "import folder": lambda: _check_import_folder(host),
+        "disk": lambda: check_space("disk", host.root),
+        "writable": lambda: _check_writable(host),
+    }
+    for name, look in rows.items():
+        yield run_check(name, look)
+
+
+def _name_reserved(host: Host) -> str:
+    """The reserved settings that are not as shipped, as a line of the ``config`` row; empty where there are none."""
+    from cleared.config.setting_keys import list_reserved_in_use
+
+    keys = list_reserved_in_use(host.config)
+    return f"\nnothing reads yet: {', '.join(keys)}" if keys else ""
+
+
+def _check_lock(host: Host) -> Row:
+    from cleared.workspace.lock import read_holder
+
+    found = read_holder(host.layout.state_dir)
+    if found is None:
+        return Row("writer lock", "ok", "free")
+    return Row("writer lock", "warn", f"held by {found}", "Wait until it is done; it lets go even when it is killed.")
+
+
+def _check_service(host: Host) -> Row:
+    from cleared.service.process_lock import find_running_service
+
+    found = find_running_service(host.layout.state_dir)
+    return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
+
+
+def _check_repository(host: Host) -> Row:
+    from cleared.vcs import Repository
+
+    with Repository.open(host.root, for_writing=True) as repo:
+        return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
+
+
+def _check_interrupted(host: Host, said: list[str]) -> Row:
+    """A commit that was killed half-way: opening the repository for reading completes it, as every command does."""
+    from cleared.vcs.commit_intent import intent_file
+
+    name = "interrupted commit"
+    intent = intent_file(host.layout.state_dir)
+    if not intent.exists():
+        return Row(name, "ok", "none")
+    with host.open_for_reading():
+        pass
+    if not intent.exists():
+        return Row(name, "ok", "there was one; " + (" ".join(said) or "it is completed"))
+    if _check_lock(host).status != "ok":
+        return Row(name, "warn", "a commit is under way", "Look again when the other command is done.")
+    return Row(
+        name,
+        "fail",
+        "a commit was interrupted and cannot be completed yet: " + (" ".join(said) or intent.name),
+        "Put right what the other rows say; the next command then completes it.",
+    )
+
+
+def _check_managed_files(host: Host) -> Row:
+    from cleared.changes.session import compare_with_commit, refuse_differences
+
+    with compare_with_commit(host, "doctor") as (_, snapshot, different):
+        refuse_differences(different)
+        count = sum(len(snapshot.list_entries(prefix)) for prefix in host.layout.managed_prefixes())
+    return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
+
+
+def _check_approvals(host: Host) -> Row:
+    """Whether every agent may run, and whose approvals do not count here."""
+    from cleared.approvals.keys import cleared_home, own_key
+    from cleared.proposals.clone_trust import list_signatories, read_identity
+    from cleared.queries import read_agents
+
+    found = read_agents(host)
+    barred = [a["name"] for a in found if a["state"] not in ("approved", "starter")]
+    strangers = [s for s in list_signatories(host) if not s.trusted]
+    key = "your key is" if own_key(host.root) else "no key of yours yet"
+    detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {cleared_home()}"
+    if host.policy is not None and host.policy.problem is not None:
+        return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
+    here = read_identity(host)
+    if here.id and not here.pinned:
+        return Row("approvals", "warn", f"{detail}; this clone is not trusted on this machine", "See: cleared trust.")
+    if strangers:
+        return Row("approvals", "warn", f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
+                   "Look at them: cleared trust.")  # fmt: skip
+    if barred:
+        return Row("approvals", "warn", f"{detail}; not {', '.join(barred[:5])}", "cleared agent propose NAME.")
+    return Row("approvals", "ok", detail)
+
+
+def _check_stale_files(host: Host) -> Row:
+    """What a killed process can leave; not judged while a command is at work."""
+    if _check_lock(host).status != "ok":
+        return Row("stale files", "ok", "not looked for while another command is at work")
+    found = []
+    for folder, folders, files in os.walk(host.root, followlinks=False):
+        here = Path(folder)
+        if here == host.root:
+            folders[:] = [d for d in folders if d != ".git"]
+        found += [here / name for name in files if _TEMPORARY.fullmatch(name)]
+    git = host.root / ".git"
+    if git.is_dir():
+        found += [
+            path for path in (git / "index.lock", git / "HEAD.lock", *git.glob("cleared-index-*")) if path.exists()
+        ]
+    state = host.layout.state_dir
+    found += [*state.glob("seal.damaged-*.json"), *state.glob("runs.damaged*"), *state.glob("runs.set-aside-*")]
+    if not found:
+        return Row("stale files", "ok", "none")
+    shown = "\n".join(str(path.relative_to(host.root)) for path in sorted(found)[:10])
+    more = f"\nand {len(found) - 10} more" if len(found) > 10 else ""
+    return Row("stale files", "warn", f"left by a process that was killed, or set aside:\n{shown}{more}",
+               "If no git or cleared command is running, look at them and delete them.")  # fmt: skip
+
+
+def _check_traces(host: Host) -> Row:
+    from cleared.changes.trace import TraceStore
+
+    traces = TraceStore(host.layout.state_dir)
+    size = sum(path.stat().st_size for path in host.layout.state_dir.glob("runs.db*"))
+    if not traces.path.exists():
+        return Row("trace database", "ok", "none yet; the first run makes it")
+    damage = traces.find_damage()
+    if damage:
+        return Row("trace database", "warn", f"damaged ({damage}); no entry, card or decision is in it", _REBUILD)
+    if size > _LARGE_TRACE:
+        return Row("trace database", "warn", f"{size_text(size)}", _REBUILD)
+    return Row("trace database", "ok", f"{size_text(size)}, sound")
+
+
+def _check_import_folder(host: Host) -> Row:
+    from cleared.changes.book_sources import CommittedSource
+    from cleared.changes.session import open_books
+    from cleared.importing.drop_folder import ImportSession
+    from cleared.vcs import Snapshot
+
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        _, bank = open_books(host, CommittedSource(snapshot))
+        drop = ImportSession(
+            host.layout, host.config, bank, host.decimal_places, lambda path: snapshot.find_blob_id(path) is not None
+        )
+        good = drop.scan_folder()
+    rows = sum(len(file.new) for file in good)
+    detail = f"{len(good)} files wait with {rows} new rows" if good else "no files wait"
+    if not drop.refused:
+        return Row("import folder", "ok", detail)
+    shown = "\n".join(f"{name}: {str(error).splitlines()[0]}" for name, error in list(drop.refused.items())[:10])
+    return Row("import folder", "warn", f"{detail}; {len(drop.refused)} cannot be read:\n{shown}",
+               "Correct or remove them; they stay where they are until then.")  # fmt: skip
+
+
+def _check_writable(host: Host) -> Row:
+    layout = host.layout
+    names = [".", ".git", layout.import_dir, layout.processed_dir, *(p.rstrip("/") for p in layout.managed_prefixes())]
+    folders = [host.root / name for name in names if (host.root / name).is_dir()]
+    barred = [path for path in folders if not os.access(path, os.W_OK | os.X_OK)]
+    if not barred:
+        try:
+            with tempfile.TemporaryFile(dir=layout.state_dir if layout.state_dir.is_dir() else host.root) as file:
+                file.write(b"x")
+        except OSError:
+            barred = [host.root]
+    if barred:
+        shown = ", ".join(path.relative_to(host.root).as_posix() for path in barred)
+        return Row("writable", "fail", f"not writable: {shown}", "Give yourself the right to write there.")
+    return Row("writable", "ok", f"{len(folders)} folders")

@@ -1,0 +1,30 @@
+"""``cleared event …``: handing in events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cleared.cli.command_groups import new_group
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
+from cleared.terminal import print_json, print_line
+
+app = new_group()
+
+
+@app.command("emit")
+def emit_event(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as statement.received.")],
+    data: Annotated[str, typer.Option("--data", metavar="JSON", help="What scripts get as its payload.")] = "null",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Hand in an event: one commit. Agents that listen to it run when the service is up."""
+    from cleared.triggers.external_events import submit_event as do
+
+    identity = do(open_host(workspace), name, parse_payload(data))
+    if json:
+        print_json({"id": identity, "name": name})
+    else:
+        print_line(identity)

@@ -1,0 +1,205 @@
+"""``cleared loop status|tree|jobs|show|job-types|tail|monitor``: what the loop does and did."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.terminal import escape_text, print_fields, print_json, print_line, print_table
+
+
+def register_status_commands(app: typer.Typer) -> None:
+    """Put these commands into the group ``cleared loop``."""
+    for name, function in (
+        ("status", show_loop_status),
+        ("tree", show_tree),
+        ("jobs", list_jobs),
+        ("show", show_job),
+        ("job-types", list_job_types),
+        ("tail", show_loop_log),
+        ("monitor", monitor_loop),
+    ):
+        app.command(name)(function)
+
+
+def show_loop_status(
+    runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Show how the loop is: what runs, what waits, why it stopped."""
+    from cleared.jobs.loop_reader import read_status as read
+
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    found = read(knobs.runtime)
+    if json:
+        print_json(found)
+    else:
+        _print_status(found)
+
+
+def _print_status(found: dict[str, Any]) -> None:
+    on, stop, counts, last = found["running"], found["stop"], found["counts"], found["last_job"]
+    print_fields(
+        [
+            ("loop", f"up since {found['since']} (process {found['pid']})" if found["up"] else "not running"),
+            ("state", f"{found['status']}: {stop['reason']}" if stop else found["status"]),
+            ("cycles", found["cycles"]),
+            ("running", f"{on['job_id']} since {on['started_at']}" if on else "nothing"),
+            ("waiting", ", ".join(i["kind"] for i in found["queued"][:10]) or "nothing"),
+            ("ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
+                      f"{counts['failed_or_no_result']} without a result"),
+            ("last", f"{last['job_id']} {last['status']}: {last['summary']}" if last else "none"),
+            ("files", found["runtime_dir"]),
+        ]
+    )  # fmt: skip
+    for item in found["safety_stops"][-3:]:
+        print_line(f"! {item['at']} refused {item['kind']}: {item['reason']}")
+    for item in found["notices"][-3:]:
+        print_line(f"! {item['at']} {item['text']}")
+
+
+def show_tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show the tree as it was last written: summary, jobs, what is known."""
+    from cleared.jobs.loop_reader import read_tree
+
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    found = read_tree(knobs.runtime)
+    if json:
+        print_json(found)
+        return
+    print_fields([(k.replace("_", " "), v if v is not None else "none") for k, v in found["summary"].items()])
+    print_line("")
+    _print_jobs(list(reversed(found["jobs"])))
+    if found["knowledge"]:
+        print_line("")
+    for item in reversed(found["knowledge"]):
+        print_line(f"{item['at']} {item['kind']}: {item['text']}")
+
+
+def list_jobs(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many.")] = 25,
+    runtime_dir: RuntimeOption = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """List jobs, newest first: waiting, running, ended."""
+    from cleared.jobs.loop_reader import list_jobs as read
+
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    found = read(knobs.runtime, limit)
+    if json:
+        print_json(found)
+    else:
+        _print_jobs(found)
+
+
+def _print_jobs(found: list[dict[str, Any]]) -> None:
+    print_table(
+        ["job", "target", "status", "ended", "seconds", "summary"],
+        (
+            (r["job_id"], r["target"], r["status"], r["ended_at"] or "",
+             "" if r["duration_sec"] is None else f"{r['duration_sec']:.1f}", r["summary"])
+            for r in found
+        ),
+        right=["seconds"],
+        wrap=["summary", "ended", "seconds", "target"],
+        empty="No jobs yet. Enqueue one: cleared loop enqueue KIND.",
+    )  # fmt: skip
+
+
+def show_job(
+    job: JobArgument, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Show a job: how it ended, what it was allowed, what it printed."""
+    from cleared.jobs.loop_reader import read_job as read
+
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    found = read(knobs.runtime, job)
+    if json:
+        print_json(found)
+        return
+    result, manifest = found["result"], found["manifest"]
+    print_fields([(k, v) for k, v in result.items() if k not in ("schema_version", "manifest_path", "wakeup_written")])
+    if manifest is not None:
+        ran = " ".join(manifest["command"]) or manifest["function"]
+        print_fields([("asked for by", manifest["by"]), ("ran", ran),
+                ("might read", ", ".join(manifest["reads"]) or "its target"),
+                ("might write", ", ".join(manifest["writes"]) or "nothing")])  # fmt: skip
+    if found["output"]:
+        print_line("")
+        print_line(found["output"].rstrip("\n"))
+
+
+def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the job types there are. Nothing else can be run."""
+    from cleared.jobs.job_types import load_job_types as read
+
+    host = open_host(workspace)
+    turn = host.config.loop.rotation
+    found = list(read(host.config).values())
+    if json:
+        print_json(
+            [
+                {"name": k.name, "about": k.about, "target": k.target, "command": list(k.command),
+                 "function": k.function or None, "reads": list(k.reads), "writes": list(k.writes),
+                 "timeout": k.timeout, "max_output": k.max_output, "in_rotation": k.name in turn}
+                for k in found
+            ]
+        )  # fmt: skip
+        return
+    print_table(
+        ["kind", "target", "limit", "rotates", "what it does"],
+        ((k.name, "" if k.target == "none" else k.target, f"{k.timeout:g} s", str(turn.index(k.name) + 1)
+          if k.name in turn else "", k.about) for k in found),
+        wrap=["what it does"], empty="",
+    )  # fmt: skip
+
+
+def show_loop_log(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
+    runtime_dir: RuntimeOption = None,
+    log_dir: LogOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the loop's log."""
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
+    from cleared.jobs.loop_reader import read_log
+
+    shown, at = read_log(knobs.runtime, lines)
+    for line in shown:
+        print_line(escape_text(line))
+    while follow:
+        sys.stdout.flush()
+        time.sleep(0.2)
+        shown, at = read_log(knobs.runtime, None, at)
+        for line in shown:
+            print_line(escape_text(line))
+
+
+def monitor_loop(
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.2, max=3600, help="How often.")] = 1.0,
+    runtime_dir: RuntimeOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the status and the last jobs over and over, until Ctrl-C; on anything but a terminal, once."""
+    from cleared.jobs.loop_reader import list_jobs as read_jobs
+    from cleared.jobs.loop_reader import read_status as read
+
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    terminal = sys.stdout.isatty()
+    while True:
+        found, rows = read(knobs.runtime), read_jobs(knobs.runtime, 10)
+        if terminal:
+            sys.stdout.write("\x1b[H\x1b[2J")
+        _print_status(found)
+        print_line("")
+        _print_jobs(rows)
+        sys.stdout.flush()
+        if not terminal:
+            return
+        time.sleep(every)

@@ -1,0 +1,54 @@
+"""``cleared test …``: what agents must go on doing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cleared.cli.command_groups import new_group
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.terminal import print_json, print_line, print_table
+
+app = new_group()
+
+
+@app.command("add")
+def add_test(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A committed run (cleared run list).")],
+    why: Annotated[str, typer.Option("-m", "--message", metavar="TEXT", help="What must stay so.")] = "",
+    correct: Annotated[
+        list[str] | None,
+        typer.Option("--correct", metavar="ENTRY=ACCOUNT", help="What should have been; only that is held to then."),
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Keep what a run did as a regression case: a change that does otherwise is blocked from now on."""
+    from cleared.proposals.test_recording import add_test as do
+
+    corrections = {}
+    for text in correct or ():
+        entry, _, account = text.partition("=")
+        if not account.isdecimal():
+            raise typer.BadParameter(f"{text!r} is not ENTRY=ACCOUNT", param_hint="--correct")
+        corrections[entry] = int(account)
+    case, commit = do(open_host(workspace), run, why=why, corrections=corrections)
+    if json:
+        print_json({"name": case.name, "path": case.path, "agent": case.agent, "commit": commit})
+    else:
+        print_line(f"{case.path} ({commit[:10]})")
+
+
+@app.command("list")
+def list_tests(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the regression cases, and whether each is as it was approved."""
+    from cleared.proposals.proposal_history import list_tests
+
+    found = list_tests(open_host(workspace))
+    if json:
+        print_json(found)
+        return
+    print_table(["case", "agent", "run", "state", "why"],
+          ((c["name"], c["agent"], c["run"], c["state"], c["why"]) for c in found),
+          wrap=["why", "run"], empty="There are no cases yet: cleared test add RUN.")  # fmt: skip
