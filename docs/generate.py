@@ -94,7 +94,8 @@ def _parameters(command: Callable[..., Any]) -> Iterator[tuple[str, Any, Any, An
     for name, hint in get_type_hints(command, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, about = get_args(hint)[:2]
-            yield name, kind, about, signature.parameters[name].default
+            if not about.hidden:
+                yield name, kind, about, signature.parameters[name].default
 
 
 def _is_argument(about: Any) -> bool:

@@ -81,6 +81,18 @@ def period_reopened(start: date, reason: str) -> CommitSubject:
     return _subject("close", f"reopened from {start}: {_one_line(reason)}")
 
 
+def account_added(account_id: int, name: str) -> CommitSubject:
+    return _subject("accounts", f"add {account_id} {name}")
+
+
+def account_renamed(account_id: int, old: str, new: str) -> CommitSubject:
+    return _subject("accounts", f"rename {account_id} {old} to {new}")
+
+
+def account_closed(account_id: int, name: str, day: date) -> CommitSubject:
+    return _subject("accounts", f"close {account_id} {name} from {day}")
+
+
 def commit_accepted(commit: str, reason: str) -> CommitSubject:
     """A person answers for a commit of no run and no decision."""
     return _subject("confirm", f"commit {commit}: {_one_line(reason)}")

@@ -11,7 +11,8 @@ import typer
 from cleared.cards.kinds import BAD_FILE
 from cleared.cli import proposals
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_payload
+from cleared.cli.completion import complete_agents, complete_cards
+from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, parse_payload
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from cleared.runs.outcome import RunResult
 
 app = new_group()
-
-AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
 
 
 @app.command("run")
@@ -35,7 +34,13 @@ def run_agent(
         str | None, typer.Option("--data", metavar="JSON", help="What ctx_event() gives the script as its payload.")
     ] = None,
     again: Annotated[
-        str | None, typer.Option("--again", metavar="CARD", help="For what it failed, or asked what is held now.")
+        str | None,
+        typer.Option(
+            "--again",
+            metavar="CARD",
+            autocompletion=complete_cards,
+            help="For what it failed, or asked what is held now.",
+        ),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --again: what the card says that it was run for is right.")
@@ -156,7 +161,10 @@ def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOp
 
 @app.command("check")
 def check_agent(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=complete_agents, help="The stem of its file in agents/."),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Check every agent.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -178,9 +186,14 @@ def check_agent(
     for problem in cannot.values():
         print_message(f"cleared: {problem}")
     if json:
-        print_json({n: {"passed": all(r.status == "passed" for r in stages), "stages": [result_to_dict(r) for r in stages]}
-                  for n, stages in reports.items()}
-                 | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})  # fmt: skip
+        checked = {
+            n: {
+                "passed": all(r.status == "passed" for r in stages),
+                "stages": [result_to_dict(r) for r in stages],
+            }
+            for n, stages in reports.items()
+        }
+        print_json(checked | {n: {"passed": False, "stages": [], "error": problem} for n, problem in cannot.items()})
     else:
         for n, stages in reports.items():
             print_line(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_message
 
@@ -16,7 +17,12 @@ app = new_group()
 
 @app.command("get")
 def get_setting(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as thresholds.auto_confirm.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY", autocompletion=complete_settings, help="Dotted, such as thresholds.auto_confirm."
+        ),
+    ],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -32,7 +38,9 @@ def get_setting(
 
 @app.command("set")
 def change_setting(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as business.timezone.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", autocompletion=complete_settings, help="Dotted, such as business.timezone.")
+    ],
     value: Annotated[str, typer.Argument(metavar="VALUE")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

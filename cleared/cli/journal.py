@@ -8,6 +8,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_message, print_table
 
@@ -18,7 +19,10 @@ app = new_group()
 def list_entries(
     month: MonthOption = None,
     status: Annotated[str | None, typer.Option("--status", help="Only entries of this status.")] = None,
-    account: Annotated[int | None, typer.Option("--account", metavar="N", help="Only entries that touch it.")] = None,
+    account: Annotated[
+        int | None,
+        typer.Option("--account", metavar="N", autocompletion=complete_accounts, help="Only entries that touch it."),
+    ] = None,
     text: Annotated[str | None, typer.Option("--text", help="Only entries that hold this text.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=0, help="Only the newest so many.")] = None,
     json: JsonOption = False,
@@ -143,7 +147,9 @@ def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption =
 
 @app.command("balance")
 def show_balances(
-    account: Annotated[int | None, typer.Argument(metavar="ACCOUNT", help="Only this account.")] = None,
+    account: Annotated[
+        int | None, typer.Argument(metavar="ACCOUNT", autocompletion=complete_accounts, help="Only this account.")
+    ] = None,
     month: MonthOption = None,
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="Up to and including this day.")] = None,
     json: JsonOption = False,

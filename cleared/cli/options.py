@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.terminal import print_message
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ WorkspaceOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+AgentName = Annotated[
+    str, typer.Argument(metavar="NAME", autocompletion=complete_agents, help="The stem of its file in agents/.")
+]
+AccountArgument = Annotated[
+    int, typer.Argument(metavar="NUMBER", autocompletion=complete_accounts, help="As cleared accounts list shows it.")
+]
 MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
 
 _chosen: dict[str, Path | None] = {"workspace": None}

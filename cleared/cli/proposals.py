@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.completion import complete_agents, complete_changes, complete_proposals
+from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_message, print_table
 
 _PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8})?")
-ProposalId = Annotated[str, typer.Argument(metavar="PROPOSAL", help="Such as P7 (cleared queue list).")]
-AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")]
+ProposalId = Annotated[
+    str, typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list).")
+]
 
 
 def register_agent_commands(app: typer.Typer) -> None:
@@ -66,7 +68,9 @@ def propose_changes(
     targets: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME…", help="Agents by name; other files by path: scripts/…, config.yaml, tests/cases/…"
+            metavar="NAME…",
+            autocompletion=complete_agents,
+            help="Agents by name; other files by path: scripts/…, config.yaml, tests/cases/…",
         ),
     ],
     message: Annotated[
@@ -122,10 +126,16 @@ def _finding_data(finding: Any) -> dict[str, Any]:
 
 
 def show_diff(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="A proposal (P7), or an agent: its working copy.")],
-    behaviour: Annotated[
-        bool, typer.Option("--behaviour", help="Of a proposal: what it would have done on your books, not its code.")
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT", autocompletion=complete_changes, help="A proposal (P7), or an agent: its working copy."
+        ),
+    ],
+    impact: Annotated[
+        bool, typer.Option("--impact", help="Of a proposal: what it would have done on your books, not its code.")
     ] = False,
+    behaviour: Annotated[bool, typer.Option("--behaviour", hidden=True)] = False,
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Of an agent: over how many past runs.")] = 50,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -151,7 +161,9 @@ def show_diff(
     texts = diff_code(host, what)
     if json:
         print_json({"id": shown["id"], "behaviour": shown["behaviour"], "code": texts})
-    elif behaviour:
+    elif impact or behaviour:
+        if behaviour:
+            print_message("cleared: `--behaviour` is called `--impact` now; the old name goes soon.")
         _print_card(shown)
         print_line("")
         print_impact({**shown["behaviour"]["history"], "warnings": shown["behaviour"]["warnings"]})

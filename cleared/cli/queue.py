@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
@@ -60,7 +61,12 @@ def _card_title(card: dict[str, Any]) -> str:
 
 @app.command("show")
 def show_card(
-    card: Annotated[str, typer.Argument(metavar="CARD", help="Its id, the beginning of it, or its entry's id.")],
+    card: Annotated[
+        str,
+        typer.Argument(
+            metavar="CARD", autocompletion=complete_cards, help="Its id, the beginning of it, or its entry's id."
+        ),
+    ],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -82,7 +88,12 @@ def show_card(
 
 
 CardIds = Annotated[
-    list[str], typer.Argument(metavar="ID…", help="Cards (the beginning of the id will do) or entries.")
+    list[str],
+    typer.Argument(
+        metavar="ID…",
+        autocompletion=complete_cards_and_entries,
+        help="Cards (the beginning of the id will do) or entries.",
+    ),
 ]
 
 
@@ -106,7 +117,13 @@ def approve_entries(ids: CardIds, json: JsonOption = False, workspace: Workspace
 def correct_booked_entries(
     ids: CardIds,
     account: Annotated[
-        int | None, typer.Option("--account", metavar="N", help="Instead of the only account that is not the bank's.")
+        int | None,
+        typer.Option(
+            "--account",
+            metavar="N",
+            autocompletion=complete_accounts,
+            help="Instead of the only account that is not the bank's.",
+        ),
     ] = None,
     line: Annotated[
         list[str] | None,
@@ -168,7 +185,9 @@ def reject_entries(
 
 @app.command("answer")
 def answer_question(
-    card: Annotated[str, typer.Argument(metavar="CARD", help="A card that is not about an entry.")],
+    card: Annotated[
+        str, typer.Argument(metavar="CARD", autocompletion=complete_cards, help="A card that is not about an entry.")
+    ],
     choice: Annotated[str, typer.Argument(metavar="CHOICE", help="Such as seen; cleared queue show tells which.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

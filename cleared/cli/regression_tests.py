@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_table
 
@@ -15,7 +16,9 @@ app = new_group()
 
 @app.command("add")
 def add_test(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A committed run (cleared run list).")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", autocompletion=complete_runs, help="A committed run (cleared run list).")
+    ],
     why: Annotated[str, typer.Option("-m", "--message", metavar="TEXT", help="What must stay so.")] = "",
     correct: Annotated[
         list[str] | None,

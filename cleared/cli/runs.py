@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_agents, complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_fields, print_json, print_line, print_table
 
@@ -17,7 +18,9 @@ app = new_group()
 
 @app.command("list")
 def list_runs(
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="NAME", autocompletion=complete_agents, help="Only this agent's.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -44,7 +47,12 @@ def list_runs(
 
 @app.command("show")
 def show_past_run(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Its id, or an end or beginning of it that is unique.")],
+    run_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", autocompletion=complete_runs, help="Its id, or an end or beginning of it that is unique."
+        ),
+    ],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

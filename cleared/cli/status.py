@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.terminal import escape_text, print_fields, print_json, print_line, print_table
 
@@ -117,7 +118,9 @@ def _print_log_row(row: dict[str, Any], as_json: bool) -> None:
 
 def show_schedule(
     days: Annotated[float, typer.Option("--days", min=0.01, max=3660, help="How far ahead.")] = 7.0,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="NAME", autocompletion=complete_agents, help="Only this agent's.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many times.")] = 100,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

@@ -284,7 +284,7 @@ def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> N
     mark_examined(host, new)
     raise PolicyError(
         f"{old.id} is stale: {why}; nothing was approved, and {new.id} has taken its place",
-        remedy=f"See what it would do now (cleared agent diff {new.id} --behaviour), "
+        remedy=f"See what it would do now (cleared agent diff {new.id} --impact), "
         f"then: cleared agent approve {new.id}.",
     )
 

@@ -163,7 +163,7 @@ def stale(ws: Workspace, old: str, new: str, *why: str) -> None:
     """Refused as stale with these reasons; ``new`` has taken its place, waits, and can be approved."""
     live_before = ws.git("show", "HEAD:agents/ingest.py")
     refused(ws("agent", "approve", old), 3, f"{old} is stale", "nothing was approved", *why,
-            f"cleared agent diff {new} --behaviour", f"cleared agent approve {new}")  # fmt: skip
+            f"cleared agent diff {new} --impact", f"cleared agent approve {new}")  # fmt: skip
     assert ws.git("show", "HEAD:agents/ingest.py") == live_before
     assert proposal(ws, old)["decision"]["status"] == "stale" and proposal(ws, new)["decision"] is None
     assert [c["title"].split(":")[0] for c in ws.cards() if c["kind"] == "proposal"] == [new]

@@ -20,7 +20,7 @@ POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=502
 def card(ws: Workspace, *argv: str) -> list[str]:
     """The card as data; the terminal and the queue show the same."""
     found = propose(ws, *argv)
-    shown = ws.ok("agent", "diff", found["id"], "--behaviour").out
+    shown = ws.ok("agent", "diff", found["id"], "--impact").out
     queued = next(c for c in ws.cards() if c["kind"] == "proposal")
     assert queued["title"] == f"{found['id']}: {found['title']}"
     assert queued["details"]["says"] == found["card"]
@@ -153,7 +153,7 @@ def test_no_terminal_is_steered_by_a_card(ws: Workspace) -> None:
     threshold(ws)
     done = ws("agent", "propose", "ingest", "--author", "evil\nApproved-by: you\x1b[2J", "-m", "\x1b]0;x\x07 \u202e rm")
     assert done.code == 0
-    shown = [done.out, ws.ok("agent", "diff", "P1", "--behaviour").out, ws.ok("agent", "diff", "P1").out,
+    shown = [done.out, ws.ok("agent", "diff", "P1", "--impact").out, ws.ok("agent", "diff", "P1").out,
              ws.ok("queue", "list").out, ws.ok("agent", "history", "ingest").out,
              ws.ok("agent", "diff", "P1", "--json").out]  # fmt: skip
     for text_ in shown:

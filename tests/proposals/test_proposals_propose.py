@@ -278,7 +278,7 @@ def test_d14_a_changed_threshold_names_exactly_the_past_entries(ws: Workspace) -
         ("2025-01-003", "auto-confirmed", "pending-review"), ("2025-02-002", "auto-confirmed", "pending-review"),
     ]  # fmt: skip
     assert {e["entry_id"] for e in past["entries"]} == {e["entry_id"] for e in ws.entries("--text", "AWS")}
-    shown = ws.ok("agent", "diff", "P1", "--behaviour").out
+    shown = ws.ok("agent", "diff", "P1", "--impact").out
     assert re.findall(r"2025-0\d-\d\d\d ", shown) == ["2025-01-003 ", "2025-02-002 "] * 2, "on the card, and listed"
     assert "Over 2 past runs: 2 changed." in shown
 
@@ -307,7 +307,7 @@ def test_at_most_twenty_differences_are_shown_and_all_are_data(ws: Workspace) ->
     ws.run("ingest")
     threshold(ws)
     propose(ws, "ingest")
-    shown = ws.ok("agent", "diff", "P1", "--behaviour").out
+    shown = ws.ok("agent", "diff", "P1", "--impact").out
     listed = shown.split("\n\n", 1)[1]
     assert len(re.findall(r"2025-01-\d\d\d ", listed)) == 20 and "and 8 more" in listed
     assert len(ws.json("agent", "diff", "P1")["behaviour"]["history"]["entries"]) == 28
@@ -335,7 +335,7 @@ def test_d3_confirming_everything_and_a_doubled_queue_are_told(ws: Workspace, no
     found = propose(ws, "ingest")
     assert said in found["behaviour"]["warnings"]
     assert f"Attention: {said}." in found["card"]
-    assert said in ws.ok("agent", "diff", "P1", "--behaviour").out
+    assert said in ws.ok("agent", "diff", "P1", "--impact").out
     ws.ok("agent", "reject", "P1", "--reason", "too much")
     ws.config("gate.behaviour=block")
     with unchanged(ws):
@@ -351,7 +351,7 @@ def test_runs_whose_files_are_not_in_the_repository_are_counted(ws: Workspace) -
     found = propose(ws, "ingest")
     assert len(found["behaviour"]["history"]["not_comparable"]) == 2
     assert any("2 more runs cannot be compared" in line for line in found["card"])
-    assert "2 more cannot be compared" in ws.ok("agent", "diff", "P1", "--behaviour").out
+    assert "2 more cannot be compared" in ws.ok("agent", "diff", "P1", "--impact").out
 
 
 def test_how_many_runs_are_compared_is_configured(ws: Workspace) -> None:
@@ -538,7 +538,7 @@ def test_a_damaged_proposal_is_refused_in_one_sentence(ws: Workspace, change: di
     propose(ws, "probe")
     forge(ws, **change)
     with unchanged(ws):
-        for command in (["approve", "P1"], ["diff", "P1", "--behaviour"], ["diff", "P1"], ["history", "probe"]):
+        for command in (["approve", "P1"], ["diff", "P1", "--impact"], ["diff", "P1"], ["history", "probe"]):
             refused(ws("agent", *command), 4, "not a proposal")
 
 

@@ -109,7 +109,8 @@ def test_textual_is_not_needed_for_other_commands(posted: Workspace) -> None:
     import subprocess
 
     code = (
-        "import sys; from cleared.cli.commands import command; command(['review']).get_command(None, 'review'); assert 'textual' not in sys.modules"
+        "import sys; from cleared.cli.commands import command; command(['review']).get_command(None, 'review');"
+        "assert 'textual' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
