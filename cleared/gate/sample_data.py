@@ -14,6 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from cleared.config.model import BankAccount, Config, CsvProfile
+from cleared.importers.plugins import BUILT_IN
 from cleared.schema import money
 
 
@@ -92,11 +93,11 @@ def _render_file(account: BankAccount, rows: list[SampleRow], config: Config, pl
     profile = config.import_.profiles.get(account.format or "")
     if profile is not None:
         return _render_profile(profile, rows, config)
-    if account.format == "chase_checking":
-        return _render_chase_checking(rows)
-    if account.format == "chase_card":
-        return _render_chase_card(rows)
-    return None
+    render_sample = getattr(BUILT_IN.get(account.format or ""), "render_sample", None)
+    if render_sample is None:
+        return None
+    table: list[list[str]] = render_sample([(row.day, row.text, row.amount, row.type) for row in rows])
+    return _render_csv(table[0], table[1:]).encode()
 
 
 def _render_csv(header: list[str], rows: list[list[str]], delimiter: str = ",") -> str:
@@ -105,37 +106,6 @@ def _render_csv(header: list[str], rows: list[list[str]], delimiter: str = ",") 
     writer.writerow(header)
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _render_chase_checking(rows: list[SampleRow]) -> bytes:
-    balance = Decimal(10_000)
-    table = []
-    for row in rows:
-        balance += row.amount
-        side = "DEBIT" if row.amount < 0 else "CREDIT"
-        table.append(
-            [
-                side,
-                f"{row.day:%m/%d/%Y}",
-                row.text,
-                money.format_amount(row.amount),
-                row.type,
-                money.format_amount(balance),
-                "",
-            ]
-        )
-    header = ["Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #"]
-    return _render_csv(header, table[::-1]).encode()
-
-
-def _render_chase_card(rows: list[SampleRow]) -> bytes:
-    header = ["Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo"]
-    table = [
-        [f"{r.day:%m/%d/%Y}", f"{r.day:%m/%d/%Y}", r.text, "", "Sale" if r.amount < 0 else "Payment",
-         money.format_amount(r.amount), ""]
-        for r in reversed(rows)
-    ]  # fmt: skip
-    return _render_csv(header, table).encode()
 
 
 def _render_profile(profile: CsvProfile, rows: list[SampleRow], config: Config) -> bytes:

@@ -7,10 +7,9 @@ import re
 from cleared.config.model import BankAccount, Config
 from cleared.errors import Place
 from cleared.importers.base import ImportFileError
+from cleared.importers.plugins import BUILT_IN, NAME_READERS
 from cleared.schema.bank_row import ParsedFile
 
-# Chase names its downloads after the account: Chase1234_Activity_20250131.CSV
-_CHASE_NAME = re.compile(r"chase([0-9]{4})(?![0-9])", re.ASCII | re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*", re.ASCII)
 # YAML 1.1 reads these as something other than text.
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -66,10 +65,10 @@ def _collect_hints(name: str, parsed: ParsedFile) -> dict[str, list[str]]:
     hints: dict[str, list[str]] = {}
     for key, value in parsed.hints:
         hints.setdefault(key, []).append(value)
-    if "last4" not in hints and parsed.format.startswith("chase_"):
-        named = _CHASE_NAME.match(name.rpartition("/")[2])
-        if named:
-            hints["last4"] = [named[1]]
+    if "last4" not in hints:
+        for find_last4 in NAME_READERS:
+            if last4 := find_last4(name.rpartition("/")[2], parsed.format):
+                hints["last4"] = [last4]
     return hints
 
 
@@ -141,7 +140,7 @@ def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]],
     base = re.sub(r"[^a-z0-9_-]+", "_", parsed.format.lower()).strip("_") or "bank"
     ids = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     account = next(i for i in ids if i not in taken)
-    card = parsed.format == "chase_card"
+    card = getattr(BUILT_IN.get(parsed.format), "account_type", "checking") == "credit_card"
     used = {a.ledger_account for a in config.bank_accounts}
     first = 2010 if card else 1010
     number = next(n for n in (first, *range(first + 10, first + 1000)) if n not in used)

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
+from decimal import Decimal
 
 from cleared.importers.cell_values import AmountStyle, make_us_date_parser
 from cleared.importers.csv_table import CsvImporter, Hints, RowReader, fold_names, read_amount_cell, read_date_cell
+from cleared.schema import money
 from cleared.schema.bank_row import BankRow
 
 _CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")
 _CARD = ("Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo")
 _LAST4 = re.compile(r"(?<![0-9])[0-9]{4}", re.ASCII)
+# Chase names its downloads after the account: Chase1234_Activity_20250131.CSV
+_FILE_NAME = re.compile(r"chase([0-9]{4})(?![0-9])", re.ASCII | re.IGNORECASE)
+
+
+def find_last4_in_name(file_name: str, format: str) -> str | None:
+    """The account's last four digits, where the name of a file of this format has them."""
+    named = _FILE_NAME.match(file_name) if format.startswith("chase_") else None
+    return named[1] if named else None
 
 
 class ChaseChecking(CsvImporter):
@@ -52,6 +63,19 @@ class ChaseChecking(CsvImporter):
 
         return read
 
+    @staticmethod
+    def render_sample(rows: Sequence[tuple[date, str, Decimal, str]]) -> list[list[str]]:
+        """A file of this format for sample data, as records: its header, then the rows ``(day, description, amount,
+        type)``, newest first."""
+        balance = Decimal(10_000)
+        records = []
+        for day, description, amount, kind in rows:
+            balance += amount
+            side, shown_day = "DEBIT" if amount < 0 else "CREDIT", f"{day:%m/%d/%Y}"
+            amounts = money.format_amount(amount), money.format_amount(balance)
+            records.append([side, shown_day, description, amounts[0], kind, amounts[1], ""])
+        return [list(_CHECKING), *records[::-1]]
+
 
 class ChaseCard(CsvImporter):
     """``Transaction Date,Post Date,Description,Category,Type,Amount,Memo`` (B6).
@@ -61,6 +85,8 @@ class ChaseCard(CsvImporter):
     """
 
     name = "chase_card"
+    account_type = "credit_card"
+    """The ``type:`` to suggest for an account with such files."""
 
     def has_columns(self, names: Sequence[str]) -> bool:
         columns, found = fold_names(_CARD), fold_names(names)
@@ -87,6 +113,15 @@ class ChaseCard(CsvImporter):
             )
 
         return read
+
+    @staticmethod
+    def render_sample(rows: Sequence[tuple[date, str, Decimal, str]]) -> list[list[str]]:
+        """As ``ChaseChecking.render_sample``."""
+        records = []
+        for day, description, amount, _ in reversed(rows):
+            shown_day, kind = f"{day:%m/%d/%Y}", "Sale" if amount < 0 else "Payment"
+            records.append([shown_day, shown_day, description, "", kind, money.format_amount(amount), ""])
+        return [list(_CARD), *records]
 
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         if fold_names(names)[0] != "card":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from cleared.config.model import Config
 from cleared.errors import Place, WorkspaceError
 from cleared.importers.base import Importer
-from cleared.importers.chase import ChaseCard, ChaseChecking
+from cleared.importers.chase import ChaseCard, ChaseChecking, find_last4_in_name
 from cleared.importers.csv_profile import ProfileImporter
 
 GROUP = "cleared.importers"
 BUILT_IN = {kind.name: kind for kind in (ChaseChecking, ChaseCard)}
+NAME_READERS = (find_last4_in_name,)
+"""``(file name, format) → last four digits`` for banks that name their files after the account."""
 
 
 def load_importers(config: Config) -> dict[str, Importer]:
