@@ -27,7 +27,8 @@ from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
-from cleared.primitives import journal as journal_primitives
+from cleared.primitives.entry_projection import entry_to_json
+from cleared.primitives.journal_search import find_entries
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.outcome import card_to_json
@@ -227,8 +228,8 @@ def read_journal(
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
     year, number = parse_month(month) if month else (None, None)
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        found = journal_primitives.find_entries(books, status, year, number, account, text, limit)
-        return [journal_primitives.entry_to_json(e) for e in found]
+        found = find_entries(books, status, year, number, account, text, limit)
+        return [entry_to_json(e) for e in found]
 
 
 def read_balances(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:

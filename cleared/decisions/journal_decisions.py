@@ -12,7 +12,7 @@ from cleared.changes.host import Host
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
 from cleared.ledger.entry import ZERO, Leg
-from cleared.primitives.journal import void_with_corrections
+from cleared.primitives.voiding import void_with_corrections
 from cleared.schema import money
 
 OPENING_BALANCES: Final = 3900

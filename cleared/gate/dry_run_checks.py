@@ -172,9 +172,8 @@ def _failure_finding(subject: Subject, result: DryRun, no_event_yet: bool) -> Fi
     """``no_event_yet``: no event of the kind that starts the agent was ever emitted, so there was no payload."""
     error = result.error
     assert error is not None
-    message = f"{error.primitive}: {error.message}" if error.primitive else error.message
     return Finding(
-        "rehearsal", f"over {result.label}: {message}".rstrip("."), Place(error.file or subject.file, error.line),
+        "rehearsal", f"over {result.label}: {error.full_message}".rstrip("."), Place(error.file or subject.file, error.line),
         error.remedy or (_EMIT_REMEDY if no_event_yet else "Correct the script."),
     )  # fmt: skip
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date as Day
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final
 
 from cleared.approvals.decision_effects import entry_weight
-from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ENTRY, LINE
-from cleared.clock import format_iso
 from cleared.deadline import check_deadline
 from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
-from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.corrections import find_corrections
-from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg, leg_suffix
+from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Leg
 from cleared.ledger.posting import post_entry
-from cleared.ledger.staged_journal import Books
 from cleared.primitives import two_person_rule
 from cleared.primitives.context import Context
+from cleared.primitives.entry_projection import describe_entry, entry_reference
+from cleared.primitives.journal_search import find_entries, require_month
+from cleared.primitives.voiding import void_with_corrections
 from cleared.registry.dict_shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import (
@@ -34,7 +30,6 @@ from cleared.registry.vocabulary import (
     Text,
     Whole,
 )
-from cleared.schema import money
 
 WRITE_GRANT: Final = "journal.write"
 READ_GRANT: Final = "journal.read"
@@ -280,42 +275,6 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     return void_with_corrections(ctx, entry_id, reason)
 
 
-def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
-    """What ``journal_void`` and the command of the same name do."""
-    if not reason.strip():
-        raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
-    reason = ctx.env.redactor.redact_text(reason)  # a person's, too
-    for correction in reversed(
-        find_corrections(ctx.books, ctx.books.get_entry(entry_id))
-    ):  # it amends nothing any more
-        _, taken_back = ctx.books.void_entry(correction.entry_id, reason)
-        ctx.budget.charge_entry(taken_back)
-    original, reversal = ctx.books.void_entry(entry_id, reason)
-    ctx.budget.charge_entry(reversal)
-    freed = ctx.bank.unmatch_entry(original, reversal, reason)
-    ctx.log_action(
-        "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
-    )
-    ctx.cards.resolve_card(card_id(ENTRY.name, original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
-    for line in freed:
-        stage_line_card(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
-    ctx.last_entry = None
-    return _entry_ref(reversal)
-
-
-def stage_line_card(ctx: Context, line: BankLine, why: str, *key: str) -> str:
-    """A card for a bank line that is not posted; its id."""
-    identity = card_id(LINE.name, line.line_id, *key)
-    ctx.cards.add_card(
-        Card(
-            identity, LINE.name, f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
-            format_iso(ctx.now), ctx.run_id, None, ctx.agent,
-            {"line": line.line_id, "date": str(line.posted_date), "amount": str(line.amount), "text": line.description},
-        )
-    )  # fmt: skip
-    return identity
-
-
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
 def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> EntryRef:
     """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people.
@@ -327,14 +286,10 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     if status == "auto-confirmed" and two_person_rule.needs_two_people(ctx, entry_weight(known, ctx.books, ctx.bank)):
         if known.status == "pending-review":
             two_person_rule.stage_confirmation_card(ctx, known)
-        return _entry_ref(known)
+        return entry_reference(known)
     entry = ctx.books.set_status(entry_id, status)
     ctx.log_action("journal_update_status", status, entry.entry_id)
-    return _entry_ref(entry)
-
-
-def _entry_ref(entry: Entry) -> EntryRef:
-    return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": False}
+    return entry_reference(entry)
 
 
 @primitive(effect=Effect.READ, grant=READ_GRANT)
@@ -352,7 +307,7 @@ def journal_balance(
     if ctx.books.chart.find_account(account_id) is None:
         why = ctx.books.chart.why_not_postable(account_id, ctx.today) or ("", "")
         raise PrimitiveError(why[0], place=Place(field="account_id"), remedy=why[1])
-    _check_month(year, month)
+    require_month(year, month)
     return ctx.books.account_balance(account_id, year=year, month=month, as_of=as_of)
 
 
@@ -375,88 +330,3 @@ def journal_query(
         describe_entry(entry)
         for entry in check_deadline(find_entries(ctx.books, status, year, month, account, text, limit))
     ]
-
-
-def find_entries(
-    books: Books,
-    status: str | None = None,
-    year: int | None = None,
-    month: int | None = None,
-    account: int | None = None,
-    text: str | None = None,
-    limit: int | None = None,
-) -> list[Entry]:
-    """What ``journal_query`` and ``cleared journal list`` show."""
-    _check_month(year, month)
-    if limit is not None and limit < 0:
-        raise PrimitiveError("limit is negative", place=Place(field="limit"), remedy="Leave it out for all entries.")
-    needle = text.casefold() if text else None
-    found = [
-        entry
-        for entry in books.iter_entries(year, month)
-        if (status is None or entry.status == status)
-        and (account is None or any(leg.account_id == account for leg in entry.legs))
-        and (needle is None or needle in _searched_text(entry))
-    ]
-    if limit is not None:
-        found = found[max(0, len(found) - limit) :]
-    return found
-
-
-def _searched_text(entry: Entry) -> str:
-    return "\n".join((entry.description, entry.counterparty, entry.reference, entry.evidence, entry.notes)).casefold()
-
-
-def _check_month(year: int | None, month: int | None) -> None:
-    if month is not None and not 1 <= month <= 12:
-        raise PrimitiveError(f"there is no month {month}", place=Place(field="month"), remedy="Use 1 to 12.")
-    if year is not None and not 1 <= year <= 9999:
-        raise PrimitiveError(f"there is no year {year}", place=Place(field="year"), remedy="Use four digits.")
-
-
-def describe_entry(entry: Entry) -> JournalEntry:
-    """An entry as scripts see it."""
-    return cast(JournalEntry, _entry_dict(entry, _unchanged))
-
-
-def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """The same for people and ``--json``: numbers as their digits."""
-    return _entry_dict(entry, money.format_amount)
-
-
-def _unchanged(number: Decimal) -> Decimal:
-    return number
-
-
-@lru_cache(maxsize=1_000)
-def _parse_number(text: str) -> Decimal:
-    try:
-        return Decimal(text or "0")
-    except ArithmeticError:
-        return ZERO
-
-
-def _entry_dict(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
-    return {
-        "entry_id": entry.entry_id,
-        "date": entry.date.isoformat(),
-        "description": entry.description,
-        "amount": number(entry.amount),
-        "status": entry.status,
-        "counterparty": entry.counterparty,
-        "reference": entry.reference,
-        "confidence": number(_parse_number(entry.confidence)),
-        "evidence": entry.evidence,
-        "tags": entry.tags.split(";") if entry.tags else [],
-        "notes": entry.notes,
-        "lines": [
-            {
-                "leg_id": entry.entry_id + leg_suffix(i),
-                "account_id": leg.account_id,
-                # The empty side has the places of the other: 0.00, not 0.
-                "debit": number(leg.debit or leg.credit * 0),
-                "credit": number(leg.credit or leg.debit * 0),
-            }
-            for i, leg in enumerate(entry.legs)
-        ],
-    }

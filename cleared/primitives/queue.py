@@ -17,7 +17,7 @@ from cleared.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.ledger.corrections import effective_legs
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.context import Context
-from cleared.primitives.journal import stage_line_card
+from cleared.primitives.voiding import stage_line_card
 from cleared.registry.dict_shapes import CardInfo, DecisionInfo, LegInfo
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Confidence, Date, Line, Text

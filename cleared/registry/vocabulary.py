@@ -69,13 +69,17 @@ def _decode_date(value: object, env: DecodingContext) -> date:
 
 
 def _decode_amount(value: object, env: DecodingContext) -> Decimal:
-    return money.decode(value, env.places)
+    try:
+        return money.decode(value, env.places)
+    except money.FinerThanCurrency as error:
+        raise ValueError(f"{error}; money_allocate splits an amount and loses no cent") from None
 
 
 def _decode_positive_amount(value: object, env: DecodingContext) -> Decimal:
-    amount = money.decode(value, env.places)
+    amount = _decode_amount(value, env)
     if amount <= 0:
-        raise ValueError(f"{amount} is not positive; debit and credit say the direction")
+        advice = ": pass abs(amount)" if amount else ""
+        raise ValueError(f"{amount} is not positive; debit and credit say the direction{advice}")
     return amount
 
 

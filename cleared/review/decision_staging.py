@@ -16,7 +16,7 @@ from cleared.errors import PolicyError, UsageError
 from cleared.ledger.corrections import make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
-from cleared.primitives.journal import stage_line_card
+from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.entry_decisions import (
     Correction,

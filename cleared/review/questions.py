@@ -20,7 +20,8 @@ from cleared.review.decision_staging import DecisionResult
 from cleared.runs import suspended_runs
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
-from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions, agent_name
+from cleared.runs.question_card import agent_name
+from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions
 from cleared.runs.suspended_runs import Ended
 from cleared.vcs import Snapshot, find_clone_id, history
 

@@ -24,7 +24,7 @@ from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.posting import post_entry
 from cleared.ledger.staged_journal import Books
-from cleared.primitives.journal import stage_line_card
+from cleared.primitives.voiding import stage_line_card
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.review.answers import committed_questions
 from cleared.review.decision_staging import DecisionResult

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cleared.cards.card import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
-from cleared.primitives.journal import entry_to_json
+from cleared.primitives.entry_projection import entry_to_json
 from cleared.registry.json_values import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
@@ -29,9 +29,14 @@ class RunError:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else ""
-        what = f"{self.primitive}: " if self.primitive and not self.message.startswith(self.primitive) else ""
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{where}{what}{self.message.rstrip('.')}.{remedy}"
+        return f"{where}{self.full_message.rstrip('.')}.{remedy}"
+
+    @property
+    def full_message(self) -> str:
+        """The message, which names the primitive once where a call was refused."""
+        named = not self.primitive or self.message.startswith(self.primitive)
+        return self.message if named else f"{self.primitive}: {self.message}"
 
     def to_json_object(self) -> dict[str, Any]:
         return {

@@ -6,7 +6,6 @@ A card says nothing by itself. What runs, for which event, at which time, stands
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cleared.approvals import trust_store
-from cleared.approvals.approval_record import CONFIG, canonical_digest, digest_of, try_parse_record
+from cleared.approvals.approval_record import CONFIG, digest_of, try_parse_record
 from cleared.approvals.reviewers import UNRESTRICTED, ReviewRules, review_rules
 from cleared.approvals.tickets import Ticket, is_signed_answer, parse_ticket
 from cleared.cards import queue_files
@@ -26,6 +25,8 @@ from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.runs.approved_scripts import Scripts
+from cleared.runs.question_card import agent_name, displayed_digest
+from cleared.runs.ticket_migration import make_missing_tickets
 from cleared.vcs import Repository, Snapshot
 
 TIMEOUT_ACTOR: Final = "timeout"
@@ -55,11 +56,12 @@ class Questions:
         """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
         known = self.approvals.trust
         if known.questions is None and self.approvals.identity.pinned:
-            from cleared.runs.ticket_migration import make_missing_tickets
-
             with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
-                trust_store.remember_questions(known.workspace, found := make_missing_tickets(self))
-                known.questions = found
+                tickets = make_missing_tickets(
+                    self.host, self.repo, self.snapshot, self.cards, self.approvals.workspace
+                )
+                trust_store.remember_questions(known.workspace, tickets)
+                known.questions = tickets
         return known.questions or {}
 
     # -- what was asked -------------------------------------------------------------------------------------------
@@ -275,19 +277,3 @@ TICKET_CHECKS: Final[dict[str, TicketCheck]] = {
     "shown": _check_displayed,
 }  # fmt: skip
 """Why a ticket may not count: each gives the cause, and its own remedy if it has one; nothing where all is well."""
-
-
-def agent_name(path: str) -> str:
-    """The name of the agent whose script this is."""
-    return path.rsplit("/", 1)[-1].removesuffix(".py")
-
-
-def displayed_digest(card: Card) -> str:
-    """Digest of all that a question shows a person, its ticket aside."""
-    details = {name: value for name, value in through_json(card.details).items() if name != "ticket"}
-    return canonical_digest([card.title, card.agent, card.run_id, details])
-
-
-def through_json(value: Any) -> Any:
-    """A value as the queue's files give it back."""
-    return json.loads(json.dumps(value, default=str))

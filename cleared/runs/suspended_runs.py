@@ -23,11 +23,12 @@ from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.primitives.journal import entry_to_json
+from cleared.primitives.entry_projection import entry_to_json
 from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
-from cleared.runs.question_tickets import Held, Questions, agent_name, displayed_digest, through_json
+from cleared.runs.question_card import agent_name, displayed_digest, through_json
+from cleared.runs.question_tickets import Held, Questions
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Repository, Snapshot, find_clone_id
 

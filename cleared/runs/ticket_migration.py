@@ -13,35 +13,41 @@ from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
+from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.primitives.queue import read_timeout
-from cleared.runs.question_tickets import Questions, displayed_digest, through_json
+from cleared.runs.question_card import displayed_digest, through_json
+from cleared.vcs import Repository, Snapshot
 
 
-def make_missing_tickets(questions: Questions) -> dict[str, Any]:
+def make_missing_tickets(
+    host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card], workspace: str
+) -> dict[str, Any]:  # fmt: skip
     """Card → ticket, of the open questions that have none. None at all where the trace is part of the commit: then
     whoever wrote the cards may have written it, too.
 
     Raises ``WorkspaceError`` where there is one to sign, and no key to do it with.
     """
-    if questions.snapshot.find_entry(questions.host.layout.state_dir.name) is not None:
+    if snapshot.find_entry(host.layout.state_dir.name) is not None:
         return {}
-    traces = TraceStore(questions.host.layout.state_dir)
-    found = {}
-    for card in questions.cards.values():
+    traces = TraceStore(host.layout.state_dir)
+    tickets = {}
+    for card in cards.values():
         if card.kind == QUESTION.name and card.status == "open" and "ticket" not in card.details:
             trace = traces.find_run(str(card.details.get("run")))
-            ticket = _ticket_from_trace(questions, card, trace) if trace is not None else None
+            ticket = _ticket_from_trace(repo, workspace, card, trace) if trace is not None else None
             if ticket is not None:
-                key = run_key(questions.host.root, create=True)
+                key = run_key(host.root, create=True)
                 assert key is not None
-                found[card.id] = sign_ticket(key, ticket).to_dict()
-    return found
+                tickets[card.id] = sign_ticket(key, ticket).to_dict()
+    return tickets
 
 
-def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any]) -> Ticket | None:
+def _ticket_from_trace(
+    repo: Repository, workspace: str, card: Card, trace: Mapping[str, Any]
+) -> Ticket | None:  # fmt: skip
     """What the trace says of the question; None where the card says otherwise, or the trace does not say."""
     asked = [call for call in trace["calls"] if call["name"] == "queue_ask"]
     if trace["status"] != "waiting" or card.id not in (trace["cards"] or ()) or not asked:
@@ -56,11 +62,11 @@ def _ticket_from_trace(questions: Questions, card: Card, trace: Mapping[str, Any
         path, _, blob = str(trace["script"]).partition("@")
         clock = datetime.fromisoformat(trace["started_at"])
         ticket = Ticket(
-            questions.approvals.workspace,
+            workspace,
             card.id,
             trace["id"],
             path,
-            digest_of(questions.repo.objects.read_object(blob)[1]),
+            digest_of(repo.objects.read_object(blob)[1]),
             through_json(trace["event"]),
             trace["started_at"],
             trace["id"],

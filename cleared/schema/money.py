@@ -44,6 +44,10 @@ def quantum(places: int) -> Decimal:
     return Decimal(1).scaleb(-places)
 
 
+class FinerThanCurrency(ValueError):
+    """An amount has more decimal places than its currency."""
+
+
 def decode(value: object, places: int) -> Decimal:
     """The exact amount that ``value`` means, with ``places`` decimals; any sign.
 
@@ -69,7 +73,7 @@ def decode(value: object, places: int) -> Decimal:
         refuse_digits()
     exact = number.quantize(quantum(places), rounding=ROUND_HALF_EVEN, context=_EXACT)
     if exact != number:
-        raise ValueError(f"{str(number)[:60]} is finer than the currency's {places} decimal places")
+        raise FinerThanCurrency(f"{str(number)[:60]} is finer than the currency's {places} decimal places")
     return exact
 
 
@@ -91,7 +95,7 @@ def _from_float(value: float, places: int) -> Decimal:
     shown = Decimal(repr(value))
     exact = shown.quantize(quantum(places), context=_EXACT)
     if abs(exact - shown) > _FLOAT_SLACK * quantum(places):
-        raise ValueError(f"{value!r} is finer than the currency's {places} decimal places")
+        raise FinerThanCurrency(f"{value!r} is finer than the currency's {places} decimal places")
     return exact
 
 

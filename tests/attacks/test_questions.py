@@ -20,6 +20,7 @@ from cleared.approvals.keys import Key
 from cleared.approvals.verification import Approvals
 from cleared.cards.card import Card
 from cleared.runs import question_tickets
+from cleared.runs.question_card import displayed_digest
 from cleared.runs.question_tickets import Questions
 
 # -- a forged question ------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def alter(ws: Workspace, card: str) -> None:
         details = {k: v for k, v in line["details"].items() if k != "ticket"} | {"default": "yes"}
         ticket = line["details"]["ticket"] | {"due": "2025-02-10T06:00:00Z", "default": "yes"}
         shown = Card(card, "question", line["title"], "", line["run_id"], None, line["agent"], details)
-        line["details"] = {**details, "ticket": ticket | {"shown": question_tickets.displayed_digest(shown)}}
+        line["details"] = {**details, "ticket": ticket | {"shown": displayed_digest(shown)}}
 
     edit(ws, card, change)
 

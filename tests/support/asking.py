@@ -12,7 +12,7 @@ from harness import QUEUE, Workspace, refused, unchanged
 from cleared.approvals import tickets
 from cleared.approvals.keys import Key
 from cleared.cards.card import Card
-from cleared.runs import question_tickets
+from cleared.runs.question_card import displayed_digest
 
 POST = (
     'journal_add_double(date=ctx_now()[:10], description="for " + {what}, debit_account=5010, credit_account=2100,'
@@ -68,9 +68,7 @@ def signed(line: dict[str, Any], key: Key, **changes: Any) -> dict[str, Any]:
     """The card with its ticket changed, matching again, and signed with a key."""
     details = {k: v for k, v in line["details"].items() if k != "ticket"}
     card = Card(line["id"], "question", line["title"], line["created_at"], line["run_id"], None, line["agent"], details)
-    ticket = replace(
-        tickets.parse_ticket(line["details"]["ticket"]), shown=question_tickets.displayed_digest(card), **changes
-    )
+    ticket = replace(tickets.parse_ticket(line["details"]["ticket"]), shown=displayed_digest(card), **changes)
     return {**line, "details": {**details, "ticket": tickets.sign_ticket(key, ticket).to_dict()}}
 
 
