@@ -43,7 +43,7 @@ def durable(quick: bool) -> Result:
                 script = scripts.load_agent("thousand")
                 attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
                 attempt.execute_script()
-                attempt.context.check_draft()
+                attempt.context.host.check_draft()
                 changes = draft.render_draft(opened, snapshot, attempt.context).changes
                 write_and_commit(opened.root, {path: data or b"" for path, data in changes.items()})
 

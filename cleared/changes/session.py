@@ -21,7 +21,7 @@ from cleared.ledger.checks import check_draft
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import BooksViolated
-from cleared.primitives.context import Context
+from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.vcs import Difference, Repository, Snapshot, find_differences, history
 
@@ -118,9 +118,10 @@ def make_context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
         cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text), now=now,
         today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
-        on_log=on_log, list_commits=lambda limit: recent_commits(host, limit), run_script=run_script,
-        check_draft=_check_once(books, bank), ledger_accounts=host.ledger_accounts,
-        loop=WorkspaceLoop(host.root, host.config),
+        ledger_accounts=host.ledger_accounts, loop=WorkspaceLoop(host.root, host.config),
+        host=HostCalls(
+            on_log, lambda limit: recent_commits(host, limit), run_script, _check_once(books, bank)
+        ),
     )  # fmt: skip
     imports.card = context.stage_card
     return context

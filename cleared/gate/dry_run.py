@@ -82,7 +82,7 @@ def dry_run_script(
         )  # fmt: skip
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
-        attempt.context.list_commits = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
+        attempt.context.host.list_commits = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
         attempt.context.loop = DryRunLoop(world.host.root, world.host.config)
         error: RunError | None = None
         result: object = None
@@ -90,7 +90,7 @@ def dry_run_script(
         try:
             result = attempt.execute_script()
             attempt.context.imports.verify_unchanged()
-            attempt.context.check_draft()
+            attempt.context.host.check_draft()
         except BooksViolated as e:
             violations = tuple(e.violations)
         except ClearedError as e:

@@ -64,46 +64,80 @@ class Budget:
 
 
 @dataclass(slots=True)
+class Permissions:
+    """What one script may do: bounds from its header, job types from its approval."""
+
+    budget: Budget = field(default_factory=Budget)
+    enqueue_grants: frozenset[str] = frozenset()
+    """The job types that it may ask for, each as the grant ``loop_enqueue:KIND``."""
+
+
+@dataclass(slots=True)
+class HostCalls:
+    """What a primitive asks of the program around the run."""
+
+    show_log_line: Callable[[str], None]
+    """Shows a line to whoever watches the run."""
+    list_commits: Callable[[int], list[dict[str, Any]]]
+    """The newest commits, for ``git_log``."""
+    run_script: Callable[[str, Mapping[str, Any]], Any]
+    """Runs a shared script in the same draft."""
+    check_draft: Callable[[], None]
+    """Raises ``BooksViolated`` where base + draft breaks an invariant."""
+
+
+@dataclass(slots=True)
+class QuestionState:
+    """The questions that this run asks, and what people have answered."""
+
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """Question key → choice."""
+    stops_to_ask: bool = False
+    """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
+    asked_keys: list[str] = field(default_factory=list)
+    """The keys of the questions that the run has come to."""
+
+
+@dataclass(slots=True)
+class LastEntry:
+    """The entry that the run staged last: what ``"pending"`` means."""
+
+    entry_id: str | None = None
+    """None before the first entry, and right after a duplicate or a void."""
+    was_duplicate: bool = False
+
+
+@dataclass(slots=True)
 class Context:
-    """One run's world. ``now`` stands still; ``read`` sees base + draft."""
+    """What the primitives of one run work on.
+
+    First what stands still during the run, then what it reads and stages (base + draft), then what it leaves behind.
+    """
 
     run_id: str
     agent: str
+    event: Mapping[str, Any]
+    now: datetime
+    today: date
+    dry_run: bool
     config: Config
     env: DecodingContext
+    ledger_accounts: Mapping[str, int]
+    """Bank account id → its account in the ledger."""
+    host: HostCalls
+    loop: WorkspaceLoop
+
     books: Books
     bank: BankBook
     imports: ImportSession
     cards: CardDraft
-    now: datetime
-    today: date
-    dry_run: bool
-    event: Mapping[str, Any]
-    on_log: Callable[[str], None]
-    """Shows a log line to whoever watches the run."""
-    list_commits: Callable[[int], list[dict[str, Any]]]
-    """The newest commits, for ``git_log``."""
-    run_script: Callable[[str, Mapping[str, Any]], Any]
-    check_draft: Callable[[], None]
-    """Raises ``BooksViolated`` where base + draft breaks an invariant."""
-    ledger_accounts: Mapping[str, int]
-    loop: WorkspaceLoop
-    """The workspace's own loop of jobs."""
-    enqueue_grants: frozenset[str] = frozenset()
-    """The job types that the script may ask for, each as the grant ``loop_enqueue:KIND``."""
-    budget: Budget = field(default_factory=Budget)
-    answers: Mapping[str, str] = field(default_factory=dict)
-    """What people have answered to this run's questions: key → choice."""
-    stops_to_ask: bool = False
-    """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
-    asked_keys: list[str] = field(default_factory=list)
-    """The places of the questions that the run has come to."""
+
+    permissions: Permissions = field(default_factory=Permissions)
+    questions: QuestionState = field(default_factory=QuestionState)
+    last_entry: LastEntry = field(default_factory=LastEntry)
     log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)
     commit_messages: list[str] = field(default_factory=list)
-    last_entry: str | None = None
-    """The entry this run staged last, which ``"pending"`` means; None after a duplicate or before the first."""
-    last_was_duplicate: bool = False
 
     @property
     def has_changes(self) -> bool:

@@ -25,7 +25,7 @@ _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 def ctx_log(ctx: Context, message: Text) -> None:
     """Write a line to the agent log (``logs/agent-log.csv``) and to whoever watches the run."""
     ctx.log_action("log", message)
-    ctx.on_log(message)
+    ctx.host.show_log_line(message)
 
 
 @primitive(effect=Effect.READ, grant="ctx.read")

@@ -20,7 +20,7 @@ def git_commit(ctx: Context, message: Line) -> CommitResult:
         raise PrimitiveError("the message is empty", place=Place(field="message"), remedy="Say what the run did.")
     if not ctx.has_changes:
         return {"success": True, "commit_hash": None}
-    ctx.check_draft()
+    ctx.host.check_draft()
     ctx.commit_messages.append(message.strip()[:500])
     ctx.log_action("git_commit", message.strip()[:500])
     return {"success": True, "commit_hash": f"run:{ctx.run_id}"}
@@ -33,5 +33,5 @@ def git_log(ctx: Context, limit: Whole = 10) -> list[CommitInfo]:
         raise PrimitiveError(f"limit is {limit}", place=Place(field="limit"), remedy="Use 1 to 1000.")
     return [
         {"commit_hash": c["commit_hash"], "date": c["date"], "author": c["author"], "message": c["message"]}
-        for c in ctx.list_commits(limit)
+        for c in ctx.host.list_commits(limit)
     ]

@@ -13,7 +13,7 @@ from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.ledger.entry import HUMAN_STATUSES, ZERO, Leg
 from cleared.ledger.posting import post_entry
 from cleared.primitives import two_person_rule
-from cleared.primitives.context import Context
+from cleared.primitives.context import Context, LastEntry
 from cleared.primitives.entry_projection import describe_entry, entry_reference
 from cleared.primitives.journal_search import find_entries, require_month
 from cleared.primitives.voiding import void_with_corrections
@@ -181,11 +181,10 @@ def _post_entry(
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
-        ctx.budget.charge_entry(entry)
+        ctx.permissions.budget.charge_entry(entry)
     if both and not duplicate:
         two_person_rule.stage_confirmation_card(ctx, entry)
-    ctx.last_was_duplicate = duplicate
-    ctx.last_entry = None if duplicate else entry.entry_id
+    ctx.last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)
     if log and not duplicate:
         ctx.log_action("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
     return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}

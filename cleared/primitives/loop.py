@@ -22,7 +22,7 @@ def loop_enqueue(ctx: Context, kind: Line, target: Line | None = None) -> LoopAs
     grants = [f"loop_enqueue:{found}"]
     if found == "agent_run":
         grants.append(f"loop_enqueue:agent:{aim}")
-    if ctx.enqueue_grants.isdisjoint(grants):
+    if ctx.permissions.enqueue_grants.isdisjoint(grants):
         raise PolicyError(
             f"to enqueue {found} is not granted to this script",
             place=Place(field="kind"),

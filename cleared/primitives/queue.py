@@ -34,13 +34,13 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
     bank line holds that line for review instead of posting it. Asking twice makes one card.
     """
     if entry_id == "pending":
-        if ctx.last_entry is None:
-            if ctx.last_was_duplicate:
+        if ctx.last_entry.entry_id is None:
+            if ctx.last_entry.was_duplicate:
                 return None
             raise PrimitiveError(
                 "this run has not staged an entry yet", place=Place(field="entry_id"), remedy="Post it first."
             )
-        entry_id = ctx.last_entry
+        entry_id = ctx.last_entry.entry_id
     if entry_id.startswith(LINE_ID_PREFIX):
         return _hold_line(ctx, entry_id, description)
     entry = ctx.books.get_entry(entry_id)
@@ -101,11 +101,11 @@ def queue_ask(
     ``escalate`` goes on asking. In a dry run the default, else the first choice, is taken.
     """
     asked = _make_question(ctx, question, choices, default, on_timeout, timeout)
-    ctx.asked_keys.append(asked.key)
+    ctx.questions.asked_keys.append(asked.key)
     ctx.log_action("queue_ask", question[:500])
-    if asked.key in ctx.answers:
-        return ctx.answers[asked.key]
-    if ctx.stops_to_ask:
+    if asked.key in ctx.questions.answers:
+        return ctx.questions.answers[asked.key]
+    if ctx.questions.stops_to_ask:
         raise Unanswered(asked)
     # So does a rehearsal, also of a past run that was really answered otherwise: answers belong to that run alone.
     return default if default is not None else asked.choices[0]
@@ -128,7 +128,7 @@ def _make_question(
         )  # fmt: skip
     seconds = read_timeout(timeout)
     digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
-    return Question(f"{len(ctx.asked_keys)}:{digest}", text, tuple(choices), default, on_timeout,
+    return Question(f"{len(ctx.questions.asked_keys)}:{digest}", text, tuple(choices), default, on_timeout,
                     seconds)  # fmt: skip
 
 

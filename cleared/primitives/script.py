@@ -15,4 +15,4 @@ def script_run(ctx: Context, name: Line, **args: Json) -> Any:
 
     The keyword arguments are the script's variables. At most eight deep.
     """
-    return ctx.run_script(name, args)
+    return ctx.host.run_script(name, args)

@@ -26,9 +26,9 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
         find_corrections(ctx.books, ctx.books.get_entry(entry_id))
     ):  # it amends nothing any more
         _, taken_back = ctx.books.void_entry(correction.entry_id, reason)
-        ctx.budget.charge_entry(taken_back)
+        ctx.permissions.budget.charge_entry(taken_back)
     original, reversal = ctx.books.void_entry(entry_id, reason)
-    ctx.budget.charge_entry(reversal)
+    ctx.permissions.budget.charge_entry(reversal)
     freed = ctx.bank.unmatch_entry(original, reversal, reason)
     ctx.log_action(
         "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
@@ -36,7 +36,7 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     ctx.cards.resolve_card(card_id(ENTRY.name, original.entry_id), format_iso(ctx.now), ctx.agent, "voided")
     for line in freed:
         stage_line_card(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
-    ctx.last_entry = None
+    ctx.last_entry.entry_id = None
     return entry_reference(reversal)
 
 

@@ -20,7 +20,7 @@ from cleared.deadline import DeadlineExceeded, run_deadline
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
-from cleared.primitives.context import Budget, Context
+from cleared.primitives.context import Budget, Context, QuestionState
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import limits_of
@@ -107,12 +107,12 @@ class Attempt:
         self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").to_record()
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
-        self.context.answers, self.context.stops_to_ask = answers or {}, stops_to_ask
+        self.context.questions = QuestionState(answers or {}, stops_to_ask)
         if script.header is not None:
             header = script.header
-            self.context.budget = Budget(header.max_entries, header.max_total, header.accounts)
+            self.context.permissions.budget = Budget(header.max_entries, header.max_total, header.accounts)
         allowed = _allowed_primitives(host, script)
-        self.context.enqueue_grants = granted_job_types(allowed)
+        self.context.permissions.enqueue_grants = granted_job_types(allowed)
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=allowed,
             monotonic=host.clock.monotonic, record=self._record_call,

@@ -194,7 +194,7 @@ class _AgentRun:
     def _finish_run(self, result: RunResult) -> None:
         context = self.context
         self.attempt.log_printed_lines()
-        if self.again.expected_question and self.again.expected_question not in context.asked_keys:
+        if self.again.expected_question and self.again.expected_question not in context.questions.asked_keys:
             raise PolicyError(
                 "the books have moved: it does not ask again what was answered, so nothing of it is kept",
                 remedy="Look at them, and run it anew.",
@@ -207,7 +207,7 @@ class _AgentRun:
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)
         if self.dry_run:
-            context.check_draft()
+            context.host.check_draft()
             result.status = "dry_run"
             result.message = self._commit_message()
             return
@@ -222,7 +222,7 @@ class _AgentRun:
         if context.has_changes and kept:
             result.message = subject = self._commit_message()
             with self.attempt.limit_time():  # the commit looks again, and is then not stopped in the middle
-                context.check_draft()
+                context.host.check_draft()
             result.commits = [self._commit_draft(context, subject)]
         elif self.again.card_ids:  # changes nothing, but is over
             fresh = self.attempt.fresh_context()

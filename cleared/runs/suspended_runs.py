@@ -101,7 +101,7 @@ def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
         workspace, card.id, attempt.run_id, attempt.script.file,
         digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
         asked["key"], asked["question"], tuple(asked["choices"]),
-        asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.answers),
+        asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.questions.answers),
         find_clone_id(questions.repo, make=True) or "", displayed_digest(card), current_user(),
     ))  # fmt: skip
 
@@ -122,14 +122,14 @@ def _dry_run_choices(
     event = parse_event(attempt.event)
     found: dict[str, Any] = {}
     for choice in question.choices:
-        answers = {**attempt.context.answers, question.key: choice}
+        answers = {**attempt.context.questions.answers, question.key: choice}
         trial = Attempt(
             host, repo, snapshot, attempt.script, event, dry_run=False, scripts=attempt.scripts, now=attempt.now,
             say=lambda _: None, run_id=attempt.run_id, answers=answers,
         )  # fmt: skip
         try:
             result = trial.execute_script()
-            trial.context.check_draft()
+            trial.context.host.check_draft()
         except ClearedError as e:
             found[choice] = {"error": str(trial.explain_error(e))[:1_000]}
             continue

@@ -23,7 +23,7 @@ from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books, Bounds
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives import primitive_registry
-from cleared.primitives.context import Context
+from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.registry.vocabulary import DecodingContext
 from cleared.workspace.charts import read_starter_chart
@@ -133,7 +133,7 @@ class World:
         context = Context(
             run_id=f"run-{self.runs}", agent="test", config=config(), env=DecodingContext(), books=books, bank=bank,
             imports=imports, cards=CardDraft(source, "queue"), now=NOW, today=NOW.date(), dry_run=False, event={},
-            on_log=lambda _: None, list_commits=lambda _: [], run_script=lambda *_: None, check_draft=lambda: None,
+            host=HostCalls(lambda _: None, lambda _: [], lambda *_: None, lambda: None),
             ledger_accounts={"checking": 1010, "other": 1020}, loop=WorkspaceLoop(self.root, config()),
         )  # fmt: skip
         imports.card = context.stage_card
