@@ -88,7 +88,7 @@ class LoopMachine(RuleBasedStateMachine):
     @rule()
     def an_enqueue_that_is_killed(self) -> None:
         """Nobody was told its id: it is run once, or never."""
-        assert self.loops.killed_at(self.life, "taken in", do="enqueue", kind="note")
+        assert self.loops.killed_at(self.life, "messages taken", do="enqueue", kind="note")
 
     @rule(rotate=st.booleans())
     def run_once(self, rotate: bool) -> None:
