@@ -1,4 +1,4 @@
-"""Answering for a commit that no run and no decision made."""
+"""A person accepts a commit that no run and no decision made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         subject = commit_messages.commit_accepted(found.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, found.id),))
 
-    return found.id, require_commit(commit_decision(host, "journal accept", act, gathers=[]))
+    return found.id, require_commit(commit_decision(host, "journal accept", act, collects=[]))
 
 
 def _is_unexplained(host: Host, commit: str) -> bool:

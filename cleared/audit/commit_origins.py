@@ -1,4 +1,4 @@
-"""Whether a commit that calls itself a run or a decision is one: it adds an attestation that says so."""
+"""Whether a commit really comes from a run or a decision: then it adds a signed attestation that says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards that two clones have both dealt with, each in its own way, before git joined them."""
+"""Cards that two clones settled differently before git merged them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where the contents of the books' files came from: commits of no run or decision, merges that did more than merge, and
-cards that nobody settled who could."""
+"""Finds commits that changed the books without a run or a decision, merges that changed rows, and cards that were
+settled by nobody who may."""
 
 from __future__ import annotations
 

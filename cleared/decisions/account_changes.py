@@ -121,7 +121,7 @@ def _commit_chart(
         desk.context.log_action(command.replace(" ", "_", 1).partition(" ")[0], message.removeprefix("accounts: "))
         return Decision(message, {path: data}, subject=(command,))
 
-    return require_commit(commit_decision(host, command, act, gathers=[]))
+    return require_commit(commit_decision(host, command, act, collects=[]))
 
 
 def _write_chart(rows: list[list[str]], before: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether a decision may be made, and by one person alone: asked once, where every decision becomes a commit."""
+"""Who may make a decision, and whether one reviewer is enough. Checked where every decision becomes a commit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AGREEMENT_TRAILER: Final = "Asks"
 
 
 class SecondNeeded(PolicyError):
-    """It takes two: what was decided is recorded, in ``commit``, as the first of them; nothing else has changed."""
+    """The decision takes two reviewers. ``commit`` records that the first has agreed; nothing else has changed."""
 
     def __init__(self, card: str, commit: str) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class SecondNeeded(PolicyError):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Authorization:
-    """By what right one decision is made. ``person``: whether somebody makes it, or a timeout, a check, a proposal."""
+    """Who makes one decision, and by which rules. ``by_person``: a person, not a timeout, a check or a proposal."""
 
     host: Host
     snapshot: Snapshot
@@ -62,14 +62,14 @@ class Authorization:
     rules: ReviewRules = UNRESTRICTED
     books: WorkspaceIdentity | None = None
     problem: PolicyError | None = None
-    """Why it cannot be known who may decide."""
+    """Why the rules about who may decide cannot be read."""
     agreed_marks: set[str] = field(default_factory=set)
-    """Marks of what another reviewer has agreed to."""
+    """Marks of the effects that another reviewer has agreed to."""
     _key: Key | None = None
 
     @property
     def workspace_id(self) -> str:
-        """The books that what is signed here is for."""
+        """The id of the workspace that a signature is made for."""
         return self.books.id if self.books is not None else ""
 
     @property
@@ -96,7 +96,7 @@ class Authorization:
             _ = self.reviewer_key
 
     def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
-        """What the draft would do that somebody must have the right to."""
+        """The effects of the draft that need a right: on entries, bank lines, and the rules themselves."""
         found = effects_of_draft(context.books, context.bank)
         record = try_parse_record((files or {}).get(CONFIG))
         if record is not None and review_rules(record.policy) != self.rules:
@@ -104,11 +104,11 @@ class Authorization:
         return found
 
     def effects_of_one(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Those that take two, and only one has decided."""
+        """The effects that take two reviewers, and that only one has decided."""
         return [e for e in effects if self.rules.needs_two(e.weight) and e.mark not in self.agreed_marks]
 
     def require_allowed(self, context: Context, files: Mapping[str, bytes | None]) -> None:
-        """Raises ``PolicyError`` where this is not for whoever decides it to decide."""
+        """Raises ``PolicyError`` where whoever decides this may not."""
         if not self.is_free_for_all(context, files):
             self.require_reviewer()
             # Of what cannot be known it is not assumed that everybody may.
@@ -119,11 +119,11 @@ class Authorization:
             self._require_self_included(files)
 
     def is_free_for_all(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
-        """Whether everybody may do it: nothing but a setting that is not policy."""
+        """Whether it needs no right: it changes nothing but settings that are not protected."""
         return not context.has_changes and set(files) == {self.host.layout.config_file}
 
     def _require_self_included(self, files: Mapping[str, bytes | None]) -> None:
-        """Whoever says who may decide is among them: nobody locks everybody out."""
+        """Raises ``PolicyError`` where new rules would leave out whoever sets them."""
         record = try_parse_record(files.get(CONFIG))
         rules = review_rules(record.policy) if record is not None else UNRESTRICTED
         if record is not None and rules != self.rules and rules.is_restricted and record.key not in rules.reviewers:
@@ -135,7 +135,7 @@ class Authorization:
     # -- two people -----------------------------------------------------------------------------------------------
 
     def has_agreement(self, card: Card, effects: Iterable[Effect]) -> bool:
-        """Whether another reviewer has agreed to exactly this about the card; then it may be done."""
+        """Whether another reviewer has agreed to exactly these effects about the card."""
         marks = [e.mark for e in effects]
         known = parse_agreements(card.id, card.agreed)
         if find_first_agreement(known, marks, self.rules, self.workspace_id, self.reviewer_key.public) is None:
@@ -175,7 +175,7 @@ class Authorization:
         raise AssertionError(subject)
 
     def sign_settlement(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
-        """What shows that a question was settled here, by whoever may; nothing where no run waits for it.
+        """The signature that shows who settled a question; empty where no run waits for it.
 
         Raises ``WorkspaceError`` where this machine has no key to sign with, and can make none, ``PolicyError`` where
         it is not known which books these are.
@@ -205,7 +205,7 @@ class Authorization:
 
 
 def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *, person: bool) -> Authorization:
-    """By what right a decision on this commit is made: by the approved rules in it.
+    """Who makes a decision on this commit, by the approved rules in it.
 
     What restricts needs no trust: rules approved with a key that is not trusted here hold as well.
     """

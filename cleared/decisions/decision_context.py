@@ -1,5 +1,4 @@
-"""Where decisions are made: the same draft and the same commit as a run's, and no script. The one way to commit beside
-a run."""
+"""The one place where a person's decision becomes a commit: with a run's draft and commit, without a script."""
 
 from __future__ import annotations
 
@@ -19,23 +18,23 @@ from cleared.primitives.context import Context
 from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
 
 ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
-"""Trailers of commits that came through the program: a run, a decision, a proposal."""
+"""Trailers that the program's own commits carry: of a run, a decision, a proposal."""
 
 UNDO_TRAILER: Final = "Cards"
-"""The trailer of a decision that ``queue undo`` can take back: the cards it settled, the entries it was about."""
+"""The trailer of a decision that ``queue undo`` can undo: the cards that it settled and the entries it was about."""
 
 CONFIG_COMMAND: Final = "config"
-"""The one decision of which it depends on what is decided whether it takes a reviewer."""
+"""The command that changes settings. Whether it takes a reviewer depends on which setting it changes."""
 
 RECOVER_COMMAND: Final = "recover"
-"""The one decision that is made while the branch lacks something, and the working tree may have it."""
+"""The command that brings back lost rows: the only one that may run while the branch lacks committed rows."""
 
 _MAX_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DecisionContext:
-    """What a decision is made on: the locked repository, its last commit, a context to stage in."""
+    """What a decision works on: the locked repository, its last commit, and a context to stage changes in."""
 
     host: Host
     repo: Repository
@@ -44,19 +43,20 @@ class DecisionContext:
     by: str
     authorization: Authorization
     make_context: Callable[[], Context]
-    """Makes another context on the same commit, to try something in."""
+    """Makes another context on the same commit, with nothing staged."""
 
     def with_empty_draft(self) -> DecisionContext:
-        """The same desk with nothing staged yet; what is staged on it comes to nothing."""
+        """The same with nothing staged, to try something: its changes are not committed."""
         return replace(self, context=self.make_context())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Decision:
-    """The commit's first line, and further files (None: removed), trailers, and moves of files git does not hold.
+    """What a decision commits beside what it staged.
 
-    ``subject``: what it is about, for two people to agree to as a whole (default: the command). ``edited``: files whose
-    working copies may be somebody's edit, which stays then.
+    ``message``: the commit's subject. ``files``: path → content (None: removed). ``subject``: what two reviewers agree
+    to where the decision as a whole takes two (default: the command). ``edited_files``: a working copy that somebody has
+    edited stays as it is.
     """
 
     message: CommitSubject
@@ -71,37 +71,39 @@ class Decision:
 
 def commit_decision(
     host: Host,
-    what: str,
-    act: Callable[[DecisionContext], Decision | None],
+    command: str,
+    stage: Callable[[DecisionContext], Decision | None],
     *,
     by: str | None = None,
     mark: str = "Decision",
-    gathers: Sequence[object] | None = None,
+    collects: Sequence[object] | None = None,
 ) -> str | None:
-    """One decision, one commit; its id. ``act`` stages; where it gives None there is nothing to commit.
+    """Make one decision, as one commit; its id, or None where there was nothing to commit.
 
-    ``gathers``: the lists and results that ``act`` fills. Where somebody commits meanwhile they are emptied, and it is
-    called again on the new commit; without them ``HeadMoved`` is raised.
-    ``by``: what decides, where no person does (a timeout, a check, a proposal's author); default: who sits at the
-    keyboard, and has the right to. ``mark``: the trailer that names the decision. Raises what ``act`` raises, with
-    nothing changed, ``WorkspaceError`` where managed files differ from the last commit or the branch has lost
-    something, ``PolicyError`` where it is not for them to decide, and ``SecondNeeded`` where it takes two, and this was
-    the first.
+    ``command`` names it in messages and in its event. ``stage`` stages the changes and gives the ``Decision``.
+    ``collects``: lists and dataclasses that ``stage`` fills. Where somebody commits meanwhile they are emptied and
+    ``stage`` is called again on the new commit; without them ``HeadMoved`` is raised.
+    ``by``: what decides where no person does (a timeout, a check, the author of a proposal). ``mark``: the trailer
+    that holds the decision's id.
+
+    Raises what ``stage`` raises, with nothing changed; ``WorkspaceError`` where managed files differ from the last
+    commit or committed rows are lost; ``PolicyError`` where this user may not decide it; ``SecondNeeded`` where it
+    takes two reviewers and this was the first.
     """
-    with host.open_for_writing(what) as repo:
+    with host.open_for_writing(command) as repo:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
-                return _try_decision(host, repo, what, act, by, mark)
+                return _try_decision(host, repo, command, stage, by, mark)
             except HeadMoved:
-                if attempt == _MAX_TRIES or gathers is None:
+                if attempt == _MAX_TRIES or collects is None:
                     raise
                 host.show_message("somebody committed meanwhile; once more, on the new commit")
-                _empty_collected(gathers)
+                _empty_collected(collects)
     raise AssertionError("unreachable")
 
 
-def _empty_collected(gathered: Sequence[object]) -> None:
-    for each in gathered:
+def _empty_collected(collected: Sequence[object]) -> None:
+    for each in collected:
         if isinstance(each, list):
             each.clear()
         elif is_dataclass(each) and not isinstance(each, type):
@@ -113,13 +115,13 @@ def _empty_collected(gathered: Sequence[object]) -> None:
 def _try_decision(
     host: Host,
     repo: Repository,
-    what: str,
-    act: Callable[[DecisionContext], Decision | None],
+    command: str,
+    stage: Callable[[DecisionContext], Decision | None],
     by: str | None,
     mark: str,
 ) -> str | None:
     snapshot = Snapshot(repo, repo.read_head())
-    if what != RECOVER_COMMAND:
+    if command != RECOVER_COMMAND:
         refuse_lost_rows(host.layout, repo, snapshot)
         refuse_changed_files(host, snapshot)
     now = host.clock.now().replace(microsecond=0)
@@ -129,21 +131,21 @@ def _try_decision(
     def fresh() -> Context:
         context = make_context(
             host, repo, snapshot, agent="user", now=now, run_id=decision,
-            event={"id": decision, "kind": "decision", "name": what, "payload": None}, dry_run=False,
+            event={"id": decision, "kind": "decision", "name": command, "payload": None}, dry_run=False,
             on_log=host.show_message, run_script=_refuse_script,
         )  # fmt: skip
         context.cards.prove = right.sign_settlement
         return context
 
-    if what != CONFIG_COMMAND:
+    if command != CONFIG_COMMAND:
         right.require_reviewer()
     desk = DecisionContext(host, repo, snapshot, fresh(), right.by, right, fresh)
-    decided = act(desk)
+    decided = stage(desk)
     if decided is None:
         return None
     right.require_allowed(desk.context, decided.files)
     marks = [(mark, decision), ("By", desk.by), ("Clock", format_iso(now))]
-    first = _stage_first_of_two(desk, decided, what)
+    first = _stage_first_of_two(desk, decided, command)
     if first is not None:
         desk, decided = first
     desk.context.log_action("decision", f"{decided.message} (by {desk.by})")
@@ -167,7 +169,9 @@ def _try_decision(
     return commit
 
 
-def _stage_first_of_two(desk: DecisionContext, decided: Decision, what: str) -> tuple[DecisionContext, Decision] | None:
+def _stage_first_of_two(
+    desk: DecisionContext, decided: Decision, command: str
+) -> tuple[DecisionContext, Decision] | None:
     """Where the whole takes two and this is the first: what is committed instead. None: it may be done."""
     right, context = desk.authorization, desk.context
     effects = right.find_effects(context, decided.files) if right.rules.two_person is not None else []
@@ -178,7 +182,9 @@ def _stage_first_of_two(desk: DecisionContext, decided: Decision, what: str) -> 
             "other reviewers, or another amount, take two; a proposal is approved by one",
             remedy="Edit config.yaml; then both: cleared config approve.",
         )
-    card = right.agreement_card(context, decided.subject or (what,), f"{desk.by} has decided, and it takes two: {what}")
+    card = right.agreement_card(
+        context, decided.subject or (command,), f"{desk.by} has decided, and it takes two: {command}"
+    )
     if right.has_agreement(card, effects):
         context.cards.resolve_card(card.id, format_iso(context.now), desk.by, "agreed")
         return None

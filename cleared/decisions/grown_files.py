@@ -1,7 +1,7 @@
-"""Bringing back what was written to a bank file after it was imported, by a program that still had it open.
+"""Bank files that a program went on writing to after they were imported: they come back into ``import/``.
 
-All of the file, as it is by then, comes back into ``import/`` under a new name, with a card. Rows that are in the books
-are left out when it is imported, as those of any overlapping file; so nothing is lost, and nothing comes twice.
+The whole file comes back under a new name, with a card. Importing it leaves out the rows that are in the books already,
+as with any overlapping file; so nothing is lost, and nothing is booked twice.
 """
 
 from __future__ import annotations

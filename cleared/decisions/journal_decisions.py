@@ -32,7 +32,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         subject = commit_messages.entry_voided(original.entry_id, reason)
         return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
 
-    commit = require_commit(commit_decision(host, f"journal void {entry_id}", act, gathers=[ids]))
+    commit = require_commit(commit_decision(host, f"journal void {entry_id}", act, collects=[ids]))
     return ids[0], ids[1], commit
 
 
@@ -69,7 +69,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
             )
         return Decision(commit_messages.opening_balances_posted(len(ids)))
 
-    return ids, require_commit(commit_decision(host, "journal open", act, gathers=[ids]))
+    return ids, require_commit(commit_decision(host, "journal open", act, collects=[ids]))
 
 
 def _signed_leg(account: int, amount: Decimal) -> Leg:

@@ -1,4 +1,4 @@
-"""Bringing back what the branch has lost of what was committed here: one commit on top of the branch."""
+"""Brings back rows that were committed here and that the branch has lost, in one commit on top of it."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def recover_lost(host: Host) -> Recovery:
         subject = commit_messages.lost_rows_recovered(len(lost.entries), len(lost.lines), len(lost.cards))
         return Decision(subject, files, merged_commit=lost.tip if is_behind else None)
 
-    commit = commit_decision(host, RECOVER_COMMAND, act, gathers=[done])
+    commit = commit_decision(host, RECOVER_COMMAND, act, collects=[done])
     found = done[0]
     return Recovery(found.lost, commit or "", found.files, found.left_files)
 
 
 def forget_lost(host: Host) -> LostRows | None:
-    """Have what the branch lost be lost: it is meant. What that is; None where nothing was."""
+    """Accept that the branch has lost rows; which ones, or None where it has lost none."""
     with host.open_for_writing(RECOVER_COMMAND) as repo:
         lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
         if lost is not None:

@@ -64,7 +64,7 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         subject = commit_messages.period_closed(through, len(found), why)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
-    return require_commit(commit_decision(host, "period close", act, gathers=[]))
+    return require_commit(commit_decision(host, "period close", act, collects=[]))
 
 
 def _list_unsettled(context: Context, through: date) -> Iterator[str]:
@@ -132,4 +132,4 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         subject = commit_messages.period_reopened(start, reason)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
-    return require_commit(commit_decision(host, "period reopen", act, gathers=[]))
+    return require_commit(commit_decision(host, "period reopen", act, collects=[]))

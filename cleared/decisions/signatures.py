@@ -1,7 +1,7 @@
-"""Who really decided what: every commit since there are reviewers, against the rules that held before it.
+"""Checks every commit since the first reviewer was named: who signed it, and might they decide that?
 
-Works on any clone: keys and rules are in the commits. What a commit says of itself (its trailers) is believed only as
-far as its signature goes.
+Each commit is judged by the rules in the commit before it. Works on any clone: keys and rules are in the commits.
+Trailers count only where a signature covers them.
 """
 
 from __future__ import annotations

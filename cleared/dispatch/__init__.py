@@ -1,6 +1,6 @@
-"""The one door between a caller and the primitives: look up → grant → decode → call → record.
+"""The one way from a caller to the primitives: look up → check the grant → decode → call → record.
 
-Transports (the in-process sandbox, JSON-RPC) are encodings of this door. It is not a sandbox and not a transaction:
+Transports (the in-process sandbox, JSON-RPC) are encodings of it. It is not a sandbox and not a transaction:
 it refuses what is not allowed, remembers what happened, and latches the first failure.
 """
 

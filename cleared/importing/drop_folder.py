@@ -51,8 +51,7 @@ class ImportSession:
     # -- looking ------------------------------------------------------------------------------------------------
 
     def scan_folder(self) -> list[ImportFile]:
-        """Every file that can be read, by name. One that cannot stays where it is; those that cannot for the same
-        reason get one card."""
+        """Every file that can be read, by name. The others stay where they are; each reason gets one card."""
         found, refused = [], {}
         for name in check_deadline(self._list_names()):
             if self.only is not None and name not in self.only:
@@ -125,7 +124,7 @@ class ImportSession:
                 )
 
     def _separate_duplicates(self, file: ImportFile) -> None:
-        """Tell new rows from those a line already said."""
+        """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""
         account = file.account.id
         has_ids = any(row.bank_id for row in file.parsed.rows)
         known_ids: dict[str, list[BankLine]] = {}

@@ -1,6 +1,6 @@
-"""What a person should be told of files: those that were refused; rows that came before, look-alikes, revisions, gaps.
+"""The cards about bank files: refused files, repeated rows, similar rows, revised rows, gaps in the balance.
 
-None of these stops an import; each is one card.
+None of these stops an import.
 """
 
 from __future__ import annotations

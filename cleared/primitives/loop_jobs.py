@@ -15,7 +15,7 @@ _JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0
 
 
 class WorkspaceLoop:
-    """Nothing is read before it is asked for: most runs ask for nothing."""
+    """The loop of the workspace that the run is in. Reads nothing before a method is called."""
 
     def __init__(self, root: Path, config: Config) -> None:
         self._root, self._config = root, config
@@ -75,8 +75,7 @@ class WorkspaceLoop:
 
 
 class DryRunLoop(WorkspaceLoop):
-    """What a rehearsal sees, whatever the loop does meanwhile: there has been none yet, and a job that is asked for by
-    its id has succeeded."""
+    """The loop in a dry run, always the same: none has run yet, and every job that is looked up has succeeded."""
 
     def read_status(self) -> LoopStatus:
         return _status_of_no_loop(up=False)

@@ -1,4 +1,4 @@
-"""What takes two people (``thresholds.two_person``) no script confirms: it waits, with a card that says why."""
+"""The two-person rule (``thresholds.two_person``) for scripts: an entry above it waits for review, with a card."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
         subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
         return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
 
-    commit = commit_decision(host, f"agent approve {text}", stage_approval, gathers=[outcome, stale, signers])
+    commit = commit_decision(host, f"agent approve {text}", stage_approval, collects=[outcome, stale, signers])
     if stale:
         _raise_stale(host, *stale[0])
     for signer in signers:
@@ -174,7 +174,7 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
             message, settle_proposal(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),)
         )
 
-    commit = commit_decision(host, f"agent reject {text}", stage_rejection, gathers=[found])
+    commit = commit_decision(host, f"agent reject {text}", stage_rejection, collects=[found])
     return ProposalOutcome(found[0], commit)
 
 

@@ -67,7 +67,7 @@ def add_test(
             sign_tests(signer, gate.scripts.approvals, {case.path: case.render()})
         return Decision(commit_messages.regression_test_added(case.name), signer.files)
 
-    commit = commit_decision(host, f"test add {run}", stage_test, gathers=[made])
+    commit = commit_decision(host, f"test add {run}", stage_test, collects=[made])
     if commit is None:
         raise PolicyError(
             f"{made[-1].name} is a test already",

@@ -56,7 +56,7 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
             result.cards.append(target.card.id)
         return Decision(commit_messages.cards_skipped(result.cards))
 
-    result.commit = commit_decision(host, "queue skip", stage_skips, by=current_user(), gathers=[result]) or ""
+    result.commit = commit_decision(host, "queue skip", stage_skips, by=current_user(), collects=[result]) or ""
     return result
 
 
@@ -169,7 +169,7 @@ def _decide_targets(
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
         return Decision(subject or commit_messages.second_needed(waiting), files, tuple(marks))
 
-    result.commit = commit_decision(host, command, stage_decision, gathers=[result]) or ""
+    result.commit = commit_decision(host, command, stage_decision, collects=[result]) or ""
     if result.ended_questions:
         with host.open_for_reading() as repo:
             Questions(host, repo, Snapshot(repo, repo.read_head())).withdraw_answers(result.ended_questions)

@@ -53,7 +53,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
             return None
         return Decision(commit_messages.damage_found(len(found)))
 
-    result.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, gathers=[result]) or ""
+    result.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, collects=[result]) or ""
     return result
 
 

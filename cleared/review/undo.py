@@ -78,7 +78,7 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
         )  # fmt: skip
 
     try:
-        commit = commit_decision(host, "queue undo", stage_undo, gathers=[result])
+        commit = commit_decision(host, "queue undo", stage_undo, collects=[result])
     except SecondNeeded as first:  # what was staged has come to nothing
         return DecisionResult(first.commit, agreed=[first.card], messages=[f"I{first.message[1:]}. {first.remedy}"])
     if dry_run:

@@ -1,4 +1,4 @@
-"""Agent scripts and shared scripts as a run finds them: committed and approved, checked."""
+"""Loads the scripts of a run: committed, approved, and checked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One execution of a script against one commit: its calls, its draft, its latched failure. It commits nothing.
+"""One execution of a script against one commit: its calls, its draft, its first failure. It commits nothing.
 
-A run is an attempt and then a commit; a rehearsal is an attempt only.
+A run is an attempt and then a commit; a dry run is an attempt only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Executing one agent for one event: take, run once, commit or discard.
+"""Runs one agent for one event, and commits or discards what it did.
 
-There is one path. A dry run is this path without the commit; nothing else in the program knows of it.
+A dry run takes the same path without the commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What of a commit's questions is proved on this machine: asked by a run here or where it is trusted, still to be gone
-on with, and with which answer.
+"""Which questions of a commit are proved, by a signed ticket, to come from a trusted machine; and their answers.
 
-A card says nothing by itself. What runs, for which event, at which time, stands in its ticket.
+A card alone proves nothing. The agent, event and time of the run that goes on are taken from the ticket.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A run that asks a person is the same thing twice: it stops at the question and nothing of it is kept; when the
-answer is there it runs again from its first line, with the first run's id, clock and script, and the answers so far.
+"""Runs that wait for an answer. A run stops at its question and is discarded; when the answer is there it runs again
+from its first line, with the first run's id, clock and script, and the answers so far.
 
 What it needs for that is in a ticket on its card, signed by the machine it ran on, so it survives restarts, clones and
 the loss of ``.cleared/``, and nobody else can have it run.

@@ -1,4 +1,4 @@
-"""Questions from before there were tickets: they get one where this machine's own trace of the run says the same."""
+"""Makes tickets for questions that were asked before tickets existed, where this machine's trace of the run agrees."""
 
 from __future__ import annotations
 

@@ -29,6 +29,6 @@ def submit_event(host: Host, name: str, payload: Any) -> str:
         return Decision(commit_messages.event_emitted(name))
 
     commit_decision(
-        host, f"event emit {name}", make_decision, by=current_user(), gathers=[]
+        host, f"event emit {name}", make_decision, by=current_user(), collects=[]
     )  # it decides nothing, so no reviewer is needed
     return made[0]

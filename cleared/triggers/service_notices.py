@@ -75,7 +75,7 @@ def _add_card(
         desk.context.stage_card(kind, key, title, **details)
         return Decision(commit_messages.cards_opened([title]))
 
-    commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, gathers=[])
+    commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, collects=[])
 
 
 def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
