@@ -54,8 +54,8 @@ class DecisionContext:
 class Decision:
     """What a decision commits beside what it staged.
 
-    ``message``: the commit's subject. ``files``: path → content (None: removed). ``subject``: what two reviewers agree
-    to where the decision as a whole takes two (default: the command). ``edited_files``: a working copy that somebody has
+    ``message``: the commit's subject. ``files``: path → content (None: removed). ``subject``: what two reviewers
+    agree to where the decision as a whole takes two (default: the command). ``edited_files``: a working copy that somebody has
     edited stays as it is.
     """
 

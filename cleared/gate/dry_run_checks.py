@@ -173,7 +173,8 @@ def _failure_finding(subject: Subject, result: DryRun, no_event_yet: bool) -> Fi
     error = result.error
     assert error is not None
     return Finding(
-        "rehearsal", f"over {result.label}: {error.full_message}".rstrip("."), Place(error.file or subject.file, error.line),
+        "rehearsal", f"over {result.label}: {error.full_message}".rstrip("."),
+        Place(error.file or subject.file, error.line),
         error.remedy or (_EMIT_REMEDY if no_event_yet else "Correct the script."),
     )  # fmt: skip
 
