@@ -55,8 +55,8 @@ class Decision:
     """What a decision commits beside what it staged.
 
     ``message``: the commit's subject. ``files``: path → content (None: removed). ``subject``: what two reviewers
-    agree to where the decision as a whole takes two (default: the command). ``edited_files``: a working copy that somebody has
-    edited stays as it is.
+    agree to where the decision as a whole takes two (default: the command). ``edited_files``: files of which a working
+    copy that somebody has edited stays.
     """
 
     message: CommitSubject
