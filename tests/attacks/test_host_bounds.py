@@ -161,7 +161,7 @@ def test_b3_a_number_has_its_digits(door: Dispatcher, name: str) -> None:
 
 
 def test_without_the_bound_of_digits_an_answer_is_a_megabyte(door: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(money, "bounded", lambda number: number)
+    monkeypatch.setattr(money, "require_bounded", lambda number: number)
     assert len(json.dumps(to_wire(door.call_primitive("config_get", tuple(HUGE["config_get"]), {})))) > 1_000_000
 
 
