@@ -376,13 +376,13 @@ class TestStartAndEnd:
         code = """
 import sys, time
 from pathlib import Path
-from cleared.triggers.file_watch import Watcher
-watcher = Watcher(lambda tag: None)
+from cleared.triggers.file_watch import FolderWatcher
+watcher = FolderWatcher(lambda tag: None)
 watcher.start()
 for n in range(10):
     folder = Path(sys.argv[1], str(n))
     folder.mkdir()
-    watcher.watch(str(n), [folder])
+    watcher.set_directories(str(n), [folder])
 start = time.process_time()
 time.sleep(2)
 print(time.process_time() - start)
@@ -394,16 +394,16 @@ print(time.process_time() - start)
         code = """
 import shutil, sys, time
 from pathlib import Path
-from cleared.triggers.file_watch import Watcher
+from cleared.triggers.file_watch import FolderWatcher
 drop = Path(sys.argv[1])
-watcher = Watcher(lambda tag: None)
+watcher = FolderWatcher(lambda tag: None)
 watcher.start()
-watcher.watch("a", [drop])
+watcher.set_directories("a", [drop])
 for n in range(20):
     (drop / "x").mkdir(parents=True)
     (drop / "x/y").write_text("1")
     shutil.rmtree(drop)
-watcher.watch("a", [drop])
+watcher.set_directories("a", [drop])
 watcher.close()
 """
         done = subprocess.run([sys.executable, "-c", code, drop], capture_output=True, text=True, check=True)
@@ -415,7 +415,7 @@ class TestLimits:
     LIMITED = """
 import sys, time
 from pathlib import Path
-from cleared.triggers.file_watch import Watcher
+from cleared.triggers.file_watch import FolderWatcher
 
 def limit(name, n):
     Path("/proc/sys/user", name).write_text(str(n))
@@ -427,11 +427,11 @@ watcher = Watcher(heard.append)
 watcher.start()
 for _ in range(2):
     for folder in folders:
-        for line in watcher.watch(folder, [Path(folder)]):
+        for line in watcher.set_directories(folder, [Path(folder)]):
             print(line)
 limit(name, 1000)
 for folder in folders:
-    assert watcher.watch(folder, [Path(folder)]) == []
+    assert watcher.set_directories(folder, [Path(folder)]) == []
     (Path(folder) / "deep/x").write_text("1")
 end = time.monotonic() + 15
 while set(heard) != set(folders) and time.monotonic() < end:

@@ -1,0 +1,89 @@
+"""What the notifier keeps on disk (``notify.json``): messages to be sent, and failures that no message reports yet."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cleared.clock import format_iso
+from cleared.errors import WorkspaceError
+from cleared.notify.channels import Message, escape_text
+from cleared.safe_files import read_stable, write_atomic
+from cleared.workspace.lock import ensure_state_dir
+
+STATE_FILE: Final = "notify.json"
+"""Under ``.cleared/``."""
+MAX_LISTED_FAILURES: Final = 20
+"""Failures that are kept with their cause; further ones are only counted."""
+_MAX_BYTES: Final = 1 << 22
+
+
+@dataclass(slots=True)
+class QueuedMessage:
+    """A message that no channel has accepted yet."""
+
+    message: Message
+    attempts: int = 0
+    next: str = ""
+    """When it is sent, or sent again; UTC, ISO 8601."""
+
+
+@dataclass(slots=True)
+class NotifierState:
+    """The notifier's state, which outlives the process. Times are UTC, ISO 8601, which sort as texts do."""
+
+    digest_at: str | None = None
+    """When the last digest was made, or would have been if anything had waited."""
+    failures_at: str | None = None
+    """When failures were last made a message."""
+    failures: list[dict[str, str]] = field(default_factory=list)
+    """Runs that no message reports yet: run_id, agent, cause, at."""
+    more: int = 0
+    """How many failed runs there are beside ``failures``."""
+    outbox: list[QueuedMessage] = field(default_factory=list)
+    last_sent_at: str | None = None
+    last_error: str | None = None
+
+
+def read_state(path: Path) -> NotifierState:
+    """The state in this file; an empty one where there is no file, or it is damaged."""
+    try:
+        data = json.loads(read_stable(path, _MAX_BYTES)[0])
+        outbox = [
+            QueuedMessage(
+                Message(**{**queued["message"], "lines": tuple(map(str, queued["message"]["lines"]))}),
+                int(queued["attempts"]), _check_time(queued["next"]),
+            )
+            for queued in data["outbox"]
+        ]  # fmt: skip
+        for message in (queued.message for queued in outbox):
+            _check_time(message.at)
+            texts = (message.key, message.kind, message.subject)
+            if not isinstance(message.data, dict) or not all(isinstance(text, str) for text in texts):
+                return NotifierState()
+        failures = [{key: str(row[key]) for key in ("run_id", "agent", "cause", "at")} for row in data["failures"]]
+        for failure in failures:
+            _check_time(failure["at"])
+        return NotifierState(
+            data["digest_at"] and _check_time(data["digest_at"]),
+            data["failures_at"] and _check_time(data["failures_at"]),
+            failures, int(data["more"]), outbox, data["last_sent_at"] and _check_time(data["last_sent_at"]),
+            data["last_error"] and escape_text(data["last_error"]),
+        )  # fmt: skip
+    except (WorkspaceError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return NotifierState()
+
+
+def write_state(path: Path, state: NotifierState) -> None:
+    """Raises ``WorkspaceError`` where the disk does not take it."""
+    ensure_state_dir(path.parent)
+    write_atomic(path, json.dumps(asdict(state), ensure_ascii=True).encode())
+
+
+def _check_time(text: str) -> str:
+    if format_iso(datetime.fromisoformat(text)) != text:
+        raise ValueError(text)
+    return text
