@@ -30,6 +30,8 @@ class Entry:
     module: str
     attribute: str
     about: str
+    more: str = ""
+    """Of a group: what its own help says beside."""
 
 
 SECTIONS: Final = {
@@ -56,7 +58,14 @@ SECTIONS: Final = {
         Entry("schedule", "status", "show_schedule", "Show when agents come due"),
         Entry("event", "event", "app", "Hand in events that agents listen to"),
         Entry("service", "service", "app", "Have the system keep cleared up running"),
-        Entry("loop", "loop", "app", "Run jobs one at a time: reports, checks, agent runs"),
+        Entry(
+            "loop",
+            "loop",
+            "app",
+            "Run jobs one at a time: reports, checks, agent runs",
+            "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they "
+            "are asked for.",
+        ),
     ),
     "Workspace": (
         Entry("init", "setup", "init_workspace", "Make a workspace"),
@@ -120,7 +129,7 @@ def _load_command(entry: Entry, named: Sequence[str]) -> Any:
     group = copy(found)
     group._add_completion = False
     group.info = copy(group.info)
-    group.info.name, group.info.help = entry.name, f"{entry.about}."
+    group.info.name, group.info.help = entry.name, f"{entry.about}.\n\n{entry.more}"
     only = [c for c in group.registered_commands if list(named) == [c.name]]
     group.registered_commands = only or group.registered_commands
     return typer.main.get_group(group)

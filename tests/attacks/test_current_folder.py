@@ -14,7 +14,6 @@ from looped import eventually
 
 from cleared.app import open_workspace
 from cleared.clock import FixedClock
-from cleared.loop import control as loop_control
 from cleared.loop import supervisor
 from cleared.notify.notifications import Notifier
 from cleared.service import process_lock
@@ -92,8 +91,7 @@ def test_what_is_started_in_the_background(
         (("loop", "start", "--sleep", "60"), ("loop", "stop")) if what == "loop" else (("up", "-d"), ("down",))
     )
     if not wall:
-        for module in (process_lock, loop_control):
-            monkeypatch.setattr(module, "own_command", lambda *argv: [sys.executable, "-c", "import json"])
+        monkeypatch.setattr(process_lock, "own_command", lambda *argv: [sys.executable, "-c", "import json"])
     done = trapped(*start)
     try:
         assert (done.code == 0) is wall, done
@@ -109,7 +107,7 @@ def test_a_plug_ins_job(trapped: Workspace, monkeypatch: pytest.MonkeyPatch, tmp
     if not wall:
         before = supervisor.job_environment
         monkeypatch.setattr(
-            supervisor, "environment",
+            supervisor, "job_environment",
             lambda *a, **k: {n: v for n, v in before(*a, **k).items() if n != "PYTHONSAFEPATH"},
         )  # fmt: skip
     environment = supervisor.job_environment("job", tmp_path, own=False)

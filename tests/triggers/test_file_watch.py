@@ -423,7 +423,7 @@ def limit(name, n):
 name, n, *folders = sys.argv[1:]
 limit(name, n)
 heard = []
-watcher = Watcher(heard.append)
+watcher = FolderWatcher(heard.append)
 watcher.start()
 for _ in range(2):
     for folder in folders:
