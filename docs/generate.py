@@ -194,7 +194,7 @@ def config() -> str:
 
 
 def jobs() -> str:
-    """Kinds of jobs, and the files of a loop."""
+    """Job types, and the files of a loop."""
     from docs.jobs_page import jobs as page
 
     return page(NOTE)

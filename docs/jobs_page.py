@@ -23,7 +23,7 @@ def jobs(note: str) -> str:
         "# Jobs", "", note, "",
         "[Run jobs](../howto/run-jobs.md) says how they are used, [add a job type](../howto/add-a-job-kind.md) how",
         "to have more of them. Paths are below the workspace; what is forbidden to jobs is in none of them.",
-        "", "## Kinds", "", "| job type | what it does | target | reads | writes | limit | output | turn |",
+        "", "## Job types", "", "| job type | what it does | target | reads | writes | limit | output | turn |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for kind in load_built_in().values():
