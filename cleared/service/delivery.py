@@ -53,14 +53,14 @@ class DeliveryRunner:
         began, ended = self._ran.get(agent, (None, None))
         return began is not None and ended is not None and began < at <= ended
 
-    def run_next(self, host: Host, inbox: Inbox, roster: TriggerIndex) -> bool:
+    def run_next(self, host: Host, inbox: Inbox, triggers: TriggerIndex) -> bool:
         """Deal with the delivery whose turn it is; False where there is none. Raises ``WorkspaceError`` where nothing
         can be run in this workspace, ``Interrupted`` where a person says stop; the delivery waits then."""
         now = host.clock.now()
         delivery = inbox.next_delivery(now)
         if delivery is None:
             return False
-        listener = roster.listeners.get(delivery.agent)
+        listener = triggers.listeners.get(delivery.agent)
         if listener is None or not listener.is_triggered_by(delivery.event):
             why = "the agent is gone" if listener is None else "it does not wait for that any more"
             self.log("delivery.dropped", agent=delivery.agent, key=delivery.event.key, why=why)

@@ -78,7 +78,7 @@ class ServedWorkspace:
             return
         problems = self.watcher.set_directories(str(self.root), self._folders)
         problems += self.watcher.set_directories(
-            f"{_JOBS_TAG} {self.root}", self.service.jobs.watched_folders, recursive=False
+            f"{_JOBS_TAG} {self.root}", self.service.events.jobs.watched_folders, recursive=False
         )
         for problem in problems:
             if problem not in self._said:
@@ -141,7 +141,7 @@ def serve_workspaces(
                 if tag == str(member.root):
                     member.service.hint_files()
                 elif tag == f"{_JOBS_TAG} {member.root}":
-                    member.service.jobs.hinted = True
+                    member.service.events.jobs.hinted = True
             waker.wake()
 
         for root in roots:

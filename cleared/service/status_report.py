@@ -105,12 +105,12 @@ def _read_agent_states(host: Host) -> list[_AgentState]:
     """All of them, by name, each as it stands now."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        roster = TriggerIndex()
-        roster.read_agents(host, snapshot)
+        triggers = TriggerIndex()
+        triggers.read_agents(host, snapshot)
         source = PreloadedSource(snapshot, host.layout.agents_dir)
         approvals = replace(Scripts(host, snapshot).approvals, source=source)
-        found = [_AgentState(name, None, "unreadable", why) for name, why in roster.unreadable.items()]
-        for name, listener in roster.listeners.items():
+        found = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
+        for name, listener in triggers.listeners.items():
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
             standing = approvals.verify_version(file, data)

@@ -1,9 +1,8 @@
-"""Files that were dropped: which of them are new to an agent, and its one event for all of those."""
+"""Deliveries for agents that watch folders: which dropped files are new to an agent, and one event for all of those."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +14,12 @@ from cleared.errors import ClearedError
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import FILE_WATCH
 from cleared.triggers import service_notices
-from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
+from cleared.triggers.agent_triggers import TriggeredAgent
 from cleared.triggers.pending_deliveries import Inbox
 from cleared.triggers.service_log import ServiceLog
+from cleared.triggers.trigger_source import StepTimes
 from cleared.triggers.watched_folder import CompleteFile, WatchedFolder
-from cleared.vcs import Repository, Snapshot
+from cleared.triggers.workspace_view import WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,163 +29,173 @@ class _WatchedAgent:
 
 
 class DroppedFiles:
-    """The watched folders of one workspace. A watcher hints; besides, they are looked at now and then."""
+    """The watched folders of one workspace: scanned when a watcher hints, and every ``triggers.scan_seconds``."""
+
+    kind = FILE_WATCH
 
     def __init__(self, root: Path, log: ServiceLog, now: datetime) -> None:
         self.root, self.log = root, log
         self.look_at = now
-        """When they are looked at next, hinted or not."""
+        """When they are scanned next, hinted or not."""
         self.hinted = False
         """Set from another thread: something may have changed."""
         self._not_before = 0.0
         self._folders: dict[str, _WatchedAgent] = {}
         self._missing: dict[str, dict[str, float]] = {}
-        """Agent → SHA-256 → since when (monotonic) a file that was dealt with is not there any more."""
+        """Agent → SHA-256 → since when (monotonic) a handled file is missing from its folder."""
         self._copies: set[tuple[str, str, str]] = set()
-        """Agent, path, SHA-256 of files of which was said that they are copies."""
-        self._looked: set[str] = set()
-        """Agents whose folders were looked at: what is there the first time may have been there all along."""
+        """Agent, path, SHA-256 of the files that were already reported as duplicates."""
+        self._scanned: set[str] = set()
+        """Agents whose folders were scanned before. At the first scan a file may have been there for long."""
         self._problem = ""
-        """What kept imported files from being looked at again, last time."""
+        """What kept imported files from being checked for changes, the last time."""
 
-    def set_agents(self, host: Host, roster: TriggerIndex, now: datetime) -> list[Path]:
-        """Watch for these agents from now on; the directories that it is about."""
-        limits, before = host.config.import_, self._folders
+    def set_agents(self, view: WorkspaceView, now: datetime) -> None:
+        """Scan the folders of these agents from now on."""
+        limits, before = view.host.config.import_, self._folders
         self._folders = {}
-        for listener in roster.listeners.values():
+        for listener in view.triggers.listeners.values():
             if not listener.watched_paths:
                 continue
             known = before.get(listener.name)
             paths = listener.watched_paths
             folder = known.folder if known and known.listener.watched_paths == paths else WatchedFolder(
-                self.root, paths, limits.settle_seconds, host.clock, max_bytes=limits.max_bytes
+                self.root, paths, limits.settle_seconds, view.host.clock, max_bytes=limits.max_bytes
             )  # fmt: skip
             self._folders[listener.name] = _WatchedAgent(listener, folder)
         self.look_at = now
-        return sorted({d for watched in self._folders.values() for d in watched.folder.directories})
+
+    @property
+    def directories(self) -> list[Path]:
+        """The directories that a watcher is to watch."""
+        return sorted({path for watched in self._folders.values() for path in watched.folder.directories})
 
     def forget_history(self) -> None:
-        """What was known was lost: what is there now may have been there all along."""
+        """Begin anew, where the inbox was lost: the next scan counts as the first."""
         self._missing.clear()
         self._copies.clear()
-        self._looked.clear()
+        self._scanned.clear()
 
-    def next_scan_at(self, host: Host) -> datetime:
-        """When to look next."""
+    def handle_clock_set_back(self, now: datetime) -> None:
+        self.look_at = min(self.look_at, now)
+
+    def next_look_at(self, view: WorkspaceView) -> datetime:
+        """When to scan next."""
         if not self.hinted:
             return self.look_at
-        hinted = host.clock.now() + timedelta(seconds=max(0.0, self._not_before - host.clock.monotonic()))
+        clock = view.host.clock
+        hinted = clock.now() + timedelta(seconds=max(0.0, self._not_before - clock.monotonic()))
         return min(self.look_at, hinted)
 
-    def scan_if_due(
-        self, host: Host, inbox: Inbox, repo: Repository, head: str, version: Callable[[str], str], now: datetime
-    ) -> None:
-        """Look, if it is time to, and take in what is new. ``version`` of an agent and its settings: where that
-        changes, a file in the drop folder that it could do nothing with is worth another try."""
-        clock = host.clock
+    def add_due_deliveries(self, view: WorkspaceView, times: StepTimes) -> None:
+        """Scan, if it is time to, and add a delivery for each agent that has new files."""
+        host, now, clock = view.host, times.now, view.host.clock
         if self.hinted and clock.monotonic() >= self._not_before:
             self.look_at = now
         if now < self.look_at:
             return
         self.hinted = False
         began = clock.monotonic()
-        again = self._restore_grown_files(host)
+        waits = self._restore_grown_files(host)
         for watched in self._folders.values():
-            look = watched.folder.scan_files()
-            for problem in look.problems:
+            scan = watched.folder.scan_files()
+            for problem in scan.problems:
                 self.log("folder.problem", problem, level="warning", agent=watched.listener.name)
-            if look.again_in is not None:
-                again.append(look.again_in)
+            if scan.again_in is not None:
+                waits.append(scan.again_in)
             name = watched.listener.name
-            within = f"{host.layout.import_dir}/"
-            outside = any(not file.path.startswith(within) for file in look.ready)
-            taken = (
-                files_handled_by(Snapshot(repo, head).read_file(host.layout.imported_files), name) if outside else {}
-            )
-            _AgentFiles(self, host, inbox, watched.listener, version(name), taken, now).deliver_new_files(
-                list(look.ready)
-            )
-        inbox.release_held(now)  # what is held may wait for somebody to be trusted, which nobody tells of
-        self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *again]))
-        # Thousands of files being written give thousands of hints: looking must not be all that is done.
+            drop_folder = f"{host.layout.import_dir}/"
+            recorded: dict[str, str] = {}
+            if any(not file.path.startswith(drop_folder) for file in scan.ready):
+                recorded = files_handled_by(view.snapshot.read_file(host.layout.imported_files), name)
+            version = view.agent_version(name)
+            agent_files = _AgentFiles(self, host, view.inbox, watched.listener, version, recorded, now)
+            agent_files.deliver_new_files(list(scan.ready))
+        view.inbox.release_held(now)  # a held delivery may wait for a key to be trusted, which nothing announces
+        self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *waits]))
+        # Thousands of files being written give thousands of hints: the service must not only scan.
         ended = clock.monotonic()
         self._not_before = ended + max(0.02, 4 * (ended - began))
 
     def _restore_grown_files(self, host: Host) -> list[float]:
-        """What was written to imported files since comes back into the drop folder; when to look again."""
+        """Put what was added to imported files back into the drop folder. Returns in how many seconds to look again;
+        empty where there is no need."""
         try:
-            found, problem = return_grown_files(host), ""
+            outcome, problem = return_grown_files(host), ""
         except ClearedError as error:
-            found, problem = None, str(error)
+            outcome, problem = None, str(error)
         if problem and problem != self._problem:
             self.log("folder.problem", f"imported files were not looked at again: {problem}", level="warning")
         self._problem = problem
-        return [found.recheck_seconds] if found is not None and found.recheck_seconds is not None else []
+        return [outcome.recheck_seconds] if outcome is not None and outcome.recheck_seconds is not None else []
 
 
 @dataclass(frozen=True, slots=True)
 class _AgentFiles:
-    """One agent's complete files at one moment. ``taken``: SHA-256 → path of files outside of the drop folder that
-    the history says it has had; empty where there are none to ask about."""
+    """One agent's complete files at one moment."""
 
     owner: DroppedFiles
     host: Host
     inbox: Inbox
     listener: TriggeredAgent
     version: str
+    """Of the agent and its settings: where it changes, a file in the drop folder that the agent could do nothing with
+    is worth another try."""
     recorded: dict[str, str]
+    """SHA-256 → path of the files outside of the drop folder that the agent has handled, by the history."""
     now: datetime
 
     def deliver_new_files(self, ready: list[CompleteFile]) -> None:
+        """Add one delivery for the files that are new to the agent, and report copies of files that it has handled."""
         name, root = self.listener.name, self.owner.root
-        known = self.inbox.handled_files(name)
-        there = {file.sha256 for file in ready}
+        handled = self.inbox.handled_files(name)
+        present = {file.sha256 for file in ready}
         gone = self._confirm_missing(
-            {s for s, (path, _) in known.items() if s not in there and not (root / path).exists()}
+            {sha for sha, (path, _) in handled.items() if sha not in present and not (root / path).exists()}
         )
         if not ready and not gone:
             return
         waiting = self.inbox.deliveries_of(name)
         pending = {sha for d in waiting for _, sha in d.event.files}
         new: list[tuple[str, str]] = []
-        kept: list[tuple[str, str]] = []
-        again: list[tuple[str, str, str]] = []
+        unchanged: list[tuple[str, str]] = []
+        duplicates: list[tuple[str, str, str]] = []
         for file in ready:
             path, digest = file.path, file.sha256
-            before, then = known.get(digest, (None, None))
-            dropped_in = path.startswith(f"{self.host.layout.import_dir}/")
-            earlier = before or (None if dropped_in else self.recorded.get(digest))
+            handled_as, handled_version = handled.get(digest, (None, None))
+            in_drop_folder = path.startswith(f"{self.host.layout.import_dir}/")
+            earlier = handled_as or (None if in_drop_folder else self.recorded.get(digest))
             if (
                 digest in pending
-                or (before, then) == (path, self.version)
+                or (handled_as, handled_version) == (path, self.version)
                 or (name, path, digest) in self.owner._copies
             ):
                 continue
-            if earlier is None or (dropped_in and then != self.version):
+            if earlier is None or (in_drop_folder and handled_version != self.version):
                 new.append((path, digest))
             elif earlier != path and (root / earlier).exists():
-                again.append((path, digest, earlier))  # a copy of what is there
+                duplicates.append((path, digest, earlier))  # the earlier file is still there
             else:
-                kept.append((path, digest))  # the same, or renamed: nothing new …
-                if before is None and name in self.owner._looked:
-                    again.append((path, digest, earlier))  # … but for one that was gone, and was dropped once more
-        for path, digest, earlier in again:
+                unchanged.append((path, digest))  # the same file, perhaps renamed …
+                if handled_as is None and name in self.owner._scanned:
+                    duplicates.append((path, digest, earlier))  # … or one that was gone and was dropped again
+        for path, digest, earlier in duplicates:
             self.owner.log("file.again", f"{path} has the content of {earlier}, which {name} had a run for", agent=name)
             service_notices.report_duplicate_file(self.host, name, path, digest, earlier)
             self.owner._copies.add((name, path, digest))
-        self.owner._looked.add(name)
+        self.owner._scanned.add(name)
         with self.inbox.transaction():
             self.inbox.remove_handled_files(name, gone)
-            self.inbox.add_handled_files(name, kept, self.version)
+            self.inbox.add_handled_files(name, unchanged, self.version)
             if new:
                 last = waiting[-1] if waiting else None
                 if last and last.event.files and last.state == "waiting" and not (last.failures or last.starts):
-                    self.inbox.drop_delivery(last)  # not begun yet: one run for all
+                    self.inbox.drop_delivery(last)  # its run has not begun: one run handles all files
                     new = sorted({*new, *last.event.files})
                 self.inbox.add_delivery(name, make_file_event(self.listener, new, self.now), self.now)
 
     def _confirm_missing(self, missing: set[str]) -> list[str]:
-        """What has been missing for so long that it is not just being renamed."""
+        """The digests of files that have been missing for longer than a rename takes."""
         now = self.host.clock.monotonic()
         since = self.owner._missing.setdefault(self.listener.name, {})
         for digest in since.keys() - missing:

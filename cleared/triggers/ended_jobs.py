@@ -55,10 +55,10 @@ class EndedJobs:
         self._not_before = 0.0
         self._runtime: RuntimeDirectory | None = None
 
-    def set_agents(self, host: Host, inbox: Inbox, roster: TriggerIndex, now: datetime) -> None:
+    def set_agents(self, host: Host, inbox: Inbox, triggers: TriggerIndex, now: datetime) -> None:
         """Scan for these agents from now on. A job that ends while no agent listens makes no event."""
         self._runtime, self.look_at = None, now
-        if roster.agents_for_event(JOB_FINISHED):
+        if triggers.agents_for_event(JOB_FINISHED):
             try:
                 self._runtime = own_runtime(host.root, host.config)
             except PolicyError as error:

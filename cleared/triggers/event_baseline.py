@@ -15,7 +15,7 @@ WantedDeliveries = set[tuple[str, str | None]]
 
 
 def select_undelivered(
-    host: Host, repo: Repository, snapshot: Snapshot, roster: TriggerIndex, found: Collection[RecordedEvent],
+    host: Host, repo: Repository, snapshot: Snapshot, triggers: TriggerIndex, found: Collection[RecordedEvent],
     since_script: Callable[[Host, TriggeredAgent, list[RecordedEvent]], list[RecordedEvent]],
 ) -> WantedDeliveries:  # fmt: skip
     """Choose from ``found`` (oldest first) what each agent has not had: the events after the last one that it had a run
@@ -23,7 +23,7 @@ def select_undelivered(
     changed."""
     wanted: WantedDeliveries = set()
     for listener in {
-        heard.name: heard for told in found for heard in roster.agents_for_event(told.event.name)
+        heard.name: heard for told in found for heard in triggers.agents_for_event(told.event.name)
     }.values():
         past = attempted_keys(host, repo, snapshot, listener.name)
         mine = [told for told in found if listener.handles_event_name(told.event.name)]

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS done (agent TEXT, key TEXT, at REAL NOT NULL, PRIMARY
 CREATE TABLE IF NOT EXISTS files (
   agent TEXT, sha256 TEXT, path TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (agent, sha256)) WITHOUT ROWID;
 """
+COMMITS_CURSOR: Final = "cursor"
+"""The cursor's key: the commit up to which events were read."""
 DONE_SECONDS: Final = 14 * 86_400
 """Seconds for which it is remembered that an event was dealt with, beside what the history says."""
 
@@ -70,6 +72,11 @@ class Inbox:
     def file_exists(self) -> bool:
         """Whether the file is still where others would look for it: ``.cleared/`` may be deleted at any time."""
         return self.path.exists()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no events were read into it yet: which of them were delivered before is in the history only."""
+        return self.read_cursor(COMMITS_CURSOR) is None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

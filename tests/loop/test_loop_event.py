@@ -50,8 +50,8 @@ def ended(world: World, hour: int, **more: Any) -> str:
 
 def hint(world: World) -> None:
     assert world.service is not None
-    world.service.jobs.hinted = True
-    world.service.jobs._not_before = 0.0
+    world.service.events.jobs.hinted = True
+    world.service.events.jobs._not_before = 0.0
     world.settle()
 
 
@@ -155,8 +155,8 @@ def test_where_nobody_listens_the_folder_is_neither_watched_nor_looked_at(ws: Wo
         service = world.service
         assert (
             service is not None
-            and service.jobs.watched_folders == []
-            and service.jobs.next_scan_at(service.host) is None
+            and service.events.jobs.watched_folders == []
+            and service.events.jobs.next_scan_at(service.host) is None
         )
 
 

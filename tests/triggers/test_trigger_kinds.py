@@ -7,11 +7,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from harness import Workspace
+from world import World
 
 import cleared
 from cleared.sandbox import header, trigger_kinds
 from cleared.sandbox.trigger_kinds import KEYED_KINDS, ON_DEMAND, TRIGGER_KINDS, TRIGGER_NAMES, TriggerKind
-from cleared.service import workspace_service
 
 ROOT = Path(cleared.__file__).parent
 DOCS = ROOT.parent / "docs"
@@ -28,9 +29,12 @@ def test_a_header_needs_the_key_of_its_trigger_and_shows_its_value(kind: Trigger
     assert [f.rule for f in findings] == ["header-trigger"] and kind.example in findings[0].remedy
 
 
-def test_each_kind_has_a_source_of_events() -> None:
-    """A kind that is declared and that nothing in the service starts would be an agent that silently never runs."""
-    assert {kind.name for kind in workspace_service.STARTED_KINDS} == set(TRIGGER_NAMES) - {ON_DEMAND.name}
+def test_each_kind_has_a_source_of_deliveries(ws: Workspace) -> None:
+    """A kind that is declared and that no source makes deliveries for would be an agent that silently never runs."""
+    with World(ws) as world:
+        assert world.service is not None
+        kinds = [source.kind.name for source in world.service.sources]
+    assert sorted(kinds) == sorted(set(TRIGGER_NAMES) - {ON_DEMAND.name})
 
 
 @pytest.mark.parametrize("kind", TRIGGER_KINDS, ids=lambda kind: kind.name)
