@@ -25,13 +25,13 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     if any(mark in found.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, found.id):
         raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_acceptance(desk: DecisionContext) -> Decision:
         context = desk.context
         context.log_action("accept", f"{found.id} {found.subject}: {reason}"[:500])
         subject = commit_messages.commit_accepted(found.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, found.id),))
 
-    return found.id, require_commit(commit_decision(host, "journal accept", act, collects=[]))
+    return found.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
 
 
 def _is_unexplained(host: Host, commit: str) -> bool:

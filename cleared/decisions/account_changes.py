@@ -110,7 +110,7 @@ def _commit_chart(
     ``touched``: the accounts of which no entry may become wrong by it.
     """
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_change(desk: DecisionContext) -> Decision:
         books = desk.context.books
         path = books.paths.chart
         committed = books.source.read(path) or b""
@@ -121,7 +121,7 @@ def _commit_chart(
         desk.context.log_action(command.replace(" ", "_", 1).partition(" ")[0], message.removeprefix("accounts: "))
         return Decision(message, {path: data}, subject=(command,))
 
-    return require_commit(commit_decision(host, command, act, collects=[]))
+    return require_commit(commit_decision(host, command, stage_change, collects=[]))
 
 
 def _write_chart(rows: list[list[str]], before: bytes) -> bytes:

@@ -58,14 +58,14 @@ def return_grown_files(host: Host) -> GrownFiles:
         return found
     seen: list[HeldFile] = []
 
-    def act(desk: DecisionContext) -> Decision | None:
+    def stage_grown_files(desk: DecisionContext) -> Decision | None:
         seen.clear()
         titles = [title for taken in find_grown_files(host).files if (title := _return_file(host, desk, taken, seen))]
         for title in titles:
             host.show_message(title)
         return Decision(commit_messages.cards_opened(titles)) if titles else None
 
-    commit_decision(host, "look at imported files again", act, by=RESOLVED_BY)
+    commit_decision(host, "look at imported files again", stage_grown_files, by=RESOLVED_BY)
     for taken in seen:  # only now: killed before, it is brought once more, under the same name
         with contextlib.suppress(OSError):
             save_record(host, taken)

@@ -22,7 +22,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
     """Void an entry; ``(entry id, reversal's id, commit)``."""
     ids: list[str] = []
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_void(desk: DecisionContext) -> Decision:
         context = desk.context
         original = context.books.get_entry(entry_id)
         reversal = void_with_corrections(context, entry_id, reason)
@@ -32,7 +32,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         subject = commit_messages.entry_voided(original.entry_id, reason)
         return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
 
-    commit = require_commit(commit_decision(host, f"journal void {entry_id}", act, collects=[ids]))
+    commit = require_commit(commit_decision(host, f"journal void {entry_id}", stage_void, collects=[ids]))
     return ids[0], ids[1], commit
 
 
@@ -44,7 +44,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
     """
     ids: list[str] = []
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_opening_balances(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         done = {e.reference for e in books.iter_entries() if "@kind=opening" in e.tags.split(";")}
@@ -69,7 +69,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
             )
         return Decision(commit_messages.opening_balances_posted(len(ids)))
 
-    return ids, require_commit(commit_decision(host, "journal open", act, collects=[ids]))
+    return ids, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[ids]))
 
 
 def _signed_leg(account: int, amount: Decimal) -> Leg:

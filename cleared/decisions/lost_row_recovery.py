@@ -47,7 +47,7 @@ def recover_lost(host: Host) -> Recovery:
     """
     done: list[Recovery] = []
 
-    def act(desk: DecisionContext) -> Decision | None:
+    def stage_recovery(desk: DecisionContext) -> Decision | None:
         done.clear()
         lost = find_lost_rows(host.layout, desk.repo, desk.snapshot)
         if lost is None:
@@ -76,7 +76,7 @@ def recover_lost(host: Host) -> Recovery:
         subject = commit_messages.lost_rows_recovered(len(lost.entries), len(lost.lines), len(lost.cards))
         return Decision(subject, files, merged_commit=lost.tip if is_behind else None)
 
-    commit = commit_decision(host, RECOVER_COMMAND, act, collects=[done])
+    commit = commit_decision(host, RECOVER_COMMAND, stage_recovery, collects=[done])
     found = done[0]
     return Recovery(found.lost, commit or "", found.files, found.left_files)
 

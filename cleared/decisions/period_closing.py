@@ -32,7 +32,7 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
     reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
     return_grown_files(host)
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_close(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         closed = books.periods.closed_through
@@ -64,7 +64,7 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         subject = commit_messages.period_closed(through, len(found), why)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
-    return require_commit(commit_decision(host, "period close", act, collects=[]))
+    return require_commit(commit_decision(host, "period close", stage_close, collects=[]))
 
 
 def _list_unsettled(context: Context, through: date) -> Iterator[str]:
@@ -117,7 +117,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
     reason = host.redactor.redact_text(reason)
 
-    def act(desk: DecisionContext) -> Decision:
+    def stage_reopening(desk: DecisionContext) -> Decision:
         context = desk.context
         books = context.books
         closed = books.periods.closed_through
@@ -132,4 +132,4 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         subject = commit_messages.period_reopened(start, reason)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
-    return require_commit(commit_decision(host, "period reopen", act, collects=[]))
+    return require_commit(commit_decision(host, "period reopen", stage_reopening, collects=[]))
