@@ -1,0 +1,31 @@
+# The commands of everyday work (https://just.systems). Each is one line; copy it where there is no `just`.
+
+python := ".venv/bin/python"
+
+# List the commands.
+default:
+    @just --list
+
+# Make the development environment.
+setup:
+    python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]'
+
+# Tests that answer within half a minute.
+quick:
+    {{python}} -m pytest -n 2 tests/structure tests/ledger tests/schema tests/registry tests/config tests/importers tests/cards
+
+# All tests.
+test:
+    {{python}} -m pytest -n 2
+
+# Style, types, layers.
+check:
+    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
+
+# Make the generated reference pages again.
+docs:
+    {{python}} -m docs.generate
+
+# Measure.
+bench *options:
+    {{python}} -m bench {{options}}

@@ -1,0 +1,89 @@
+"""The package stays easy to find one's way in. Each rule has its reason; change the rule if the reason is gone."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cleared
+
+PACKAGE = Path(cleared.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+MOST_LINES = 400
+"""A longer module has more than one concern, or hides one."""
+MOST_FUNCTION_LINES = 70
+"""A longer function does more than its name says."""
+MOST_ONE_WORD = 20
+"""Percent of functions with a one-word name: enough only where module or class make the object certain."""
+VAGUE = frozenset({
+    "act", "asked", "desk", "do", "done", "due", "found", "given", "gone", "held", "here", "kept", "knobs", "known",
+    "lore", "made", "meant", "news", "said", "surface", "taken", "told", "wanted", "words",
+})  # fmt: skip
+"""Function names that need their body to be understood: they say neither what is done nor to what."""
+SHARED = frozenset({"cli", "primitives"})
+"""A command, a primitive and their domain may share a module name (``cli/journal``, ``primitives/journal``)."""
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(PACKAGE.parent).as_posix()
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
+            yield node
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_a_module_is_short(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{shown(path)} has {lines} lines: split it by concern"
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{shown(path)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for path in MODULES
+        for node in functions(path)
+        if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > MOST_FUNCTION_LINES
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_module_names_are_unique() -> None:
+    """A name that stands twice sends half of its readers to the wrong file."""
+    places = defaultdict(list)
+    for path in MODULES:
+        if path.stem not in ("__init__", "__main__"):
+            places[path.stem].append(path)
+    twins = {
+        name: [shown(path) for path in found]
+        for name, found in places.items()
+        if len([path for path in found if path.parent.name not in SHARED]) > 1
+    }
+    assert not twins, twins
+
+
+def test_no_function_has_a_vague_name() -> None:
+    vague = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in MODULES
+        for node in functions(path)
+        if node.name.strip("_") in VAGUE
+    ]
+    assert not vague, "\n".join(vague)
+
+
+def test_most_functions_name_their_object() -> None:
+    total, one_word = 0, Counter[str]()
+    for path in MODULES:
+        for node in functions(path):
+            total += 1
+            one_word[path.relative_to(PACKAGE).parts[0]] += "_" not in node.name.strip("_")
+    share = 100 * one_word.total() / total
+    assert share <= MOST_ONE_WORD, f"{share:.0f} % have a one-word name; most of them: {one_word.most_common(5)}"
