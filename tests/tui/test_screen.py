@@ -328,9 +328,10 @@ def test_a_busy_workspace_is_told_in_a_line_and_the_card_comes_back(posted: Work
         clock = clock_from(None)
         with writer_lock(posted.root / ".cleared", 1.0, "something long", clock=clock):
             await s.press("a")
-        assert "! Not done" in s.text and len(s.app.rows) == 2
+            await s.until(lambda: "! Not done" in s.text)
+        await s.until(lambda: len(s.app.rows) == 2)
         await s.press("a")
-        assert "✓ Confirmed" in s.text
+        await s.until(lambda: "✓ Confirmed" in s.text)
 
     sit(posted, play)
 
