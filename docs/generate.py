@@ -177,7 +177,8 @@ def config() -> str:
         "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.", "",
         "Keys marked **protected** decide what scripts may do: they take effect when a person has approved them, all",
         "others at once. [Change a setting](../howto/settings.md) says how. Keys marked *reserved* are accepted and",
-        "checked, and nothing reads them yet.", "",
+        "checked, and nothing in the program reads them yet; your scripts may, with `config_get`, so some are",
+        "protected too.", "",
     ]  # fmt: skip
     section = ""
     for info in list_settings():
@@ -186,9 +187,9 @@ def config() -> str:
             section = head
             out += ["" if out[-1] else None, f"## {section}", "", "| key | value | default | |", "|---|---|---|---|"]  # type: ignore[list-item]
         default = "*required*" if info.default == "required" else f"`{info.default}`" if info.default else ""
-        said = info.doc.replace("``", "`").replace("|", "\\|")
-        mark = "**protected**" if info.is_protected else "*reserved*" if info.reserved else ""
-        doc = " · ".join(filter(None, (mark, said)))
+        text = info.doc.replace("``", "`").replace("|", "\\|")
+        marks = ("**protected**" if info.is_protected else "", "*reserved*" if info.reserved else "", text)
+        doc = " · ".join(filter(None, marks))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
 

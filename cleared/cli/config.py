@@ -67,7 +67,7 @@ def change_setting(
         where = f" ({done.commit[:10]})" if done.commit else "; it was before"
     print_message(f"config.yaml: {key} is {shown}{where}")
     if key in reserved_settings():
-        print_message(f"{key} is reserved: nothing reads it yet.")
+        print_message(f"{key} is reserved: cleared itself does not read it yet.")
 
 
 @app.command("approve")

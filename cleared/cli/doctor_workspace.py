@@ -70,7 +70,7 @@ def _name_reserved(host: Host) -> str:
     from cleared.config.setting_keys import list_reserved_in_use
 
     keys = list_reserved_in_use(host.config)
-    return f"\nnothing reads yet: {', '.join(keys)}" if keys else ""
+    return f"\nreserved, not read by cleared itself yet: {', '.join(keys)}" if keys else ""
 
 
 def _check_lock(host: Host) -> Row:

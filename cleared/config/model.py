@@ -15,7 +15,10 @@ _T = TypeVar("_T")
 
 
 def reserved(*, default: _T) -> _T:
-    """A setting that is accepted and checked, and read by nothing yet; the reference says so."""
+    """A setting that is accepted and checked, and that no part of the program reads yet; the reference says so.
+
+    A script may still read it, so it can be a protected setting.
+    """
     marked: Any = field(default=default, metadata={"reserved": True})
     return marked  # type: ignore[no-any-return]
 

@@ -1,6 +1,7 @@
 """Protected settings: the keys of ``config.yaml`` that decide what a script may do. They take effect when approved.
 
-Everything else in the file takes effect at once.
+Everything else in the file takes effect at once. A reserved setting can be protected too: no part of the program reads
+it, but a script may, with ``config_get``.
 """
 
 from __future__ import annotations
@@ -13,23 +14,22 @@ from typing import Any, Final
 
 from cleared.config.loading import ConfigError, load_config, to_plain_values
 from cleared.config.model import Config
-from cleared.config.setting_keys import reserved_settings
 from cleared.errors import WorkspaceError
 
 PROTECTED_KEYS: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
     "import.plugins", "loop.plugins", "git.auto_commit",
 )  # fmt: skip
-"""Sections and keys that are protected, but for reserved settings and the secrets below."""
+"""Sections and keys that are protected, but for the secrets below."""
 _UNPROTECTED_SECRETS: Final = ("notifications.smtp_password",)
 """Secrets cannot be protected: what is approved is kept in the repository."""
 
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    if dotted in _UNPROTECTED_SECRETS or dotted in reserved_settings():
-        return False
-    return any(dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS)
+    return dotted not in _UNPROTECTED_SECRETS and any(
+        dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS
+    )
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def protected_settings_of(config: Config) -> dict[str, Any]:
 def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Config:
     """The configuration with just the ``approved`` protected settings, and all other keys as they are.
 
-    Keys in ``approved`` that are not protected (any more) are passed over. Raises ``WorkspaceError`` where the two do
+    Keys in ``approved`` that are not protected are passed over. Raises ``WorkspaceError`` where the two do
     not go together.
     """
     approved = {key: value for key, value in approved.items() if is_protected(key)}
@@ -52,14 +52,11 @@ def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Conf
         return config
     data = copy.deepcopy(dict(config.data or to_plain_values(config)))
     shipped = to_plain_values(Config())
-    kept = {
-        key: value for key, value in _list_settings(data, "")
-        if key in _UNPROTECTED_SECRETS or key in reserved_settings()
-    }  # fmt: skip
+    secrets = {key: value for key, value in _list_settings(data, "") if key in _UNPROTECTED_SECRETS}
     for key in PROTECTED_KEYS:
         *sections, last = key.split(".")
         _open_section(data, sections)[last] = copy.deepcopy(_open_section(shipped, sections)[last])
-    for key, value in {**approved, **kept}.items():
+    for key, value in {**approved, **secrets}.items():
         *sections, last = key.split(".")
         _open_section(data, sections)[last] = value
     try:
@@ -77,12 +74,12 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
     Where a side does not have a key, its value is the one that was shipped.
     """
     shipped = _shipped_settings()
-    found = []
+    differences = []
     for key in sorted(key for key in {*before, *after} if is_protected(key)):
         old, new = before.get(key, shipped.get(key)), after.get(key, shipped.get(key))
         if old != new:
-            found.append((key, old, new))
-    return found
+            differences.append((key, old, new))
+    return differences
 
 
 @cache
@@ -99,8 +96,8 @@ def _open_section(data: Any, names: list[str]) -> Any:
 
 def _list_settings(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
     for key, inner in value.items():
-        here = f"{path}.{key}" if path else key
-        if isinstance(inner, Mapping) and (inner or here == "gate.rules"):
-            yield from _list_settings(inner, here)
+        dotted = f"{path}.{key}" if path else key
+        if isinstance(inner, Mapping) and (inner or dotted == "gate.rules"):
+            yield from _list_settings(inner, dotted)
         else:
-            yield here, json.loads(json.dumps(inner, default=str))
+            yield dotted, json.loads(json.dumps(inner, default=str))

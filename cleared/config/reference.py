@@ -27,7 +27,7 @@ class SettingInfo:
     """As it would be written in YAML; empty: none, the key stays unset; ``required`` where it must be given."""
     doc: str
     reserved: bool
-    """Accepted, but nothing reads it yet."""
+    """Accepted, but no part of the program reads it yet."""
 
     @property
     def is_protected(self) -> bool:

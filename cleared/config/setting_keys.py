@@ -21,7 +21,7 @@ _NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
 @dataclasses.dataclass(frozen=True, slots=True)
 class SettingField:
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
-    accepted, and nothing reads it yet."""
+    accepted, and no part of the program reads it yet."""
 
     key: str
     attribute: str
@@ -67,7 +67,7 @@ def setting_fields(section: type) -> dict[str, SettingField]:
 
 @cache
 def reserved_settings() -> frozenset[str]:
-    """The dotted keys of all settings that nothing reads yet."""
+    """The dotted keys of all settings that no part of the program reads yet."""
 
     def list_reserved(section: type, path: str) -> Iterator[str]:
         for key, field in setting_fields(section).items():
@@ -80,7 +80,7 @@ def reserved_settings() -> frozenset[str]:
 
 
 def list_reserved_in_use(config: model.Config) -> list[str]:
-    """The reserved settings that are not as shipped, so that a person can be told once that nothing reads them.
+    """The reserved settings that are not as shipped, so that a person can be told once that they have no effect.
 
     What ``cleared init`` itself writes is not among them.
     """

@@ -84,11 +84,19 @@ def test_the_check_sees_both_mistakes() -> None:
     assert not is_read("limits.max_day", "max_day", {"limits", "Limits"}, modules)
 
 
-def test_reserved_settings_are_marked_in_the_table_and_never_protected() -> None:
+def test_reserved_settings_are_marked_in_the_table() -> None:
     table = {info.key: info for info in list_settings()}
     assert {key for key, info in table.items() if info.reserved} == reserved_settings()
     assert {"fiscal.start_month", "llm.api_key", "self_improvement.auto_revert_on.error_rate_increase"} <= set(table)
-    assert not any(is_protected(key) for key in reserved_settings())
+
+
+def test_reserved_settings_among_the_protected_sections_stay_protected() -> None:
+    """No part of the program reads them, but an approved script may, so only an approved value may steer it."""
+    assert {key for key in reserved_settings() if is_protected(key)} == {
+        "thresholds.high_confidence", "thresholds.review", "thresholds.anomaly_stddev", "self_improvement.enabled",
+        "self_improvement.auto_revert_on.review_queue_spike", "self_improvement.auto_revert_on.invariant_violations",
+        "self_improvement.auto_revert_on.error_rate_increase",
+    }  # fmt: skip
 
 
 def test_they_are_accepted_and_told_of_once() -> None:
@@ -97,11 +105,15 @@ def test_they_are_accepted_and_told_of_once() -> None:
     assert list_reserved_in_use(load_config(text)) == ["fiscal.start_month", "self_improvement.enabled"]
 
 
-def test_an_earlier_approval_that_names_one_still_holds() -> None:
-    """They were protected once, so a record may have them; the file's value is the one that counts."""
+def test_the_approved_value_of_a_reserved_setting_is_the_one_in_force() -> None:
     approved = {"thresholds.anomaly_stddev": 9.0, "thresholds.auto_confirm": 0.5}
     config = load_config("thresholds: {anomaly_stddev: 3.0}\n")
     with_approved = with_protected_settings(config, approved)
-    assert (with_approved.thresholds.auto_confirm, with_approved.thresholds.anomaly_stddev) == (0.5, 3.0)
-    assert protected_settings_of(with_approved) == {"thresholds.auto_confirm": 0.5}
-    assert compare_settings(approved, {"thresholds.auto_confirm": 0.5}) == []
+    assert (with_approved.thresholds.auto_confirm, with_approved.thresholds.anomaly_stddev) == (0.5, 9.0)
+    assert protected_settings_of(with_approved) == approved
+    assert compare_settings(approved, {"thresholds.auto_confirm": 0.5}) == [("thresholds.anomaly_stddev", 9.0, 2.0)]
+
+
+def test_an_approval_that_names_what_is_not_protected_is_passed_over() -> None:
+    config = load_config("fiscal: {start_month: 4}\n")
+    assert with_protected_settings(config, {"fiscal.start_month": 7}).fiscal.start_month == 4

@@ -53,6 +53,35 @@ def record(ws: Workspace) -> dict[str, Any]:
 # -- edited by hand ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("key", "shipped", "edited"),
+    [
+        ("thresholds.review", "0.7", "0.2"),
+        ("thresholds.high_confidence", "0.9", "0.5"),
+        ("thresholds.anomaly_stddev", "2.0", "9.0"),
+        ("self_improvement.enabled", "false", "true"),
+        ("self_improvement.auto_revert_on.invariant_violations", "1", "7"),
+    ],
+)
+def test_a_reserved_setting_that_a_script_reads_waits_for_approval(
+    ws: Workspace, key: str, shipped: str, edited: str
+) -> None:
+    """The program reads none of these; an approved script may, and an edit of the file alone does not steer it."""
+    go_live(ws, POST.replace('"x"', f"str(config_get({key!r})).lower()"))
+
+    def value_read_by_script() -> str:
+        (entry,) = ws.run("probe")["entries"]
+        return str(entry["description"])
+
+    assert value_read_by_script() == shipped
+    by_hand(ws, (key, edited))
+    assert value_read_by_script() == shipped
+    ws.commit("config.yaml")
+    assert value_read_by_script() == shipped
+    assert key in ws.ok("config", "approve").out
+    assert value_read_by_script() == edited
+
+
 def test_every_policy_key_waits_for_approval_when_edited_by_hand(ws: Workspace) -> None:
     """Committed by hand or not; all are told, and one command approves them, in one commit."""
     before = {key: in_force(ws, key) for key, _ in POLICY}
