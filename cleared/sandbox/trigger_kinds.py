@@ -10,12 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from cleared.sandbox import header_values
 
-if TYPE_CHECKING:
-    from cleared.sandbox.header import Header
+
+class TriggerHeader(Protocol):
+    """What kinds of triggers read of a script's header (``header.Header``)."""
+
+    @property
+    def triggers(self) -> tuple[str, ...]: ...
+
+    @property
+    def timezone(self) -> str | None: ...
+
+    def value_of(self, key: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class TriggerKind:
 
     name: str
     """What stands after ``trigger:`` in a header, in trailers and in records."""
-    describe: Callable[[Header, str], str]
+    describe: Callable[[TriggerHeader, str], str]
     """When the agent runs, for a sentence "It would run …", from its header and the values of ``key`` as text."""
     key: str = ""
     """The header's key that says which times, files or events; empty where none is needed."""
@@ -35,7 +44,7 @@ class TriggerKind:
     options: Mapping[str, header_values.Reader] = field(default_factory=dict)
     """Other keys of the header that are about this kind of trigger."""
 
-    def values(self, header: Header) -> tuple[str, ...]:
+    def values(self, header: TriggerHeader) -> tuple[str, ...]:
         """What the header says under ``key``."""
         value = header.value_of(self.key) if self.key else None
         if value is None:
@@ -43,7 +52,7 @@ class TriggerKind:
         return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _describe_schedule(header: Header, times: str) -> str:
+def _describe_schedule(header: TriggerHeader, times: str) -> str:
     return f"on the schedule {times}{f' in {header.timezone}' if header.timezone else ''}"
 
 
@@ -65,7 +74,7 @@ TRIGGER_NAMES: Final = tuple(kind.name for kind in TRIGGER_KINDS)
 KEYED_KINDS: Final = tuple(kind for kind in TRIGGER_KINDS if kind.key)
 
 
-def kinds_of(header: Header) -> tuple[TriggerKind, ...]:
+def kinds_of(header: TriggerHeader) -> tuple[TriggerKind, ...]:
     """The kinds that a header names, in its order."""
     return tuple(next(kind for kind in TRIGGER_KINDS if kind.name == name) for name in header.triggers)
 
