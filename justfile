@@ -12,7 +12,7 @@ setup:
 
 # Tests that answer within half a minute.
 quick:
-    {{python}} -m pytest -n 2 tests/structure tests/ledger tests/schema tests/registry tests/config tests/importers tests/cards
+    {{python}} -m pytest -n 2 tests/structure tests/ledger tests/registry tests/config tests/importers tests/cards tests/changes
 
 # All tests.
 test:
