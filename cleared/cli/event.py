@@ -21,10 +21,10 @@ def emit_event(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
-    from cleared.triggers.external_events import submit_event as do
+    from cleared.triggers.external_events import submit_event
 
-    identity = do(open_host(workspace), name, parse_payload(data))
+    event_id = submit_event(open_host(workspace), name, parse_payload(data))
     if json:
-        print_json({"id": identity, "name": name})
+        print_json({"id": event_id, "name": name})
     else:
-        print_line(identity)
+        print_line(event_id)

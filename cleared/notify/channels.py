@@ -43,7 +43,7 @@ class Undelivered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent, the same whichever way. ``key`` names it for ever: who gets it twice can tell."""
+    """A message, the same for every channel. ``key`` is its own: whoever gets a message twice can tell by it."""
 
     key: str
     kind: str
@@ -99,16 +99,16 @@ def build_mail(message: Message, settings: Notifications) -> EmailMessage:
 
     to = settings.address or ""
     sender = settings.sender or to
-    made = EmailMessage(policy=SMTP)
-    made["From"] = Address("cleared", addr_spec=sender)
-    made["To"] = Address(addr_spec=to)
-    made["Subject"] = escape_text(message.subject)
-    made["Date"] = format_datetime(datetime.fromisoformat(message.at))
-    made["Message-ID"] = f"<{escape_text(message.key)}@{sender.rpartition('@')[2]}>"
-    made["X-Cleared-Key"] = escape_text(message.key)
-    made["Auto-Submitted"] = "auto-generated"
-    made.set_content("".join(f"{escape_text(line)}\n" for line in message.lines), cte="quoted-printable")
-    return made
+    mail = EmailMessage(policy=SMTP)
+    mail["From"] = Address("cleared", addr_spec=sender)
+    mail["To"] = Address(addr_spec=to)
+    mail["Subject"] = escape_text(message.subject)
+    mail["Date"] = format_datetime(datetime.fromisoformat(message.at))
+    mail["Message-ID"] = f"<{escape_text(message.key)}@{sender.rpartition('@')[2]}>"
+    mail["X-Cleared-Key"] = escape_text(message.key)
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content("".join(f"{escape_text(line)}\n" for line in message.lines), cte="quoted-printable")
+    return mail
 
 
 def _send_mail(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
@@ -121,8 +121,8 @@ def _send_mail(message: Message, settings: Notifications, root: Path, clock: Clo
     if settings.smtp_user and not settings.smtp_password:
         raise Undelivered("notifications.smtp_user is set, but no notifications.smtp_password")
     try:
-        made = build_mail(message, settings)
-        # The name that is said in greeting: to look this machine's up may take longer than all the rest.
+        mail = build_mail(message, settings)
+        # The name for the greeting is given, as looking this machine's name up may take longer than all the rest.
         options: dict[str, Any] = {"timeout": NETWORK_SECONDS, "local_hostname": "[127.0.0.1]"}
         if kind == "tls":
             server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, context=ssl.create_default_context(), **options)
@@ -133,8 +133,8 @@ def _send_mail(message: Message, settings: Notifications, root: Path, clock: Clo
                 server.starttls(context=ssl.create_default_context())
             if settings.smtp_user:
                 server.login(settings.smtp_user, settings.smtp_password or "")
-            server.send_message(made)
-            with suppress(OSError, smtplib.SMTPException):  # it is taken: how they part says nothing of that
+            server.send_message(mail)
+            with suppress(OSError, smtplib.SMTPException):  # the message is accepted, however the connection ends
                 server.quit()
         finally:
             server.close()
@@ -143,12 +143,12 @@ def _send_mail(message: Message, settings: Notifications, root: Path, clock: Clo
 
 
 def _error_text(error: Exception) -> str:
-    """What the server or the system said, in words."""
+    """The server's or the system's error as text."""
     import smtplib
 
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return "; ".join(
-            f"{who} was refused: {_reply_text(code, said)}" for who, (code, said) in error.recipients.items()
+            f"{address} was refused: {_reply_text(code, reply)}" for address, (code, reply) in error.recipients.items()
         )
     if isinstance(error, smtplib.SMTPResponseException):
         return _reply_text(error.smtp_code, error.smtp_error)
@@ -159,8 +159,8 @@ def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _reply_text(code: int, said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+def _reply_text(code: int, reply: bytes | str) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     return " ".join(f"{code} {text}".split())
 
 
@@ -178,24 +178,24 @@ def _run_command(message: Message, settings: Notifications, root: Path, clock: C
     text = json.dumps(message_payload(message), ensure_ascii=True) + "\n"
     try:
         # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
-        with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as given:
-            given.write(text.encode("ascii"))
-            given.seek(0)
+        with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as stdin:
+            stdin.write(text.encode("ascii"))
+            stdin.seek(0)
             process = subprocess.Popen(
-                list(argv), executable=program, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                list(argv), executable=program, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 cwd=empty, env=environment, close_fds=True, start_new_session=True,
             )  # fmt: skip
             with process:
-                said = _wait_for_command(process, clock)
+                stderr = _wait_for_command(process, clock)
     except (OSError, ValueError) as error:
         raise Undelivered(escape_text(f"{argv[0]}: {_error_text(error)}")) from None
     name = Path(argv[0]).name
-    if said is None:
+    if stderr is None:
         raise Undelivered(escape_text(f"{name} was ended after {COMMAND_SECONDS:g} seconds"))
     if process.returncode:
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
-        how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        raise Undelivered(escape_text(f"{name}: {how}: {last.strip()}"))
+        last = next((line for line in reversed(stderr.splitlines()) if line.strip()), "it said nothing")
+        ending = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+        raise Undelivered(escape_text(f"{name}: {ending}: {last.strip()}"))
 
 
 def message_payload(message: Message) -> dict[str, Any]:
@@ -213,41 +213,42 @@ def _find_program(argv: Sequence[str], root: Path, path: str) -> str:
     for word in argv:
         named = root / word
         with suppress(OSError, ValueError):
-            there = named.exists() if Path(word).is_absolute() else word and named.is_file()
-            if there and named.resolve().is_relative_to(inside):
+            exists = named.exists() if Path(word).is_absolute() else word and named.is_file()
+            if exists and named.resolve().is_relative_to(inside):
                 raise Undelivered(
                     escape_text(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
                 )
     if "/" in argv[0]:
         return str(root / argv[0])
-    found = find_program(argv[0], path)
-    if found is None or Path(found).resolve().is_relative_to(inside):
+    program = find_program(argv[0], path)
+    if program is None or Path(program).resolve().is_relative_to(inside):
         raise Undelivered(escape_text(f"{argv[0]}: there is no such program on the PATH"))
-    return found
+    return program
 
 
 def _wait_for_command(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
-    """The end of what it said on standard error; None where it had to be ended, with all that it had started."""
+    """Wait for the command to end. Returns the end of its standard error; None where it took too long and was killed,
+    with all that it had started."""
     import selectors
 
     pipe = process.stderr
     assert pipe is not None
     os.set_blocking(pipe.fileno(), False)
-    said = b""
+    stderr = b""
     end = clock.monotonic() + COMMAND_SECONDS
     with selectors.DefaultSelector() as ready:
         ready.register(pipe, selectors.EVENT_READ)
         while True:
             over = process.poll() is not None
-            for _ in range(32):  # so that one who never stops talking is ended, too
+            for _ in range(32):  # bounded, so that a command that writes without end is ended, too
                 if not ready.get_map() or not ready.select(0.0 if over else _POLL_PAUSE):
                     break
                 part = os.read(pipe.fileno(), _STDERR_BYTES)
-                said = (said + part)[-_STDERR_BYTES:]
+                stderr = (stderr + part)[-_STDERR_BYTES:]
                 if not part:
                     ready.unregister(pipe)
-            if over:  # something that it left behind may hold the pipe open: nobody waits for that
-                return said.decode("utf-8", "replace")
+            if over:  # do not wait for a child of it that holds the pipe open
+                return stderr.decode("utf-8", "replace")
             if clock.monotonic() > end:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

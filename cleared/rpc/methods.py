@@ -20,7 +20,7 @@ _JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter: its JSON type, or ``any``; null stands for its default, where it has one."""
+    """A parameter of a method: its JSON type, or ``any``. Null stands for its default, where it has one."""
 
     name: str
     type: str
@@ -38,12 +38,13 @@ class Parameter:
         return schema if self.default in (REQUIRED, None) else {**schema, "default": self.default}
 
     def read_value(self, method: str, value: Any) -> Any:
+        """The value, checked. Raises ``RpcError``."""
         if value is None and self.default is not REQUIRED:
             return self.default
         if self.type == "any":
             return value
-        wanted = _JSON_TYPES[self.type]
-        if type(value) is not wanted:
+        expected = _JSON_TYPES[self.type]
+        if type(value) is not expected:
             raise invalid_params(method, self.name, f"{self.name} must be of type {self.type}")
         if type(value) is int and not self.least <= value <= MAX_INTEGER:
             raise invalid_params(method, self.name, f"{self.name} must lie between {self.least} and {MAX_INTEGER}")
@@ -87,6 +88,7 @@ class RpcCommand:
 
 
 def invalid_params(method: str, field: str | None, message: str) -> RpcError:
+    """The error for a wrong parameter (``field``)."""
     place = {"file": None, "line": None, "column": None, "field": field} if field else None
     data = {"type": "UsageError", "message": message, "place": place, "exit_code": 2}
     return RpcError(INVALID_PARAMS, data={**data, "remedy": f"rpc.discover describes {method}."})

@@ -117,16 +117,16 @@ def peer_uid(connection: socket.socket) -> int | None:
 
 def _remove_stale_socket(path: Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
     except OSError as e:
         raise WorkspaceError(f"the socket cannot be made: {e.strerror}", place=Place(str(path))) from None
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise UsageError(
             "something that is no socket lies there", place=Place(str(path)), remedy="Name another path, or move it."
         )
-    if found.st_uid != os.getuid():
+    if status.st_uid != os.getuid():
         raise UsageError("the socket is another user's", place=Place(str(path)), remedy="Name another path.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
@@ -166,7 +166,7 @@ def _open_listener(path: Path) -> socket.socket:
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -49,7 +49,7 @@ class RequestHandler:
             if command is not None:
                 return command.call_function(self.host, params)
             return self._call_primitive(method, params)
-        except Interrupted:  # Ctrl-C ended a run; it is meant for us
+        except Interrupted:  # Ctrl-C ended a run; it is to end this process too
             raise KeyboardInterrupt from None
         except ClearedError as e:
             raise refusal_error(e) from None
@@ -77,7 +77,7 @@ class RequestHandler:
 
     @contextmanager
     def open_dispatcher(self) -> Iterator[Dispatcher]:
-        """The door to the primitives for one request: reading only, over the commit that HEAD is now."""
+        """A dispatcher of the reading primitives for one request, over the newest commit."""
         host = self.host
         with host.open_for_reading() as repo:
             context = make_context(
@@ -90,7 +90,7 @@ class RequestHandler:
                 yield Dispatcher(host.registry, context, host.env, effects=reading, monotonic=host.clock.monotonic)
 
     def describe_methods(self) -> dict[str, Any]:
-        """What there is, as an OpenRPC document (https://spec.open-rpc.org)."""
+        """All methods, as an OpenRPC document (https://spec.open-rpc.org)."""
         offered = [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
         commands = [
             {
@@ -126,24 +126,25 @@ def _describe_primitive(p: Primitive) -> dict[str, Any]:
         "description": p.doc,
         "paramStructure": "either",
         "params": [
-            {"name": name, "required": name in schema["required"], "schema": of}
-            for name, of in schema["properties"].items()
+            {"name": name, "required": name in schema["required"], "schema": shape}
+            for name, shape in schema["properties"].items()
         ],
         "result": {"name": "result", "schema": p.returns.schema},
     }
 
 
 def _read_arguments(primitive: Primitive, params: list[Any] | dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments. Null is for one that is not given, where it could be left out and null is no value of its own."""
+    """Positional and keyword arguments. Null stands for a missing argument, where that is optional and null is no value
+    of its own. Raises ``ValueError``."""
     if isinstance(params, list):
         if len(params) > len(primitive.params):
             return tuple(map(from_wire, params)), {}
         params = dict(zip(primitive.by_name, params, strict=False))
-    spare = {
+    optional = {
         p.name for p in primitive.params
         if not p.required and p.shape.schema and {"type": "null"} not in p.shape.schema.get("anyOf", ())
     }  # fmt: skip
-    return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in spare}
+    return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in optional}
 
 
 def _unknown_method_error(name: str, host: Host) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _refuse_script_run(name: str, args: Mapping[str, Any]) -> NoReturn:
 
 
 class CurrentHandler:
-    """The service over the workspace under what is in force now; opened again when that has changed."""
+    """Answers requests under the settings in force; opens the workspace again when they have changed."""
 
     def __init__(self, open_host: HostFactory) -> None:
         self._open = open_host
@@ -168,18 +169,18 @@ class CurrentHandler:
         self._host = open_host()
 
     def handle_request(self, request: Request) -> Any:
-        """As ``Service.handle``."""
+        """As ``RequestHandler.handle_request``."""
         try:
-            service = self._open_handler()
+            handler = self._open_handler()
         except ClearedError as e:
             raise refusal_error(e) from None
-        return service.handle_request(request)
+        return handler.handle_request(request)
 
     def _open_handler(self) -> RequestHandler:
         with self._lock:
             if self._host.is_outdated:
                 self._host = self._open()
-            return RequestHandler(copy(self._host))  # one request's host may catch up, and no other's
+            return RequestHandler(copy(self._host))  # one request's host may read newer commits without the others
 
 
 def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
@@ -199,7 +200,7 @@ def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout
 
 
 def serve_socket(host_factory: HostFactory, path: Path) -> None:
-    """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.unixsocket``)."""
+    """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``rpc.unix_socket``)."""
     from cleared.rpc.unix_socket import SocketServer
 
     current = CurrentHandler(host_factory)

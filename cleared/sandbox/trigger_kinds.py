@@ -2,8 +2,8 @@
 
 From it come the keys that a header may have and the check that a trigger and its key stand together (``header``), the
 sentence on a proposal's card (``proposals.proposal_text``), what ``cleared status`` lists, and the sample event of a
-dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write what makes its events: a source in
-``service``.
+dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write its source of deliveries
+(``triggers.trigger_source``), which ``WorkspaceService.sources`` lists.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ from cleared.triggers.service_log import ServiceLog
 from cleared.workspace.lock import count_waiters, read_holder
 
 MAX_CRASHES: Final = 5
-"""So often the process may die of a delivery before that counts as a failed run."""
+"""A delivery at which the process was killed this often counts as a failed run."""
 MAX_SET_ASIDE: Final = 3
-"""Files in a row that are set aside, before it is taken for the agent's fault and the others wait."""
+"""Files in a row that are set aside. After these the agent is thought to be at fault, and further files wait."""
 _HOUR: Final = timedelta(hours=1)
 _YIELD_SECONDS: Final = 2.0
-"""Seconds that a command a person waits for is let go first."""
+"""Seconds for which a command that a person waits for goes first."""
 
 
 class DeliveryRunner:
@@ -42,11 +42,11 @@ class DeliveryRunner:
         """Called with the delivery when its run begins, and with None when it has ended."""
         self._ran: dict[str, tuple[datetime, datetime]] = {}
         self._by_events: dict[str, deque[datetime]] = {}
-        self._aside: dict[str, int] = {}
+        self._set_aside_in_row: dict[str, int] = {}
 
     def reset_agent(self, agent: str) -> None:
         """Forget the failures of an agent whose script has changed."""
-        self._aside.pop(agent, None)
+        self._set_aside_in_row.pop(agent, None)
 
     def was_running(self, agent: str, at: datetime) -> bool:
         """Whether a run of the agent was on at that time."""
@@ -54,8 +54,11 @@ class DeliveryRunner:
         return began is not None and ended is not None and began < at <= ended
 
     def run_next(self, host: Host, inbox: Inbox, triggers: TriggerIndex) -> bool:
-        """Deal with the delivery whose turn it is; False where there is none. Raises ``WorkspaceError`` where nothing
-        can be run in this workspace, ``Interrupted`` where a person says stop; the delivery waits then."""
+        """Run the delivery whose turn it is, or settle it otherwise; False where there is none.
+
+        Raises ``WorkspaceError`` where nothing can be run in this workspace, ``Interrupted`` where a person breaks the
+        run off; the delivery waits then.
+        """
         now = host.clock.now()
         delivery = inbox.next_delivery(now)
         if delivery is None:
@@ -126,14 +129,14 @@ class DeliveryRunner:
         if result.status == "waiting":
             self.log("run.waiting", result.cards[0].title, **about)
         else:
-            said = f"{delivery.agent}: {result.message}" if result.commits else ""
-            self.log("run.succeeded", said, **about, cards=len(result.cards))
-        self._aside.pop(delivery.agent, None)
+            text = f"{delivery.agent}: {result.message}" if result.commits else ""
+            self.log("run.succeeded", text, **about, cards=len(result.cards))
+        self._set_aside_in_row.pop(delivery.agent, None)
         self._finish_delivery(host, inbox, delivery)
 
     def _finish_delivery(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
-        left = [file for file in delivery.event.files if (host.root / file[0]).exists()]
-        inbox.finish_delivery(delivery, host.clock.now(), left, self.version(delivery.agent))
+        remaining = [file for file in delivery.event.files if (host.root / file[0]).exists()]
+        inbox.finish_delivery(delivery, host.clock.now(), remaining, self.version(delivery.agent))
 
     def _handle_refusal(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
         """The agent may not run now: drop a schedule's delivery, which comes again by itself; hold any other."""
@@ -177,15 +180,16 @@ class DeliveryRunner:
 
     def _set_file_aside(self, host: Host, inbox: Inbox, delivery: Delivery, cause: str, now: datetime) -> None:
         agent, (path, digest) = delivery.agent, delivery.event.files[0]
-        if self._aside.get(agent, 0) >= MAX_SET_ASIDE:
+        if self._set_aside_in_row.get(agent, 0) >= MAX_SET_ASIDE:
             why = f"{MAX_SET_ASIDE} files in a row failed, so it may be the agent's fault: {cause}"
             self.log("files.wait", f"{agent}: {path} waits for an hour. {why}", level="error", agent=agent, file=path)
             inbox.retry_delivery(delivery, now + _HOUR, why, failed=False)
             return
-        where = service_notices.set_file_aside(host, agent, path, digest, cause, delivery.failures + 1)
-        self._aside[agent] = self._aside.get(agent, 0) + 1
-        self.log("file.set_aside", f"{path} was set aside{f' as {where}' if where else ''}: it makes {agent} fail",
-                 level="error", agent=agent, file=path, to=where)  # fmt: skip
+        new_path = service_notices.set_file_aside(host, agent, path, digest, cause, delivery.failures + 1)
+        self._set_aside_in_row[agent] = self._set_aside_in_row.get(agent, 0) + 1
+        as_name = f" as {new_path}" if new_path else ""
+        self.log("file.set_aside", f"{path} was set aside{as_name}: it makes {agent} fail",
+                 level="error", agent=agent, file=path, to=new_path)  # fmt: skip
         self._finish_delivery(host, inbox, delivery)
 
     def _exceeds_event_rate(self, host: Host, inbox: Inbox, delivery: Delivery, now: datetime) -> bool:
@@ -193,7 +197,7 @@ class DeliveryRunner:
         if delivery.event.kind != EVENT.name:
             return False
         times = self._by_events.setdefault(delivery.agent, deque())
-        while times and not now - _HOUR < times[0] <= now:  # or of a clock that was set back since
+        while times and not now - _HOUR < times[0] <= now:  # a later time is of a clock that was set back since
             times.popleft()
         most = host.config.triggers.max_event_runs
         if len(times) < most:
@@ -206,7 +210,7 @@ class DeliveryRunner:
         return True
 
     def _yield_to_waiters(self, host: Host) -> None:
-        """Let a command go first that somebody waits for: the lock itself knows no order."""
+        """Let a command that a person waits for take the lock first: the lock itself keeps no order."""
         began = host.clock.monotonic()
         state = host.layout.state_dir
         while count_waiters(state) and read_holder(state) is None and host.clock.monotonic() - began < _YIELD_SECONDS:

@@ -1,4 +1,4 @@
-"""Driving services: one after the other, one thing at a time, and asleep in between."""
+"""The loop of the service process: a step of each service in turn, and sleep in between."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from cleared.service.workspace_service import WorkspaceService
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 MAX_SLEEP: Final = 30.0
-"""Seconds after which the clock is looked at again: it may have been set, or the machine have slept."""
+"""Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
 
 GC_THRESHOLD: Final = (5_000, 10, 10)
-"""A command hardly looks for garbage, as it ends soon; a process that goes on for months would grow by that."""
+"""For ``gc.set_threshold``. Commands collect garbage rarely, as they end soon; a process that runs for months would
+grow."""
 
 
 class Waker(Protocol):
-    """What a loop sleeps on."""
+    """What the driver sleeps on."""
 
     def wait(self, seconds: float) -> None:
         """Sleep, until somebody calls ``wake``."""
@@ -56,7 +57,10 @@ class PipeWaker:
 
 
 class ServiceDriver:
-    """Runs until told to stop. The services take turns, so that none waits for another's backlog."""
+    """Runs services until it is stopped. They take turns, so that none waits for another's backlog.
+
+    ``on_idle`` is called before each sleep; it returns the seconds until it wants to be called again, or None.
+    """
 
     def __init__(self, waker: Waker, on_idle: Callable[[], float | None]) -> None:
         self.services: Sequence[WorkspaceService] = ()
@@ -69,7 +73,7 @@ class ServiceDriver:
         self.waker.wake()
 
     def run_until_stopped(self) -> None:
-        """Raises ``Interrupted`` where a run was interrupted, with nothing of it done."""
+        """Raises ``Interrupted`` where a run was broken off, with nothing of it done."""
         gc.set_threshold(*GC_THRESHOLD)
         while not self.stopping:
             if not self.step_services():
@@ -87,9 +91,9 @@ class ServiceDriver:
     def _seconds_to_sleep(self) -> float:
         """Seconds until there is something to do, as far as is known."""
         times = [MAX_SLEEP]
-        own = self._on_idle()
-        if own is not None:
-            times.append(own)
+        idle_seconds = self._on_idle()
+        if idle_seconds is not None:
+            times.append(idle_seconds)
         for service in self.services:
             at = service.wake_at()
             if at is not None:
@@ -98,38 +102,39 @@ class ServiceDriver:
 
 
 @contextmanager
-def stop_on_signals(loop: ServiceDriver, on_stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one ends that run too, with nothing done.
+def stop_on_signals(driver: ServiceDriver, on_stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one breaks that run off, with nothing done.
 
-    ``on_stop`` is told of the first; perhaps twice, and from another thread.
+    ``on_stop`` is called at the first signal; perhaps twice, and from another thread.
     """
 
-    asked = False
+    stop_requested = False
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if loop.stopping:
+        nonlocal stop_requested
+        if driver.stopping:
             raise KeyboardInterrupt
-        asked = asked or not InterruptSignals.is_listening  # else ``break_off`` counts it, before or after this
-        loop.stop()
+        # While it listens, ``count_signals`` counts this signal, before or after this line.
+        stop_requested = stop_requested or not InterruptSignals.is_listening
+        driver.stop()
         on_stop()
 
-    def break_off(came: bytes) -> bool:
-        """While a script computes, no handler of Python's runs: it is seen here first."""
-        nonlocal asked
-        times = sum(number in _STOP_SIGNALS for number in came)
-        again = times > 1 or (times == 1 and asked)
-        if times and not asked:
+    def count_signals(received: bytes) -> bool:
+        """Whether to break the run off. While a script computes, no Python handler runs; signals are seen here."""
+        nonlocal stop_requested
+        times = sum(number in _STOP_SIGNALS for number in received)
+        is_second = times > 1 or (times == 1 and stop_requested)
+        if times and not stop_requested:
             on_stop()
-        asked = asked or times > 0
-        return again
+        stop_requested = stop_requested or times > 0
+        return is_second
 
-    before = {number: signal.signal(number, on_signal) for number in _STOP_SIGNALS}
-    usual, InterruptSignals.is_interrupt = InterruptSignals.is_interrupt, staticmethod(break_off)
+    earlier_handlers = {number: signal.signal(number, on_signal) for number in _STOP_SIGNALS}
+    earlier_check, InterruptSignals.is_interrupt = InterruptSignals.is_interrupt, staticmethod(count_signals)
     try:
         yield
     finally:
-        InterruptSignals.is_interrupt = staticmethod(usual)
-        # The process is about to end; told once more meanwhile, it must not die of that with another exit code.
-        for number, handler in before.items():
+        InterruptSignals.is_interrupt = staticmethod(earlier_check)
+        # The process is about to end. A further signal must not kill it, which would change its exit code.
+        for number, handler in earlier_handlers.items():
             signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)

@@ -1,4 +1,4 @@
-"""The service as a process: at most one for a workspace, found by a lock that a kill lets go of."""
+"""The one service process of a workspace: its lock, which a kill releases, its status file, its start and end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def hold_service_lock(state_dir: Path, clock: Clock) -> Iterator[None]:
-    """Be the one service of this workspace. Raises ``BusyError`` where there is one."""
+    """Hold the lock of the one service of this workspace. Raises ``BusyError`` where another process holds it."""
     try:
         with writer_lock(state_dir, 0.0, "up", clock=clock, name=LOCK_FILE):
             try:
@@ -55,23 +55,23 @@ def find_running_service(state_dir: Path) -> LockHolder | None:
 
 
 class ServiceStatus:
-    """What a service says of itself to whoever asks: ``service.json``, written when something changes."""
+    """The status of a running service in ``service.json``, written when something changes."""
 
     def __init__(self, state_dir: Path, clock: Clock) -> None:
         self._path, self._clock = state_dir / STATUS_FILE, clock
         self._data: dict[str, Any] = {"pid": os.getpid(), "since": format_iso(clock.now()), "ready": False}
 
     def current_value(self, name: str) -> Any:
-        """What it says now."""
+        """The present value of a field; None where it was not set."""
         return self._data.get(name)
 
     @property
     def file_missing(self) -> bool:
-        """Whether what it said was deleted."""
+        """Whether the file was deleted."""
         return not self._path.exists()
 
     def update_fields(self, **fields: Any) -> None:
-        """Set these fields."""
+        """Set these fields, and write the file if that changes anything."""
         if all(self._data.get(key) == value for key, value in fields.items()) and not self.file_missing:
             return
         self._data |= fields
@@ -80,7 +80,7 @@ class ServiceStatus:
 
 
 def read_service_status(state_dir: Path) -> Mapping[str, Any]:
-    """What the running service says of itself; empty where none is up, or it has said nothing yet."""
+    """The status fields of the running service; empty where none is up, or it has written none yet."""
     other = find_running_service(state_dir)
     if other is None:
         return {}
@@ -92,14 +92,15 @@ def read_service_status(state_dir: Path) -> Mapping[str, Any]:
 
 
 def stop_service(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> LockHolder | None:
-    """Have the service end after the run that is on (``now``: break that off), and wait until it has; who it was.
+    """End the service after the run that is on (``now``: break it off), and wait until it has ended.
 
-    None where none was up. Raises ``BusyError`` where it still runs after ``wait`` seconds.
+    Returns which process it was; None where none was up. Raises ``BusyError`` where it still runs after ``wait``
+    seconds.
     """
 
-    def still_running_error(found: LockHolder) -> BusyError:
+    def still_running_error(holder: LockHolder) -> BusyError:
         return BusyError(
-            f"the service (process {found.pid}) has not ended within {wait:g} seconds: its run goes on",
+            f"the service (process {holder.pid}) has not ended within {wait:g} seconds: its run goes on",
             remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
         )
 
@@ -110,28 +111,32 @@ def end_process(
     find: Callable[[], LockHolder | None], late: Callable[[LockHolder], BusyError], *, now: bool, wait: float,
     clock: Clock | None = None,
 ) -> LockHolder | None:  # fmt: skip
-    """Tell the process that ``find`` finds to end, with ``now`` twice, and wait until it is gone; who it was."""
+    """Signal the process that ``find`` returns to end (``now``: twice), and wait until it is gone.
+
+    Returns which process it was; None where ``find`` returned none. Raises ``late`` where it still runs after ``wait``
+    seconds.
+    """
     clock = clock or SystemClock()
-    found, since = find(), None
-    while found is not None:
-        since = process_start(found.pid)
-        if (again := find()) == found:  # it held its lock before and after: that time of beginning is its own
+    holder, since = find(), None
+    while holder is not None:
+        since = process_start(holder.pid)
+        if (holder_now := find()) == holder:  # it held its lock before and after, so ``since`` is its own start
             break
-        found = again
-    if found is None:
+        holder = holder_now
+    if holder is None:
         return None
     until = clock.monotonic() + wait
-    _send_sigterm(found.pid)
-    told_again = not now
-    # It lets go of its lock before its last acts: whoever starts another one, or looks for it, must not meet it still.
-    while (holds := find() == found) or (since is not None and is_alive(found.pid, since)):
-        if holds and not told_again and clock.monotonic() > until - wait + 0.1:
-            told_again = True
-            _send_sigterm(found.pid)
+    _send_sigterm(holder.pid)
+    all_signals_sent = not now
+    # It releases its lock a moment before it exits, so wait for the exit too: another one may be started next.
+    while (holds := find() == holder) or (since is not None and is_alive(holder.pid, since)):
+        if holds and not all_signals_sent and clock.monotonic() > until - wait + 0.1:
+            all_signals_sent = True
+            _send_sigterm(holder.pid)
         if clock.monotonic() >= until:
-            raise late(found)
+            raise late(holder)
         time.sleep(0.02)
-    return found
+    return holder
 
 
 def _send_sigterm(pid: int) -> None:
@@ -142,46 +147,46 @@ def _send_sigterm(pid: int) -> None:
 def start_in_background(root: Path, state_dir: Path, clock: Clock | None = None) -> LockHolder:
     """Start the service of this workspace in the background, and wait until it is ready.
 
-    Raises ``BusyError`` where one is up, ``WorkspaceError`` where it does not come up, with what it said.
+    Raises ``BusyError`` where one is up, ``WorkspaceError`` with its output where it does not come up.
     """
     if (other := find_running_service(state_dir)) is not None:
         raise _already_running_error(state_dir, other)
     ensure_state_dir(state_dir)
 
     def find_ready_service(process: subprocess.Popen[bytes]) -> LockHolder | None:
-        found = find_running_service(state_dir)
-        return (
-            found
-            if found is not None and found.pid == process.pid and read_service_status(state_dir).get("ready")
-            else None
-        )
+        service = find_running_service(state_dir)
+        if service is None or service.pid != process.pid or not read_service_status(state_dir).get("ready"):
+            return None
+        return service
 
     return launch_command(root, ["up"], state_dir / "service.out", find_ready_service, "the service", clock)
 
 
 def launch_command(
-    root: Path, arguments: Sequence[str], said: Path, ready: Callable[[subprocess.Popen[bytes]], _T | None], what: str,
+    root: Path, arguments: Sequence[str], output: Path, find_ready: Callable[[subprocess.Popen[bytes]], _T | None],
+    name: str,
     clock: Clock | None = None,
 ) -> _T:  # fmt: skip
-    """Start a command of this program in the background, and wait until ``ready`` has something to say of it.
+    """Start a command of this program in the background, and wait until it is ready.
 
-    ``said``: where its output goes. Raises ``WorkspaceError`` where it does not come up, with what it said.
+    ``output``: the file for its output. ``find_ready`` returns None until the process is ready, then the result of this
+    function. ``name``: of the process, for errors. Raises ``WorkspaceError`` with the output where it does not come up.
     """
     clock = clock or SystemClock()
-    with said.open("wb") as out:
+    with output.open("wb") as out:
         process = subprocess.Popen(
             own_command("-C", str(root), *arguments), stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True, cwd=root,
         )  # fmt: skip
     until = clock.monotonic() + START_SECONDS
     while clock.monotonic() < until:
-        gone = process.poll()
-        found = ready(process)
-        if found is not None:
-            return found
-        if gone is not None:
-            text = said.read_text("utf-8", "replace").strip().removeprefix("cleared: ")
-            raise WorkspaceError(f"{what} did not come up: {text or f'it ended with {gone}'}")
+        exit_code = process.poll()
+        result = find_ready(process)
+        if result is not None:
+            return result
+        if exit_code is not None:
+            text = output.read_text("utf-8", "replace").strip().removeprefix("cleared: ")
+            raise WorkspaceError(f"{name} did not come up: {text or f'it ended with {exit_code}'}")
         time.sleep(0.02)
     process.terminate()
-    raise WorkspaceError(f"{what} did not come up in time", remedy=f"See what it said: {said}.")
+    raise WorkspaceError(f"{name} did not come up in time", remedy=f"See what it said: {output}.")

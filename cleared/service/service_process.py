@@ -32,14 +32,14 @@ class ServedWorkspace:
     def __init__(self, root: Path, actions: ServiceActions, clock: Clock, say: Callable[[str], None]) -> None:
         self.root, self._clock = root, clock
         self.watcher: FolderWatcher | None = None
-        """What hints; the folders are looked at without it, too."""
+        """Hints at changes. The folders are scanned now and then without it, too."""
         self.state_dir = root / Layout.state
         self.log = ServiceLog(self.state_dir, clock, say)
-        self.board = ServiceStatus(self.state_dir, clock)
-        self._place = ExitStack()
-        self._place.enter_context(hold_service_lock(self.state_dir, clock))
+        self.status = ServiceStatus(self.state_dir, clock)
+        self._lock = ExitStack()
+        self._lock.enter_context(hold_service_lock(self.state_dir, clock))
         self._folders: list[Path] = []
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self.service = WorkspaceService(root, actions, self.log, self._set_folders)
         self.notifier = Notifier(self.service.host)
         self._notify_at: datetime | None = clock.now()
@@ -52,28 +52,28 @@ class ServedWorkspace:
 
     def close(self) -> None:
         self.service.close()
-        self._place.close()
+        self._lock.close()
 
     def keep_lock(self) -> None:
-        """Be the one service of the workspace still, where what said so was deleted with ``.cleared/``.
+        """Take the lock again, where it was deleted with ``.cleared/``.
 
-        Raises ``BusyError`` where another one has taken the place.
+        Raises ``BusyError`` where another service has taken it.
         """
         other = find_running_service(self.state_dir)
         if other is not None and other.pid != os.getpid():
             raise BusyError(f"another service has taken over {self.root}: process {other.pid}, since {other.since}")
         if other is None:
-            self._place.close()
-            self._place.enter_context(hold_service_lock(self.state_dir, self._clock))
-        if self.board.file_missing:
-            self.board.update_fields()
+            self._lock.close()
+            self._lock.enter_context(hold_service_lock(self.state_dir, self._clock))
+        if self.status.file_missing:
+            self.status.update_fields()
 
     def _set_folders(self, folders: list[Path]) -> None:
         self._folders = folders
         self.watch_folders()
 
     def watch_folders(self) -> None:
-        """Watch what is to be watched; also what was deleted and made again meanwhile."""
+        """Watch the folders of the agents and of the loop's jobs; also one that was deleted and made again."""
         if self.watcher is None:
             return
         problems = self.watcher.set_directories(str(self.root), self._folders)
@@ -81,16 +81,16 @@ class ServedWorkspace:
             f"{_JOBS_TAG} {self.root}", self.service.events.jobs.watched_folders, recursive=False
         )
         for problem in problems:
-            if problem not in self._said:
-                self._said.add(problem)
+            if problem not in self._reported:
+                self._reported.add(problem)
                 self.log("watch.problem", problem, level="warning")
 
     def _show_running(self, delivery: Delivery | None) -> None:
-        on = None
+        running = None
         if delivery is not None:
-            on = {"agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key,
+            running = {"agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key,
                   "since": format_iso(self.service.now)}  # fmt: skip
-        self.board.update_fields(running=on)
+        self.status.update_fields(running=running)
 
     def _record_failure(self, run: str, agent: str, cause: str, at: datetime) -> None:
         self.notifier.host = self.service.host
@@ -98,9 +98,12 @@ class ServedWorkspace:
         self._changed = True
 
     def send_notifications(self) -> float | None:
-        """Send what is to be sent, beside the loop; tell how things are. Seconds until this is wanted again."""
+        """Send the messages that are due, in a thread of its own, and update the status.
+
+        Returns the seconds until this is to be called again; None where nothing is planned.
+        """
         now = self.service.now
-        self.board.update_fields(problem=self.service.problem, notifications=self.notifier.status_data())
+        self.status.update_fields(problem=self.service.problem, notifications=self.notifier.status_data())
         if self._notifying is not None:
             if self._notifying.is_alive():
                 return 1.0
@@ -113,7 +116,7 @@ class ServedWorkspace:
             return None
         if now < self._notify_at:
             return (self._notify_at - now).total_seconds()
-        self._notify_at = now + timedelta(seconds=60)  # unless it says otherwise
+        self._notify_at = now + timedelta(seconds=60)  # until the thread has set it
         self._notifying = threading.Thread(target=self._send_due_messages, args=(now,), name="notify", daemon=True)
         self._notifying.start()
         return 0.2
@@ -125,7 +128,7 @@ class ServedWorkspace:
 def serve_workspaces(
     roots: Sequence[Path], actions: Callable[[Path], ServiceActions], clock: Clock, say: Callable[[str], None]
 ) -> None:  # fmt: skip
-    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` gives what each service has done for it.
+    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` returns the actions of a workspace's service.
 
     Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.
     """
@@ -133,8 +136,8 @@ def serve_workspaces(
         waker = PipeWaker()
         stack.callback(waker.close)
         members: list[ServedWorkspace] = []
-        loop = ServiceDriver(waker, lambda: _do_idle_work(members))
-        stack.enter_context(stop_on_signals(loop, lambda: _announce_stop(members)))
+        driver = ServiceDriver(waker, lambda: _do_idle_work(members))
+        stack.enter_context(stop_on_signals(driver, lambda: _announce_stop(members)))
 
         def hint(tag: str) -> None:
             for member in members:
@@ -157,27 +160,28 @@ def serve_workspaces(
             watcher.set_directories(f"{_HEAD_TAG} {member.root}", [git], recursive=False)
             watcher.set_directories(f"{_HEAD_TAG} {member.root}", [branches])
         watcher.start()
-        loop.services = [member.service for member in members]
-        known = {"confinement": members[0].service.confinement_level}
+        driver.services = [member.service for member in members]
+        confinement = {"confinement": members[0].service.confinement_level}
         for member in members:
-            member.board.update_fields(ready=True, roots=[str(root) for root in roots], **known)
-            member.log("service.up", "up; Ctrl-C ends it after the run that is on", **known)
+            member.status.update_fields(ready=True, roots=[str(root) for root in roots], **confinement)
+            member.log("service.up", "up; Ctrl-C ends it after the run that is on", **confinement)
         try:
-            loop.run_until_stopped()
+            driver.run_until_stopped()
         finally:
             for member in members:
                 member.log("service.down", "down")
 
 
 def _announce_stop(members: Sequence[ServedWorkspace]) -> None:
-    """That the first signal has come: a run may take a while to end."""
+    """Say that the first signal was received: the run that is on may take a while to end."""
     for member in members:
-        if member.board.current_value("running") and not member.board.current_value("stopping"):
-            member.board.update_fields(stopping=True)
+        if member.status.current_value("running") and not member.status.current_value("stopping"):
+            member.status.update_fields(stopping=True)
             member.log("service.stopping", "ends after the run that is on; the same again breaks it off")
 
 
 def _do_idle_work(members: Sequence[ServedWorkspace]) -> float | None:
+    """Keep locks and watches, and send notifications. Returns the seconds until this is to be done again."""
     times = []
     for member in members:
         member.keep_lock()

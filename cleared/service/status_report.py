@@ -28,14 +28,14 @@ _RUNS_READ: Final = 1_000
 def service_status(host: Host) -> dict[str, Any]:
     """All that ``cleared status`` shows. ``trouble``: what a person should look at; empty is healthy."""
     state_dir, now = host.layout.state_dir, host.clock.now()
-    service, said, lock = find_running_service(state_dir), read_service_status(state_dir), read_holder(state_dir)
+    service, status, lock = find_running_service(state_dir), read_service_status(state_dir), read_holder(state_dir)
     counts, deliveries = peek_deliveries(state_dir)
     agents = _describe_agents(host, now)
-    of: dict[str, list[Delivery]] = {}
+    by_agent: dict[str, list[Delivery]] = {}
     for delivery in deliveries:
-        of.setdefault(delivery.agent, []).append(delivery)
+        by_agent.setdefault(delivery.agent, []).append(delivery)
     for agent in agents:
-        mine = of.get(agent["name"], [])
+        mine = by_agent.get(agent["name"], [])
         agent["waiting"] = len(mine)
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.open_for_reading() as repo:
@@ -51,11 +51,11 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:
         trouble.append(f"nothing is run: {lost}. {REMEDY}")
-    if said.get("problem"):
-        trouble.append(f"nothing is run: {said['problem']}")
+    if status.get("problem"):
+        trouble.append(f"nothing is run: {status['problem']}")
     if host.policy is not None and host.policy.problem is not None:
         trouble.append(str(host.policy.problem))
-    notifications = said.get("notifications") or {}
+    notifications = status.get("notifications") or {}
     if notifications.get("last_error"):
         trouble.append(f"notifications are not sent: {notifications['last_error']}")
     for agent in agents:
@@ -71,12 +71,12 @@ def service_status(host: Host) -> dict[str, Any]:
     return {
         "workspace": str(host.root),
         "up": service is not None,
-        "ready": bool(said.get("ready")),
-        "stopping": bool(said.get("stopping")),
+        "ready": bool(status.get("ready")),
+        "stopping": bool(status.get("stopping")),
         "pid": service.pid if service else None,
         "since": service.since if service else None,
-        "confinement": said.get("confinement"),
-        "running": said.get("running"),
+        "confinement": status.get("confinement"),
+        "running": status.get("running"),
         "lock": {"pid": lock.pid, "what": lock.what, "since": lock.since} if lock else None,
         "cards": waiting,
         "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
@@ -115,7 +115,7 @@ def _read_agent_states(host: Host) -> list[_AgentState]:
             data = source.read(file) or b""
             standing = approvals.verify_version(file, data)
             found.append(_AgentState(name, listener, standing.state, standing.reason))
-    return sorted(found, key=lambda known: known.name)
+    return sorted(found, key=lambda agent_state: agent_state.name)
 
 
 def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
@@ -124,17 +124,17 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
         if not run["dry_run"]:
             last.setdefault(run["agent"], run)
     found = []
-    for known in _read_agent_states(host):
-        header = known.listener.header if known.listener else None
-        schedule = known.listener.schedule if known.listener and known.can_run else None
+    for agent_state in _read_agent_states(host):
+        header = agent_state.listener.header if agent_state.listener else None
+        schedule = agent_state.listener.schedule if agent_state.listener and agent_state.can_run else None
         due = schedule.next_after(now) if schedule else None
-        latest = last.get(known.name)
+        latest = last.get(agent_state.name)
         error = latest["error"] if latest else None
         found.append(
             {
-                "name": known.name, "trigger": list(header.triggers) if header else [],
+                "name": agent_state.name, "trigger": list(header.triggers) if header else [],
                 "on": [x for x in (header.schedule, *header.watch, *header.event) if x] if header else [],
-                "state": known.state, "why": known.why, "next_due": format_iso(due) if due else None,
+                "state": agent_state.state, "why": agent_state.why, "next_due": format_iso(due) if due else None,
                 "last_run": {
                     "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
                     "error": error["message"] if isinstance(error, dict) else error,
@@ -159,7 +159,7 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
         raise UsageError(
             f"no schedule starts an agent {agent!r}", remedy=f"Known: {', '.join(scheduled) or 'none yet'}."
         )
-    for name, (known, times) in scheduled.items():
+    for name, (agent_state, times) in scheduled.items():
         if agent not in (None, name):
             continue
         zone, at = ZoneInfo(times.timezone), now
@@ -170,6 +170,6 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
             at = due
             found.append(
                 {"agent": name, "utc": format_iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
-                 "timezone": times.timezone, "schedule": times.expression, "state": known.state}
+                 "timezone": times.timezone, "schedule": times.expression, "state": agent_state.state}
             )  # fmt: skip
     return sorted(found, key=lambda row: (row["utc"], row["agent"]))[:limit]

@@ -1,4 +1,4 @@
-"""What a service does in one workspace: it opens it anew each time, and keeps one sandbox from run to run."""
+"""What a service does in one workspace, with one sandbox that is kept from run to run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class WorkspaceActions:
     """What the service has done for a workspace (the ``ServiceActions``). A context manager: the sandbox ends with it.
 
-    ``open_workspace`` opens the workspace of a root; ``on_ended`` is told of each run that has ended.
+    ``open_workspace`` opens the workspace of a root; ``on_ended`` is called after each run.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class WorkspaceActions:
         on_ended: Callable[[Attempt, RunResult], None] | None = None,
     ) -> None:  # fmt: skip
         self.root, self._open_workspace, self._on_ended = root, open_workspace, on_ended
-        self._kept: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
+        self._sandbox: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
         """The settings that the sandbox was started with, the sandbox's context manager, and the sandbox."""
         self._reported: set[str] = set()
 
@@ -46,7 +46,7 @@ class WorkspaceActions:
         return run_agent(host, agent, event=event)
 
     def settle_questions(self, host: Host, log: Callable[..., None]) -> datetime | None:
-        """Go on with answered questions and settle those that are due; when the next one is."""
+        """Continue the runs whose questions are answered, and settle overdue ones. Returns when the next is due."""
         settled = settle_due_questions(host, host.clock.now(), own=True)
         for result in settled.runs:
             outcome = "went on" if result.error is None else f"went on and failed: {result.error}"
@@ -65,16 +65,16 @@ class WorkspaceActions:
     def _keep_executor(self, host: Host, start: Callable[[Host], AbstractContextManager[Executor]]) -> Executor:
         """The sandbox; another one where the settings name another."""
         settings = (host.config.sandbox.transport, host.config.sandbox.confine)
-        if self._kept is None or self._kept[0] != settings:
+        if self._sandbox is None or self._sandbox[0] != settings:
             self._close()
             manager = start(host)
-            self._kept = (settings, manager, manager.__enter__())
-        return self._kept[2]
+            self._sandbox = (settings, manager, manager.__enter__())
+        return self._sandbox[2]
 
     def _close(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            kept[1].__exit__(None, None, None)
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            sandbox[1].__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

@@ -51,7 +51,7 @@ class TriggerIndex:
         """Agents whose header cannot be read → why: they are not started."""
         self.changed: set[str] = set()
         """Agents that were added, changed or removed by the last ``read_agents``."""
-        self._hearing: list[TriggeredAgent] = []
+        self._event_listeners: list[TriggeredAgent] = []
         """The agents with an ``event`` trigger; kept apart, as they are looked through after every run."""
         self._tree: str | None = None
         self._timezone = ""
@@ -86,7 +86,7 @@ class TriggerIndex:
                 )
                 self.listeners[name] = TriggeredAgent(name, blob, header, schedule)
         self.listeners = dict(sorted(self.listeners.items()))
-        self._hearing = [each for each in self.listeners.values() if EVENT.name in each.header.triggers]
+        self._event_listeners = [each for each in self.listeners.values() if EVENT.name in each.header.triggers]
         self._tree, self._timezone = tree, timezone
         both = before.keys() | self.listeners.keys()
         self.changed = {name for name in both if not first and before.get(name) != self.listeners.get(name)}
@@ -100,16 +100,16 @@ class TriggerIndex:
 
     def agents_for_event(self, event: str) -> list[TriggeredAgent]:
         """The agents that an event of this name starts, sorted by name."""
-        return [listener for listener in self._hearing if listener.handles_event_name(event)]
+        return [listener for listener in self._event_listeners if listener.handles_event_name(event)]
 
 
 def read_header(data: bytes, file: str) -> tuple[Header | None, str]:
     """The header of a script, and why it has none. Only the docstring is parsed: there may be thousands."""
     if len(data) > MAX_SCRIPT_BYTES:
         return None, "the script is too large"
-    found = _DOCSTRING.match(data)
+    docstring = _DOCSTRING.match(data)
     try:
-        text = (found[0] if found else data).decode("utf-8")
+        text = (docstring[0] if docstring else data).decode("utf-8")
     except UnicodeDecodeError:
         return None, "the script is not UTF-8"
     header, findings = parse_header(text, file)

@@ -18,7 +18,7 @@ from cleared.jobs import file_schemas
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobResult, LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
-from cleared.primitives.loop_jobs import describe_job as told_of
+from cleared.primitives.loop_jobs import describe_job
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
@@ -88,12 +88,12 @@ class EndedJobs:
         self.hinted = False
         self.look_at = now + timedelta(seconds=host.config.triggers.scan_seconds)
         self._not_before = clock.monotonic() + _SCAN_PAUSE
-        there, seen = _list_ended_jobs(runtime), _read_seen_jobs(inbox, runtime)
-        state = peek_state(runtime) if seen is None or there - seen else None
+        ended, seen = _list_ended_jobs(runtime), _read_seen_jobs(inbox, runtime)
+        state = peek_state(runtime) if seen is None or ended - seen else None
         if state is None:
             return None
-        told, later = [], set()
-        for name in sorted(there - (seen or set())):
+        events, unreadable = [], set()
+        for name in sorted(ended - (seen or set())):
             try:
                 result: JobResult = file_schemas.read_record(
                     "result", runtime.result_path(name), shown=f"jobs/{name}{_RESULT_SUFFIX}"
@@ -101,19 +101,19 @@ class EndedJobs:
             except file_schemas.DamagedFile as error:
                 self.log("jobs.problem", f"the end of {name} is told to nobody: {error}", level="warning")
             except WorkspaceError:
-                later.add(name)  # gone by now, or to be read at another time
+                unreadable.add(name)  # gone by now, or to be read at another time
             else:
                 if result["job_id"] == name and (seen is not None or _is_recent(result, state, now)):
-                    told.append(_make_event(host, runtime, state, result))
-        told.sort(key=lambda each: (each.event.payload["ended_at"], each.event.payload["job_id"]))
-        cursor = json.dumps([str(runtime.folder), sorted(there - later)])
-        return EndedJobsScan(told, cursor, is_first=seen is None)
+                    events.append(_make_event(host, runtime, state, result))
+        events.sort(key=lambda each: (each.event.payload["ended_at"], each.event.payload["job_id"]))
+        cursor = json.dumps([str(runtime.folder), sorted(ended - unreadable)])
+        return EndedJobsScan(events, cursor, is_first=seen is None)
 
 
 def events_since_script(host: Host, listener: TriggeredAgent, mine: list[RecordedEvent]) -> list[RecordedEvent]:
     """The events of jobs that ended after the agent's script was last committed."""
     commits = history.read_log(host.root, 1, [host.layout.agent_path(listener.name)])
-    return [told for told in mine if commits and _end_time(told.event.payload) >= commits[0].when]
+    return [recorded for recorded in mine if commits and _end_time(recorded.event.payload) >= commits[0].when]
 
 
 def find_job_requester(host: Host, key: str) -> str:
@@ -127,7 +127,7 @@ def find_job_requester(host: Host, key: str) -> str:
 def _make_event(host: Host, runtime: RuntimeDirectory, state: LoopState, result: JobResult) -> RecordedEvent:
     by = _read_requester(runtime, result["job_id"])
     key = f"{state['instance']}/{result['job_id']}"
-    event = Event(EVENT.name, JOB_FINISHED, told_of(result), key, event_depth_after(host, by))
+    event = Event(EVENT.name, JOB_FINISHED, describe_job(result), key, event_depth_after(host, by))
     return RecordedEvent(event, "", by.removeprefix("run:"))
 
 
@@ -153,14 +153,14 @@ def _list_ended_jobs(runtime: RuntimeDirectory) -> set[str]:
         names = [entry.name for entry in os.scandir(runtime.jobs_folder)]
     except OSError:
         return set()
-    found = set()
+    job_ids = set()
     for name in names:
         if name.endswith(_RESULT_SUFFIX):
             try:
-                found.add(check_job_id(name.removesuffix(_RESULT_SUFFIX)))
+                job_ids.add(check_job_id(name.removesuffix(_RESULT_SUFFIX)))
             except UsageError:
                 continue
-    return found
+    return job_ids
 
 
 def _read_seen_jobs(inbox: Inbox, runtime: RuntimeDirectory) -> set[str] | None:

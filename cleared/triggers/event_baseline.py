@@ -15,21 +15,21 @@ WantedDeliveries = set[tuple[str, str | None]]
 
 
 def select_undelivered(
-    host: Host, repo: Repository, snapshot: Snapshot, triggers: TriggerIndex, found: Collection[RecordedEvent],
+    host: Host, repo: Repository, snapshot: Snapshot, triggers: TriggerIndex, events: Collection[RecordedEvent],
     since_script: Callable[[Host, TriggeredAgent, list[RecordedEvent]], list[RecordedEvent]],
 ) -> WantedDeliveries:  # fmt: skip
-    """Choose from ``found`` (oldest first) what each agent has not had: the events after the last one that it had a run
+    """Choose from ``events`` (oldest first) what each agent has not had: those after the last event that it had a run
     for. An agent without any such run gets those that ``since_script`` chooses: the ones since its script was last
     changed."""
     wanted: WantedDeliveries = set()
     for listener in {
-        heard.name: heard for told in found for heard in triggers.agents_for_event(told.event.name)
+        listener.name: listener for recorded in events for listener in triggers.agents_for_event(recorded.event.name)
     }.values():
         past = attempted_keys(host, repo, snapshot, listener.name)
-        mine = [told for told in found if listener.handles_event_name(told.event.name)]
-        last = max((i for i, told in enumerate(mine) if told.event.key in past), default=None)
+        mine = [recorded for recorded in events if listener.handles_event_name(recorded.event.name)]
+        last = max((i for i, recorded in enumerate(mine) if recorded.event.key in past), default=None)
         mine = mine[last + 1 :] if last is not None else since_script(host, listener, mine)
-        wanted |= {(listener.name, told.event.key) for told in mine}
+        wanted |= {(listener.name, recorded.event.key) for recorded in mine}
     return wanted
 
 
@@ -37,4 +37,8 @@ def events_since_script_commit(host: Host, listener: TriggeredAgent, mine: list[
     """The events whose commit already had the present version of the agent's script."""
     script = [host.layout.agent_path(listener.name)]
     newest = [c.id for c in history.read_log(host.root, 1, script)]
-    return [told for told in mine if [c.id for c in history.read_log(host.root, 1, script, rev=told.commit)] == newest]
+    return [
+        recorded
+        for recorded in mine
+        if [c.id for c in history.read_log(host.root, 1, script, rev=recorded.commit)] == newest
+    ]

@@ -54,7 +54,7 @@ def read_events_since(
     """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
 
     They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
-    before is told already, whatever became of its commit. Not older than seven days: before the last that was seen, or
+    before was delivered, whatever became of its commit. Not older than seven days: before the last that was seen, or
     before now, where there is no cursor.
     """
     mine, key = find_clone_id(repo), run_public_key(host.root)
@@ -64,26 +64,26 @@ def read_events_since(
     last = _last_attested_at(host, start, mine, key) if start else now
     oldest = format_iso(min(last, now) - MAX_EVENT_AGE) if last is not None else ""
     past = SeenAttestations(host, start)
-    found: list[RecordedEvent] = []
+    events: list[RecordedEvent] = []
     for after in _list_commits(host, repo, head, cursor if start else None):
         for line in past.add_commit(after):
-            said = parse_attestation(line)
-            if said is not None and _is_own_attestation(said, mine, key) and said.at >= oldest:
-                found += _events_of_commit(host, after, said, wanted)
-    return found
+            attestation = parse_attestation(line)
+            if attestation is not None and _is_own_attestation(attestation, mine, key) and attestation.at >= oldest:
+                events += _events_of_commit(host, after, attestation, wanted)
+    return events
 
 
-def _is_own_attestation(said: Attestation, mine: str, key: str) -> bool:
-    return said.key == key and said.trailers.get(ORIGIN) == mine
+def _is_own_attestation(attestation: Attestation, mine: str, key: str) -> bool:
+    return attestation.key == key and attestation.trailers.get(ORIGIN) == mine
 
 
 def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
-    """When the last that was seen was attested. A line that was taken out of the history and is put back long after
-    tells nothing again."""
+    """When the last that was seen was attested. A line that was removed from the history and is put back long after
+    makes no event again."""
     for line in reversed(list(added_lines(host.layout, None, start))):
-        said = parse_attestation(line)
-        if said is not None and _is_own_attestation(said, mine, key):
-            return datetime.fromisoformat(said.at)
+        attestation = parse_attestation(line)
+        if attestation is not None and _is_own_attestation(attestation, mine, key):
+            return datetime.fromisoformat(attestation.at)
     return None
 
 
@@ -123,55 +123,55 @@ def _list_commits(host: Host, repo: Repository, head: str, cursor: str | None) -
 
 
 def _events_of_commit(
-    host: Host, after: Snapshot, said: Attestation, wanted: Callable[[str], bool]
+    host: Host, after: Snapshot, attestation: Attestation, wanted: Callable[[str], bool]
 ) -> Iterator[RecordedEvent]:
-    trailers, by, commit = said.trailers, said.made_by, after.commit or ""
+    trailers, by, commit = attestation.trailers, attestation.made_by, after.commit or ""
     depth = trailer_number(trailers, DEPTH) + 1
 
     def make_event(name: str, payload: Any, key: str = "") -> RecordedEvent:
         return RecordedEvent(Event(EVENT.name, name, payload, f"{by}/{key or name}", depth), commit, by)
 
-    for event in _read_emitted_events(host, after, said):
+    for event in _read_emitted_events(host, after, attestation):
         if wanted(name := str(event["name"])):
             yield make_event(name, event["payload"], str(event["id"]).rpartition("/")[2])
     about = {"commit": commit, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
     if "Run" in trailers and "Event" in trailers and wanted(RUN_SUCCEEDED):
-        yield make_event(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": said.subject})
+        yield make_event(RUN_SUCCEEDED, {**about, "event": trailers["Event"], "message": attestation.subject})
     if trailers.get("Outcome") == FAILED and wanted(RUN_FAILED):
-        yield make_event(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": said.subject})
+        yield make_event(RUN_FAILED, {**about, "event": trailers.get("Attempt"), "cause": attestation.subject})
     if "Approved-by" in trailers and "Proposal" in trailers and wanted(PROPOSAL_APPROVED):
         proposal = {"proposal": trailers["Proposal"], "by": trailers["Approved-by"], "commit": commit}
         yield make_event(PROPOSAL_APPROVED, proposal)
-    if said.statement.get("settles") and wanted(CARD_RESOLVED):
+    if attestation.statement.get("settles") and wanted(CARD_RESOLVED):
         yield make_event(
-            CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _read_resolved_cards(host, after, said)}
+            CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _read_resolved_cards(host, after, attestation)}
         )
-    if said.statement.get("imports") and wanted(IMPORT_NEW):
+    if attestation.statement.get("imports") and wanted(IMPORT_NEW):
         files = import_data(
             [r for r in parse_imports(after.read_file(host.layout.imports), host.layout.imports) if r.run == by]
         )
-        if digest_data(files) == said.statement["imports"]:
+        if digest_data(files) == attestation.statement["imports"]:
             yield make_event(IMPORT_NEW, {**about, "files": files})
 
 
-def _read_emitted_events(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+def _read_emitted_events(host: Host, after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:
     """The events that were emitted, in order; of lines that were altered since, none."""
-    emits = list(said.statement.get("emits") or ())
+    emits = list(attestation.statement.get("emits") or ())
     if not emits:
         return []
     mine = [
         e
         for e in islice(parse_events(after.read_file(host.layout.events)), _MAX_COMMITS + len(emits))
-        if e["run"] == said.made_by
+        if e["run"] == attestation.made_by
     ]
     known = {digest_data(event_line(event)): event for event in mine}
     return [known[each] for each in emits if each in known]
 
 
-def _read_resolved_cards(host: Host, after: Snapshot, said: Attestation) -> list[dict[str, Any]]:
+def _read_resolved_cards(host: Host, after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:
     cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
-    found = [(cards[name], how) for name, how in said.statement["settles"].items() if name in cards]
+    settled = [(cards[name], digest) for name, digest in attestation.statement["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
-        for card, how in found if settlement_digest(card.resolved_by or "", card.resolution or "") == how
+        for card, digest in settled if settlement_digest(card.resolved_by or "", card.resolution or "") == digest
     ]  # fmt: skip

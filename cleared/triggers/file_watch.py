@@ -1,7 +1,7 @@
-"""Having the system tell that something may have happened in a folder: a hint, never more.
+"""Watching folders: the system's hints that something may have changed in them.
 
-Hints get lost (a network drive, a full queue in the kernel, a limit), so whoever is told looks for himself, and looks
-now and then without having been told.
+Hints get lost (a network drive, a full queue in the kernel, a limit). So a hint only starts a scan, and the folders are
+also scanned now and then without one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _HINT_PAUSE: Final = 0.02
 """Seconds between two hints of the same kind: ten thousand files are a few hundred hints, not thirty thousand."""
 _FALLBACK_NOTE: Final = "It is looked at every triggers.scan_seconds instead"
 _LIMIT_NAMES: Final = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
-# What can mean new content. Opening, reading and closing after reading cannot: that is what a look does itself.
+# What can mean new content. Opening, reading and closing after reading cannot: a scan does that itself.
 _EVENT_CLASSES: Final = (
     "FileCreatedEvent", "FileModifiedEvent", "FileAttribEvent", "FileMovedEvent", "FileClosedEvent",
     "FileDeletedEvent", "DirCreatedEvent", "DirAttribEvent", "DirMovedEvent", "DirDeletedEvent",
 )  # fmt: skip
 
 _WatchKey = tuple[str, bool]
-"""What is really watched: a directory, and whether all beneath it too."""
+"""What the system watches: a directory, and whether all beneath it too."""
 _WatchRequest = tuple[str, bool, str]
-"""What somebody wants to know of: the tag, whether all beneath too, the directory."""
+"""What was asked for: the tag, whether all beneath too, the directory."""
 
 
 @dataclass(slots=True)
@@ -50,64 +50,68 @@ class _ActiveWatch:
 
 
 class FolderWatcher:
-    """Tells that something may have happened; never what. The folders are looked at all the same, now and then."""
+    """Gives a hint when something may have changed in a folder; it does not say what."""
 
     def __init__(self, hint: Callable[[str], None], *, polling: bool = False) -> None:
-        """``hint(tag)`` is called from the watcher's own thread, and must be cheap; what happens within some
-        milliseconds is one hint. ``polling``: look every second instead of having the system tell, for network
-        drives."""
+        """``hint(tag)`` is called from the watcher's own thread, and must be cheap. Changes within some milliseconds
+        make one hint. ``polling``: compare the folders every second instead of using the system's notifications, which
+        network drives do not give."""
         self._hint = hint
         self._polling = polling
         self._polls = polling  # also where the system cannot tell
         self._guard = threading.RLock()  # never taken in the observer's threads: it is held while those are started
-        self._wanted: dict[tuple[str, bool], tuple[str, ...]] = {}
-        self._served: dict[_WatchRequest, _WatchKey] = {}
-        self._armed: dict[_WatchKey, _ActiveWatch] = {}
-        self._trouble: dict[_WatchKey, str] = {}
-        self._told: set[str] = set()
+        self._requested: dict[tuple[str, bool], tuple[str, ...]] = {}
+        self._watch_keys: dict[_WatchRequest, _WatchKey] = {}
+        self._active: dict[_WatchKey, _ActiveWatch] = {}
+        self._problems: dict[_WatchKey, str] = {}
+        self._reported: set[str] = set()
         self._fallback = ""
         self._observer: BaseObserver | None = None
         self._thread: threading.Thread | None = None
-        self._news = threading.Condition()  # over the next two; nothing else is taken while it is held
-        self._noted: set[_WatchKey] = set()
-        self._gone: set[_WatchKey] = set()
+        self._changes = threading.Condition()  # over the next two; nothing else is taken while it is held
+        self._changed_keys: set[_WatchKey] = set()
+        self._deleted_keys: set[_WatchKey] = set()
         self._closing = threading.Event()
 
     def set_directories(self, tag: str, directories: Iterable[Path], recursive: bool = True) -> list[str]:
         """Watch these directories under the tag, in place of those before (``recursive`` or not, apart).
 
-        Cheap where nothing is to be done, and to be called now and then: it takes up again what is no longer
-        watched. Of a directory that does not exist the nearest parent is watched until it appears. Look at a
-        folder after this call, not before. Returns what cannot be watched, a line each; the same line once.
+        Call it again now and then: it is cheap, and watches again what is no longer watched. Where a directory does
+        not exist, its nearest parent is watched until it appears. Scan a folder after this call, not before. Returns
+        what cannot be watched, a line each; the same line only once.
         """
         with self._guard:
-            self._wanted[tag, recursive] = tuple(dict.fromkeys(os.path.realpath(d) for d in directories))
-            wants = {(tag, recursive, path) for path in self._wanted[tag, recursive]}
-            if not wants:
-                del self._wanted[tag, recursive]
-            for old in [want for want in self._served if want[:2] == (tag, recursive) and want not in wants]:
-                del self._served[old]
+            self._requested[tag, recursive] = tuple(dict.fromkeys(os.path.realpath(d) for d in directories))
+            requests = {(tag, recursive, path) for path in self._requested[tag, recursive]}
+            if not requests:
+                del self._requested[tag, recursive]
+            for old in [
+                request for request in self._watch_keys if request[:2] == (tag, recursive) and request not in requests
+            ]:
+                del self._watch_keys[old]
             if self._observer is None:
                 return []
-            for want in sorted(wants):
-                self._watch_nearest(want)
+            for request in sorted(requests):
+                self._watch_nearest(request)
             self._stop_unused_watches()
             lines = [self._fallback] if self._fallback else []
-            lines += sorted(self._trouble[key] for key in {self._served[want] for want in wants} & set(self._trouble))
-            fresh = [line for line in lines if line not in self._told]
-            self._told = (self._told & {self._fallback, *self._trouble.values()}) | set(fresh)
+            lines += sorted(
+                self._problems[key] for key in {self._watch_keys[request] for request in requests} & set(self._problems)
+            )
+            fresh = [line for line in lines if line not in self._reported]
+            self._reported = (self._reported & {self._fallback, *self._problems.values()}) | set(fresh)
             return fresh
 
     def start(self) -> None:
-        """Begin to tell. Nothing happens where that has begun."""
+        """Begin to give hints. Does nothing where that has begun."""
         with self._guard:
             if self._observer is not None:
                 return
-            # Its complaints would go to the terminal; they are of no use there.
+            # Its warnings would go to the terminal, where they are of no use.
             logging.getLogger("watchdog").addHandler(logging.NullHandler())
             self._observer = self._make_observer()
             self._observer.start()
-            for (tag, recursive), paths in self._wanted.items():
+            for (tag, recursive), paths in self._requested.items():
                 for path in paths:
                     self._watch_nearest((tag, recursive, path))
             self._closing.clear()
@@ -115,10 +119,10 @@ class FolderWatcher:
             self._thread.start()
 
     def close(self) -> None:
-        """Stop telling; returns when no hint is given any more. Nothing happens where that is so already."""
+        """Stop giving hints; returns when the last one was given. Does nothing where it is closed already."""
         self._closing.set()
-        with self._news:
-            self._news.notify_all()
+        with self._changes:
+            self._changes.notify_all()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -127,39 +131,40 @@ class FolderWatcher:
                 self._observer.stop()
                 self._observer.join()
                 self._observer = None
-            for kept in (self._served, self._armed, self._trouble, self._noted, self._gone):
-                kept.clear()
+            for collection in (self._watch_keys, self._active, self._problems, self._changed_keys, self._deleted_keys):
+                collection.clear()
 
-    # -- telling ------------------------------------------------------------------------------------------------
+    # -- hints --------------------------------------------------------------------------------------------------
 
     def _give_hints(self) -> None:
         while True:
-            with self._news:
-                self._news.wait_for(lambda: self._noted or self._closing.is_set())
-                noted, gone = self._noted.copy(), self._gone.copy()
-                self._noted.clear()
-                self._gone.clear()
+            with self._changes:
+                self._changes.wait_for(lambda: self._changed_keys or self._closing.is_set())
+                changed, deleted = self._changed_keys.copy(), self._deleted_keys.copy()
+                self._changed_keys.clear()
+                self._deleted_keys.clear()
             if self._closing.is_set():
                 return
-            for tag in sorted(self._find_affected_tags(noted, gone)):
+            for tag in sorted(self._find_affected_tags(changed, deleted)):
                 self._hint(tag)
             self._closing.wait(_HINT_PAUSE)
 
-    def _find_affected_tags(self, noted: set[_WatchKey], gone: set[_WatchKey]) -> set[str]:
-        """Whom it concerns. What disappeared or appeared is watched from now on, before anybody looks."""
+    def _find_affected_tags(self, changed: set[_WatchKey], deleted: set[_WatchKey]) -> set[str]:
+        """The tags whose directories these are. A directory that appeared or disappeared is watched anew first, before
+        any scan."""
         tags: set[str] = set()
         with self._guard:
             if self._observer is None:
                 return tags
-            for key in gone & set(self._armed):
-                self._armed[key].emitter.join(POLL_SECONDS)  # it is about to end by itself
+            for key in deleted & set(self._active):
+                self._active[key].emitter.join(POLL_SECONDS)  # it is about to end by itself
                 self._stop_watch(key)
-            for want, key in list(self._served.items()):
-                if key in noted:
-                    self._watch_nearest(want)
-                    # In a parent of what is wanted, only this matters: that it is there now.
-                    if want[2] in (key[0], self._served[want][0]):
-                        tags.add(want[0])
+            for request, key in list(self._watch_keys.items()):
+                if key in changed:
+                    self._watch_nearest(request)
+                    # A change in a parent matters only when the directory itself has appeared.
+                    if request[2] in (key[0], self._watch_keys[request][0]):
+                        tags.add(request[0])
             self._stop_unused_watches()
         return tags
 
@@ -170,11 +175,11 @@ class FolderWatcher:
 
         class Handler(FileSystemEventHandler):
             def dispatch(self, event: FileSystemEvent) -> None:
-                with watcher._news:
-                    watcher._noted.add(key)
+                with watcher._changes:
+                    watcher._changed_keys.add(key)
                     if isinstance(event, DirDeletedEvent) and event.src_path == key[0]:
-                        watcher._gone.add(key)
-                    watcher._news.notify()
+                        watcher._deleted_keys.add(key)
+                    watcher._changes.notify()
 
         return Handler()
 
@@ -201,43 +206,46 @@ class FolderWatcher:
             )
         return observer
 
-    def _watch_nearest(self, want: _WatchRequest) -> None:
-        """Have the directory watched, or as long as there is none, the nearest one above it."""
-        _, recursive, path = want
+    def _watch_nearest(self, request: _WatchRequest) -> None:
+        """Watch the directory; where it does not exist, the nearest one above it."""
+        _, recursive, path = request
         key = _nearest_directory(path, recursive)
         self._start_watch(key)
         while (now := _nearest_directory(path, recursive)) != key:  # it appeared, or disappeared, meanwhile
             key = now
             self._start_watch(key)
-        self._served[want] = key
+        self._watch_keys[request] = key
 
     def _start_watch(self, key: _WatchKey) -> None:
         path, recursive = key
         try:
             status = Path(path).stat()
             identity = status.st_dev, status.st_ino
-            armed = self._armed.get(key)
-            if armed and armed.emitter.is_alive() and armed.identity == identity and not armed.partial:
+            active = self._active.get(key)
+            if active and active.emitter.is_alive() and active.identity == identity and not active.partial:
                 return
             self._stop_watch(key)
             with os.scandir(path) as entries:  # the observer would pass over one that cannot be read
                 nested = any(entry.is_dir(follow_symlinks=False) for entry in entries)
             watch, emitter = self._schedule_watch(key)
-            self._armed[key] = _ActiveWatch(watch, emitter, identity, partial=False)
+            self._active[key] = _ActiveWatch(watch, emitter, identity, partial=False)
         except FileNotFoundError:
             return
         except OSError as error:
-            self._trouble[key] = f"{escape_name(path)} cannot be watched: {_describe_error(error)}. {_FALLBACK_NOTE}"
+            self._problems[key] = f"{escape_name(path)} cannot be watched: {_describe_error(error)}. {_FALLBACK_NOTE}"
             return
-        self._trouble.pop(key, None)
+        self._problems.pop(key, None)
         if nested and recursive and (refusal := self._find_system_limit()):
-            self._armed[key].partial = True
-            self._trouble[key] = f"not all of {escape_name(path)} may be watched: {refusal}. {_FALLBACK_NOTE}"
+            self._active[key].partial = True
+            self._problems[key] = f"not all of {escape_name(path)} may be watched: {refusal}. {_FALLBACK_NOTE}"
 
     def _find_system_limit(self) -> str:
-        """Why the system would refuse one more directory: the observer does not say when it does so beneath one."""
+        """Why the system would refuse to watch one more directory; empty where it would not.
+
+        The observer does not say so when that happens beneath a directory.
+        """
         key = (os.sep, False)
-        if not self._polls and key not in self._armed:
+        if not self._polls and key not in self._active:
             try:
                 watch, _ = self._schedule_watch(key)
             except OSError as error:
@@ -250,31 +258,31 @@ class FolderWatcher:
         from watchdog import events
 
         assert self._observer is not None
-        # The same events for all: two watches of one directory share what they ask of the system.
+        # The same events for all, as two watches of one directory share one watch of the system.
         kinds: list[type[FileSystemEvent]] = [getattr(events, name) for name in _EVENT_CLASSES if hasattr(events, name)]
         watch = self._observer.schedule(self._make_handler(key), key[0], recursive=key[1], event_filter=kinds)
         return watch, next(emitter for emitter in self._observer.emitters if emitter.watch == watch)
 
     def _stop_watch(self, key: _WatchKey) -> None:
-        armed = self._armed.pop(key, None)
-        if armed is not None and self._observer is not None:
-            self._observer.unschedule(armed.watch)
+        active = self._active.pop(key, None)
+        if active is not None and self._observer is not None:
+            self._observer.unschedule(active.watch)
 
     def _stop_unused_watches(self) -> None:
-        """Stop watching what nobody wants any more."""
-        needed = set(self._served.values())
-        for key in [key for key in self._armed if key not in needed]:
+        """Stop watching what is no longer asked for."""
+        needed = set(self._watch_keys.values())
+        for key in [key for key in self._active if key not in needed]:
             self._stop_watch(key)
-        for key in [key for key in self._trouble if key not in needed]:
-            del self._trouble[key]
+        for key in [key for key in self._problems if key not in needed]:
+            del self._problems[key]
 
 
 def _nearest_directory(path: str, recursive: bool) -> _WatchKey:
     """The directory itself, or the nearest above it that exists."""
-    here = Path(path)
-    while not here.is_dir() and here.parent != here:
-        here = here.parent
-    return str(here), recursive and str(here) == path
+    nearest = Path(path)
+    while not nearest.is_dir() and nearest.parent != nearest:
+        nearest = nearest.parent
+    return str(nearest), recursive and str(nearest) == path
 
 
 def _describe_error(error: OSError) -> str:

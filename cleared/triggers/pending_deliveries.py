@@ -92,8 +92,8 @@ class Inbox:
     # --- cursors -----------------------------------------------------------------------------------------------
 
     def read_cursor(self, key: str) -> str | None:
-        found = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
-        return str(found[0]) if found else None
+        row = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return str(row[0]) if row else None
 
     def set_cursor(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
@@ -104,8 +104,8 @@ class Inbox:
 
     def schedule_mark(self, agent: str) -> datetime | None:
         """The time up to which one agent's schedule is decided."""
-        found = self._db.execute("SELECT at FROM marks WHERE agent=?", (agent,)).fetchone()
-        return _from_timestamp(found[0]) if found else None
+        row = self._db.execute("SELECT at FROM marks WHERE agent=?", (agent,)).fetchone()
+        return _from_timestamp(row[0]) if row else None
 
     def set_schedule_marks(self, marks: Iterable[tuple[str, datetime]]) -> None:
         self._db.executemany(
@@ -122,13 +122,13 @@ class Inbox:
         assert event.key is not None
         if self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, event.key)).fetchone():
             return False
-        done = self._db.execute(
+        inserted = self._db.execute(
             "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why)"
             " VALUES (?,?,?,?,?,?,?)",
             (agent, event.key, json.dumps(event.to_record(), default=str), now.timestamp(),
              (not_before or now).timestamp(), failures, why),
         )  # fmt: skip
-        return done.rowcount == 1
+        return inserted.rowcount == 1
 
     def next_delivery(self, now: datetime) -> Delivery | None:
         """The delivery whose turn it is: the oldest of those that are the first of their agent, and due."""
@@ -141,11 +141,11 @@ class Inbox:
 
     def next_due_at(self) -> datetime | None:
         """When the next delivery's turn comes."""
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT min(not_before) FROM deliveries WHERE id IN"
             " (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
         ).fetchone()
-        return _from_timestamp(found[0]) if found[0] is not None else None
+        return _from_timestamp(row[0]) if row[0] is not None else None
 
     def deliveries_of(self, agent: str) -> list[Delivery]:
         """All that waits for an agent, oldest first."""

@@ -38,21 +38,23 @@ def read_job_requests(
 ) -> list[CommittedJobRequest]:
     """What the commits of this clone after ``cursor``, up to ``head``, ask the loop for; oldest first.
 
-    Each is told once if the cursor is kept together with what is made of it. Without a cursor, or where it is in
+    Each is returned once, if the cursor is stored together with what is made of it. Without a cursor, or where it is in
     another history by now: what was asked for in the last seven days. Whether a job of that kind may be run is not
     looked at.
     """
     if head == cursor:
         return []
-    found = []
-    for told in read_events_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE_EVENT, now):
-        payload = told.event.payload
+    requests = []
+    for recorded in read_events_since(host, repo, head, cursor, lambda name: name == LOOP_ENQUEUE_EVENT, now):
+        payload = recorded.event.payload
         kind, target = (payload.get("kind"), payload.get("target")) if isinstance(payload, dict) else (None, None)
         if isinstance(kind, str) and isinstance(target, str):
-            found.append(
-                CommittedJobRequest(told.made_by, str(told.event.key), kind, target, told.commit, told.event.depth)
+            requests.append(
+                CommittedJobRequest(
+                    recorded.made_by, str(recorded.event.key), kind, target, recorded.commit, recorded.event.depth
+                )
             )
-    return found
+    return requests
 
 
 def event_depth_after(host: Host, by: str) -> int:

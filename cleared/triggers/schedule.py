@@ -90,17 +90,18 @@ class Schedule:
 
     def count_between(self, after: datetime, until: datetime) -> int:
         """How many times there are after ``after`` up to and with ``until``, without listing them."""
-        found = 0
+        count = 0
         for piece in self._stretches_between(_to_second(after) + 1, _to_second(until) + 1):
             sizes = (end - begin for _, begin, end in self._calendar.named_times(piece.low, piece.high))
-            found += any(sizes) if piece.skipped else sum(sizes)
-        return found
+            count += any(sizes) if piece.skipped else sum(sizes)
+        return count
 
     def _search(self, start: int, end: int, newest_first: bool = False) -> Iterator[int]:
         """The times in ``[start, end)``, as seconds of UTC: in place of croniter's iteration, which
 
         - goes wrong where clocks are set: it skips or repeats a run, depending on the zone and the direction;
-        - joins a day of the month and an nth weekday (``1,15 * 5#2``) by *and* where cron means *or*;
+        - joins days of the month and an nth weekday (``0 0 1,15 * 5#2``) by *and* where cron means *or*, and
+          ``*/2`` and a weekday (``0 0 */2 * 1``) by *or* where cron means *and*;
         - cannot count or go backwards without visiting each time, and takes a hundred times as long, which matters
           where ten thousand schedules are looked at.
 
@@ -167,7 +168,7 @@ def find_due_times(
 
     What came due since ``alive_from`` is on time, and all of it runs. What came due before, while nobody was awake,
     was missed: ``none`` drops it, ``latest`` makes up for the newest of it if nothing is on time, ``all`` makes up
-    for all of it (the newest 10,000). Where the clock was set back, ``corrected`` says from where it goes on.
+    for all of it (the newest 10,000). Where the clock was set back, ``correct_mark`` says from where it goes on.
     """
     mark = correct_mark(mark, now)
     woke = max(mark, min(alive_from - _TICK, now))
@@ -258,7 +259,7 @@ class _LocalTimes:
 class _CalendarDays:
     """The days that day of month, month and weekday name; days and months are counted from 1970 and from year 0."""
 
-    __slots__ = ("_either", "_found", "_month_days", "_months", "_nth", "_weekdays")
+    __slots__ = ("_days_of_month", "_either", "_month_days", "_months", "_nth", "_weekdays")
 
     def __init__(self, month_day: str, month: str, weekday: str) -> None:
         self._month_days = frozenset(_parse_field(2, month_day).values)
@@ -266,7 +267,7 @@ class _CalendarDays:
         self._weekdays = frozenset(_parse_field(4, weekday).values)
         self._nth = _parse_field(4, weekday).nth
         self._either = not month_day.startswith(("*", "?")) and not weekday.startswith(("*", "?"))
-        self._found: dict[int, tuple[int, ...]] = {}
+        self._days_of_month: dict[int, tuple[int, ...]] = {}
 
     def days_between(self, first: int, last: int, newest_first: bool) -> Iterator[int]:
         """Those from ``first`` up to and with ``last``."""
@@ -274,9 +275,9 @@ class _CalendarDays:
         for month in reversed(months) if newest_first else months:
             if month % 12 + 1 not in self._months:
                 continue
-            days = self._found.get(month)
+            days = self._days_of_month.get(month)
             if days is None:
-                days = self._found[month] = tuple(self._find_days(*divmod(month, 12)))
+                days = self._days_of_month[month] = tuple(self._find_days(*divmod(month, 12)))
             for day in reversed(days) if newest_first else days:
                 if first <= day <= last:
                     yield day
@@ -314,7 +315,7 @@ class _ZoneOffsets:
     def changes_between(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """When clocks are set after ``start`` and before ``end``, and the offset from then on; oldest first.
 
-        With the ends of blocks among them, where nothing changes, so that who has what it wants looks no further.
+        The ends of blocks are among them, though nothing changes there, so that a caller can stop early.
         """
         for number in range(start // _BLOCK_SECONDS, (end - 1) // _BLOCK_SECONDS + 1):
             block = self._blocks.get(number)
@@ -345,7 +346,7 @@ class _CronField(NamedTuple):
 def _parse_field(position: int, text: str) -> _CronField:
     """What one field names, by croniter: read field by field, as ten thousand expressions share a few hundred fields.
 
-    Raises ``values.Bad`` where it is no field.
+    Raises ``BadValue`` where it is no field.
     """
     import croniter
 
@@ -357,9 +358,9 @@ def _parse_field(position: int, text: str) -> _CronField:
         raise header_values.BadValue(
             "cron", f"{text[:60]!r} is not a field of a cron expression: {error}", header_values.CRON
         ) from None
-    found = expanded[position]
+    numbers = expanded[position]
     low, high = croniter.croniter.RANGES[position]
-    named = tuple(range(low, high + 1)) if "*" in found else tuple(found)
+    named = tuple(range(low, high + 1)) if "*" in numbers else tuple(numbers)
     return _CronField(named, {weekday: frozenset(which) for weekday, which in nth.items()})
 
 
@@ -393,5 +394,5 @@ def _to_instant(second: int) -> datetime:
 
 
 def _month_number(day: int) -> int:
-    found = date.fromordinal(day + _EPOCH_DAY)
-    return found.year * 12 + found.month - 1
+    first = date.fromordinal(day + _EPOCH_DAY)
+    return first.year * 12 + first.month - 1

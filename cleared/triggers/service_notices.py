@@ -25,13 +25,13 @@ from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.drop_names import FAILED_FOLDER
 
 
-def report_event_cycle(host: Host, agents: list[str], told: RecordedEvent) -> None:
+def report_event_cycle(host: Host, agents: list[str], recorded: RecordedEvent) -> None:
     """A chain of events was stopped: a card with the chain."""
-    chain = [*_trace_chain(host, told), f"{told.event.name} → {', '.join(agents)}"]
-    title = f"A chain of events was stopped after {told.event.depth - 1}: {_shortest_cycle(chain)}"
+    chain = [*_trace_chain(host, recorded), f"{recorded.event.name} → {', '.join(agents)}"]
+    title = f"A chain of events was stopped after {recorded.event.depth - 1}: {_shortest_cycle(chain)}"
     _add_card(
-        host, EVENT_CYCLE.name, (told.event.name, *agents, told.made_by), title[:300], chain=chain,
-        event=told.event.name, event_key=told.event.key, agents=agents,
+        host, EVENT_CYCLE.name, (recorded.event.name, *agents, recorded.made_by), title[:300], chain=chain,
+        event=recorded.event.name, event_key=recorded.event.key, agents=agents,
         remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
         "long a chain may be.",
     )  # fmt: skip
@@ -53,7 +53,7 @@ def report_duplicate_file(host: Host, agent: str, path: str, digest: str, earlie
 
 
 def report_crash(host: Host, agent: str, event: Event, why: str) -> None:
-    """A run took the whole process down with it, so that nothing but this can tell of it."""
+    """A run killed the whole process, so this card is the only report of it."""
     key = ("died", agent, event.key or "")
     about = retry_details(event.to_record(), agent, card_id(FAILED_RUN.name, *key))
     _add_card(
@@ -65,26 +65,28 @@ def report_crash(host: Host, agent: str, event: Event, why: str) -> None:
 def _add_card(
     host: Host, kind: str, key: tuple[str, ...], title: str, *, about: str = RESOLVED_BY, **details: Any
 ) -> None:
-    """``about``: the agent, where it is one agent's."""
+    """Commit a card, unless there is one with this key. ``about``: the agent, where it is one agent's."""
 
-    def make_decision(desk: DecisionContext) -> Decision | None:
-        known = desk.context.cards.committed_cards.get(card_id(kind, *key))
-        if known is not None:
+    def make_decision(decision: DecisionContext) -> Decision | None:
+        existing = decision.context.cards.committed_cards.get(card_id(kind, *key))
+        if existing is not None:
             return None
-        desk.context.agent = about
-        desk.context.stage_card(kind, key, title, **details)
+        decision.context.agent = about
+        decision.context.stage_card(kind, key, title, **details)
         return Decision(commit_messages.cards_opened([title]))
 
     commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, collects=[])
 
 
 def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, times: int) -> str | None:
-    """Move a file that no run gets through with out of the way, to ``import/failed/``, with a card that says why; where
-    it lies now. One outside of ``import/`` stays, and is left alone; so is one that is another by now."""
+    """Move a file with which every run fails to ``import/failed/``, with a card that says why. Returns its new path.
+
+    None where it was not moved: it lies outside of ``import/``, or has another content by now.
+    """
     drop = f"{host.layout.import_dir}/"
     target: list[str] = []
 
-    def make_decision(desk: DecisionContext) -> Decision | None:
+    def make_decision(decision: DecisionContext) -> Decision | None:
         moves: tuple[LocalMove, ...] = ()
         files: dict[str, bytes | None] = {}
         if path.startswith(drop):
@@ -94,26 +96,26 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
                 return None
             if hashlib.sha256(data).hexdigest() != digest:
                 return None
-            target.append(_find_free_name(host, desk, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
+            target.append(_find_free_name(host, decision, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
-            if desk.snapshot.find_blob_id(path) is not None:
+            if decision.snapshot.find_blob_id(path) is not None:
                 files = {path: None, target[0]: data}
             else:
                 files = {target[0]: data} if in_git else {}
                 moves = (LocalMove(path, None if in_git else target[0], data),)
         where = f", and was set aside as {target[0]}" if target else ""
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
-        desk.context.agent = agent
-        desk.context.stage_card(
-            SET_ASIDE.name, (agent, path, digest, desk.context.run_id), title[:300], file=target[0] if target else path,
-            cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
+        decision.context.agent = agent
+        decision.context.stage_card(
+            SET_ASIDE.name, (agent, path, digest, decision.context.run_id), title[:300],
+            file=target[0] if target else path, cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
             remedy=f"When the cause is gone, move it back to {drop}." if target
             else f"Change {agent}, or the file, to have it tried again.",
         )  # fmt: skip
-        for card in desk.context.cards.open_cards():  # what it failed at is told by the new card now
+        for card in decision.context.cards.open_cards():  # the new card says it now
             if card.kind == FAILED_RUN.name and card.agent == agent and digest in (card.details.get("files") or ()):
-                desk.context.cards.resolve_card(
-                    card.id, format_iso(desk.context.now), RESOLVED_BY, "the file was set aside"
+                decision.context.cards.resolve_card(
+                    card.id, format_iso(decision.context.now), RESOLVED_BY, "the file was set aside"
                 )
         return Decision(commit_messages.cards_opened([title]), files, local_moves=moves)
 
@@ -121,31 +123,31 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
     return target[0] if target else None
 
 
-def _find_free_name(host: Host, desk: DecisionContext, wanted: str) -> str:
+def _find_free_name(host: Host, decision: DecisionContext, wanted: str) -> str:
     path = PurePosixPath(wanted)
     for number in range(1, 100_000):
         name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        if desk.snapshot.find_entry(name) is None and not (host.root / name).exists():
+        if decision.snapshot.find_entry(name) is None and not (host.root / name).exists():
             return name
-    return str(path.with_name(f"{path.stem}-{desk.context.run_id}{path.suffix}"))
+    return str(path.with_name(f"{path.stem}-{decision.context.run_id}{path.suffix}"))
 
 
-def _trace_chain(host: Host, told: RecordedEvent) -> list[str]:
+def _trace_chain(host: Host, recorded: RecordedEvent) -> list[str]:
     """The runs that led to it, oldest first: ``event → agent``."""
-    found: list[str] = []
-    run = told.made_by
-    for _ in range(told.event.depth):
+    chain: list[str] = []
+    run = recorded.made_by
+    for _ in range(recorded.event.depth):
         commits = history.find_by_trailer(host.root, "Run", run)
         if not commits:
             break
         trailers = commits[0].trailers
         kind, _, key = (trailers.get("Event") or trailers.get("Attempt") or "").partition(" ")
         name = _event_name(host, key) if kind == EVENT.name else kind
-        found.append(f"{name} → {trailers.get('Agent', '?')}")
+        chain.append(f"{name} → {trailers.get('Agent', '?')}")
         if kind != EVENT.name:
             break
         run = find_job_requester(host, key).removeprefix("run:") if name == JOB_FINISHED else key.partition("/")[0]
-    return found[::-1]
+    return chain[::-1]
 
 
 def _event_name(host: Host, key: str) -> str:

@@ -1,8 +1,7 @@
-"""Looking at the folders an agent watches: which files are complete, and what they hold.
+"""Scanning the folders that an agent watches: which files are complete, and the hashes of their content.
 
-A file is complete when nobody has touched it for a while. Its own times tell that of a file that lay there before
-anybody looked; where they cannot be believed (a clock that was set, a network drive with a clock of its own), what was
-observed here does.
+A file is complete when it has not changed for a while. For a file that was there before the first scan, its own times
+say so; where they cannot be right (a clock that was set, a network drive with its own clock), the scans decide.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, escape_nam
 from cleared.workspace.location import Layout
 
 EMPTY_SECONDS: Final = 30.0
-"""How long an empty file must have been still, at least: programs make the file first and write it later."""
+"""Seconds for which an empty file must not have changed: programs create a file first and write it later."""
 _PIECE_BYTES: Final = 1 << 20
 _MAX_PROBLEMS: Final = 20
 _WAIT_MARGIN: Final = 0.001
-"""Seconds added to a wait, so that whoever sleeps that long does not come a rounding error early."""
+"""Seconds added to a wait, so that the next scan does not come too early by a rounding error."""
 _READ_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
 _EXCLUDED_FOLDERS: Final = tuple(f"{Layout.import_dir}/{name}" for name in FINISHED_FOLDERS)
 
 _GlobRest = tuple[re.Pattern[str] | None, ...]
-"""What of a glob is still to be matched, name by name; None is ``**``: any folders, or none."""
+"""The parts of a glob that are still to be matched, name by name; None is ``**``: any number of folders."""
 _FileState = tuple[int, int, int, int, int]
 """Device, inode, size, and the times of the last change of content and of anything, in nanoseconds."""
 
@@ -53,15 +52,15 @@ class CompleteFile:
 
 @dataclass(frozen=True, slots=True)
 class FolderScan:
-    """What one look at the folders found."""
+    """What one scan of the folders found."""
 
     ready: tuple[CompleteFile, ...]
     """The complete files, by path."""
     again_in: float | None
     """Seconds until the next file that is still being written may be complete; None: there is no such file."""
     problems: tuple[str, ...] = ()
-    """What could not be looked at, a line each, and not without end. Said once, and again only if it was gone
-    meanwhile."""
+    """What could not be scanned, a line each, at most 21 lines. A line is repeated only if it was absent from a scan in
+    between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class _IncompleteFile:
 
     state: _FileState
     last_different: float
-    """When it was last known to be otherwise, or not to be there."""
+    """When it was last seen in another state, or known not to exist."""
     first_seen: float
     """When it was first seen in this state."""
 
@@ -81,43 +80,45 @@ class WatchedFolder:
     def __init__(
         self, root: Path, watch: Sequence[str], settle_seconds: float, clock: Clock, *, max_bytes: int
     ) -> None:
-        """``watch``: directories and globs relative to the workspace ``root``, as in a header; of a directory, and
-        of a glob that ends with a slash, everything beneath counts. ``max_bytes``: how much of a file may be in
-        memory at once; a larger one is read in pieces."""
+        """``watch``: directories and globs relative to the workspace ``root``, as in a header; a directory, and a glob
+        that ends with a slash, stand for everything beneath. ``max_bytes``: how much of a file may be in memory at
+        once; a larger one is read in pieces."""
         self._root = os.path.realpath(root)
         self._settle = settle_seconds
         self._clock = clock
         self._piece = max(1, min(_PIECE_BYTES, max_bytes))
-        self._wanted: dict[str, set[_GlobRest]] = {}
-        self._never: list[str] = []
+        self._globs: dict[str, set[_GlobRest]] = {}
+        self._excluded: list[str] = []
         for value in watch:
             base, rest = _parse_glob(value)
             if any(part.startswith(".") for part in base.split("/")) or f"{base}/".startswith(
                 _with_slash(_EXCLUDED_FOLDERS)
             ):
-                self._never.append(f"watch: {escape_name(value)}: this folder is never looked at")
+                self._excluded.append(f"watch: {escape_name(value)}: this folder is never looked at")
             else:
-                self._wanted.setdefault(base, set()).add(rest)
+                self._globs.setdefault(base, set()).add(rest)
         self._waiting: dict[str, _IncompleteFile] = {}
         self._hashes: dict[_FileState, str] = {}
-        self._told: set[str] = set()
-        self._looked = -math.inf
+        self._reported: set[str] = set()
+        self._last_scan = -math.inf
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """What to watch, with all beneath it: absolute, and without links. They need not exist yet."""
-        found = set()
-        for base in self._wanted:
+        """The directories to watch, with all beneath them: absolute, and without links. They need not exist yet."""
+        folders = set()
+        for base in self._globs:
             kind = self._mode_of(base)
             if kind is None or not stat.S_ISLNK(kind):
-                found.add(base.rpartition("/")[0] if kind is not None and stat.S_ISREG(kind) else base)
-        inner = {one for one in found for other in found if one != other and f"{one}/".startswith(_with_slash([other]))}
-        return tuple(Path(self._root, base) for base in sorted(found - inner))
+                folders.add(base.rpartition("/")[0] if kind is not None and stat.S_ISREG(kind) else base)
+        inner = {
+            one for one in folders for other in folders if one != other and f"{one}/".startswith(_with_slash([other]))
+        }
+        return tuple(Path(self._root, base) for base in sorted(folders - inner))
 
     def scan_files(self) -> FolderScan:
-        """Look at every file; read those that are complete and were not read before."""
+        """Examine every file; read those that are complete and were not read before."""
         started, now = self._clock.monotonic(), self._clock.now().timestamp()
-        problems = list(self._never)
+        problems = list(self._excluded)
         states = list(self._file_states(problems))
         seen = self._clock.monotonic()
         ready: list[CompleteFile] = []
@@ -127,11 +128,11 @@ class WatchedFolder:
         for path, state in states:
             digest = self._hashes.get(state) or hashes.get(state)
             if digest is None:
-                known = self._waiting.get(path)
-                if known is None or known.state != state:
-                    known = _IncompleteFile(state, self._looked, seen)
-                waiting[path] = known
-                wait = self._seconds_until_complete(known, started, now)
+                incomplete = self._waiting.get(path)
+                if incomplete is None or incomplete.state != state:
+                    incomplete = _IncompleteFile(state, self._last_scan, seen)
+                waiting[path] = incomplete
+                wait = self._seconds_until_complete(incomplete, started, now)
                 if wait > 0:
                     due.append(started + wait)
                     continue
@@ -148,19 +149,19 @@ class WatchedFolder:
                 del waiting[path]
             hashes[state] = digest
             ready.append(CompleteFile(path, digest, state[2]))
-        fresh = list(dict.fromkeys(line for line in problems if line not in self._told))
+        fresh = list(dict.fromkeys(line for line in problems if line not in self._reported))
         if len(fresh) > _MAX_PROBLEMS:
             fresh[_MAX_PROBLEMS:] = [f"and {len(fresh) - _MAX_PROBLEMS:,} more of this kind"]
-        self._waiting, self._hashes, self._told, self._looked = waiting, hashes, set(problems), started
+        self._waiting, self._hashes, self._reported, self._last_scan = waiting, hashes, set(problems), started
         again = max(0.0, min(due) - self._clock.monotonic()) + _WAIT_MARGIN if due else None
         return FolderScan(tuple(ready), again, tuple(fresh))
 
     def _seconds_until_complete(self, file: _IncompleteFile, started: float, now: float) -> float:
-        """Seconds from the start of this look until the file is complete; not positive: it is."""
+        """Seconds from the start of this scan until the file is complete; zero or less where it is."""
         needed = self._settle if file.state[2] else max(self._settle, EMPTY_SECONDS)
-        # It cannot have been still for longer than since it was seen to be otherwise, whatever its times say.
-        still = min(now - max(file.state[3:]) / 1e9, started - file.last_different)
-        return needed - max(still, started - file.first_seen)
+        # Whatever its times say, it has not been unchanged for longer than since it was seen in another state.
+        unchanged = min(now - max(file.state[3:]) / 1e9, started - file.last_different)
+        return needed - max(unchanged, started - file.first_seen)
 
     def _hash_file(self, path: str, state: _FileState) -> str | None:
         """The SHA-256 of the content; None where the file is no longer in ``state``. Raises ``OSError``."""
@@ -176,7 +177,7 @@ class WatchedFolder:
             os.close(descriptor)
 
     def _file_states(self, problems: list[str]) -> Iterator[tuple[str, _FileState]]:
-        """The files that count, by path, as they are now."""
+        """The path and state of each file that is watched for, sorted by path."""
         for path in self._list_files(problems):
             try:
                 status = os.lstat(f"{self._root}/{path}")
@@ -190,7 +191,7 @@ class WatchedFolder:
 
     def _list_files(self, problems: list[str]) -> list[str]:
         names: set[str] = set()
-        for base, rests in self._wanted.items():
+        for base, rests in self._globs.items():
             kind = self._mode_of(base)
             if kind is not None and stat.S_ISLNK(kind):
                 problems.append(f"{escape_name(base)} is reached through a symbolic link; it is not looked at")
@@ -203,26 +204,26 @@ class WatchedFolder:
             return sorted(names)
         problems.append(
             f"there are more than {MAX_FILES:,} files in "
-            f"{', '.join(escape_name(base or '.') for base in self._wanted)}; "
+            f"{', '.join(escape_name(base or '.') for base in self._globs)}; "
             "only the first by name are looked at. Move some of them elsewhere"
         )
         return sorted(names)[:MAX_FILES]
 
     def _walk_folder(self, base: str, rests: frozenset[_GlobRest], names: set[str], problems: list[str]) -> None:
-        left = [(base, rests)]
-        while left and len(names) <= MAX_FILES:
-            folder, rests = left.pop()
+        to_visit = [(base, rests)]
+        while to_visit and len(names) <= MAX_FILES:
+            folder, rests = to_visit.pop()
             prefix = f"{folder}/" if folder else ""
             try:
                 with os.scandir(f"{self._root}/{folder}") as entries:
-                    found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                    children = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 problems.append(f"{escape_name(folder or '.')}/ cannot be looked at: {describe_os_error(error)}")
                 continue
             below: list[tuple[str, frozenset[_GlobRest]]] = []
-            for name, is_folder in found:
+            for name, is_folder in children:
                 path = prefix + name
                 if name.startswith(".") or path in _EXCLUDED_FOLDERS:
                     continue
@@ -235,10 +236,10 @@ class WatchedFolder:
                     below.append((path, rest))
                 else:
                     names.add(path)
-            left += reversed(below)
+            to_visit += reversed(below)
 
     def _mode_of(self, base: str) -> int | None:
-        """The mode of what lies there; that of the link where one is on the way; None where there is nothing."""
+        """The mode of the file or folder there; of the link, where one is on the way; None where nothing is there."""
         mode, path = stat.S_IFDIR, self._root
         for part in base.split("/") if base else ():
             path = f"{path}/{part}"
@@ -254,7 +255,7 @@ class WatchedFolder:
 
 
 def _parse_glob(value: str) -> tuple[str, _GlobRest]:
-    """The folder to start from, and what follows."""
+    """The folder to start from, and the parts of the glob beneath it."""
     parts = [part for part in value.split("/") if part not in ("", ".")]
     plain = next((i for i, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts))
     rest = [None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts[plain:]]
@@ -275,7 +276,7 @@ def _matches_file(rests: Iterable[_GlobRest], name: str) -> bool:
 
 
 def _globs_below(rests: Iterable[_GlobRest], name: str) -> frozenset[_GlobRest]:
-    """What is left of the globs in a folder of that name; nothing where no file there can match."""
+    """The parts of the globs that are left to match in a folder of that name; empty where no file there can match."""
     left: set[_GlobRest] = set()
     for rest in rests:
         head, tail = rest[0], rest[1:]

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+import croniter
 import pytest
 
 from cleared.errors import UsageError
@@ -144,6 +145,7 @@ def test_C2_odd_zones(zone: str, expression: str, after: str, hours: float, expe
         ("0 0 15,L * *", ["2026-01-15", "2026-01-31", "2026-02-15", "2026-02-28"]),
         ("0 0 29 2 *", ["2028-02-29", "2032-02-29", "2036-02-29", "2040-02-29"]),
         ("0 0 * * 5#2", ["2026-01-09", "2026-02-13", "2026-03-13", "2026-04-10"]),
+        ("0 0 1,15 * 5#2", ["2026-01-09", "2026-01-15", "2026-02-01", "2026-02-13"]),
         ("0 0 * * L5", ["2026-01-30", "2026-02-27", "2026-03-27", "2026-04-24"]),
         ("0 0 * * 1#5", ["2026-03-30", "2026-06-29", "2026-08-31", "2026-11-30"]),
         ("0 0 * * 7", ["2026-01-04", "2026-01-11", "2026-01-18", "2026-01-25"]),
@@ -175,6 +177,14 @@ def test_C1_days(expression: str, expected: list[str]) -> None:
         found.append(f"{following:%Y-%m-%d}")
         instant = following
     assert found == expected
+
+
+def test_croniter_reads_these_days_otherwise() -> None:
+    """Why ``Schedule`` finds its times itself: where croniter does as cron does, the reason is gone."""
+    new_year = at("2026-01-01T00:00")
+    with pytest.raises(croniter.CroniterBadDateError):  # the 1st and the 15th are never a second Friday
+        croniter.croniter("0 0 1,15 * 5#2", new_year).get_next(datetime)
+    assert croniter.croniter("0 0 */2 * 1", new_year).get_next(datetime) == at("2026-01-03T00:00")  # a Saturday
 
 
 @pytest.mark.parametrize(
