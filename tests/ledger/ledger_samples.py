@@ -8,7 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from cleared.config.loading import load_config
-from cleared.ledger.entry import HEADER_LINE, Leg
+from cleared.ledger.bank_lines import BankLine
+from cleared.ledger.entry import HEADER_LINE, Entry, Leg
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books, Bounds
 from cleared.workspace.location import Layout
@@ -65,3 +66,19 @@ def pair(number: str = "2025-01-001", day: str = "2025-01-05", amount: str = "4.
 
 
 JAN5 = date(2025, 1, 5)
+
+
+def entry_of(day: date = JAN5, posting: list[Leg] | None = None, number: str = "001") -> Entry:
+    return Entry(f"2025-01-{number}", day, "x", tuple(posting or legs()))
+
+
+def make_line(line_id: str = "f1:a", amount: str = "-4.00", state: str = "posted", day: date = JAN5) -> BankLine:
+    return BankLine(line_id, day, None, Decimal(amount), "USD", "SHOP", "", None, state, "sha", 2, 1)
+
+
+def read_files(*lines: BankLine, processed: bool = True) -> BankBook:
+    """As after ``importer_parse`` of these lines; ``processed``: and ``importer_mark_processed``."""
+    facts = bank()
+    facts.new_lines = {line.line_id: ("checking", line) for line in lines}
+    facts.processed_line_ids = {line.line_id for line in lines} if processed else set()
+    return facts
