@@ -109,13 +109,13 @@ def _read_agent_states(host: Host) -> list[_AgentState]:
         triggers.read_agents(host, snapshot)
         source = PreloadedSource(snapshot, host.layout.agents_dir)
         approvals = replace(Scripts(host, snapshot).approvals, source=source)
-        found = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
+        states = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
         for name, listener in triggers.listeners.items():
             file = host.layout.agent_path(name)
             data = source.read(file) or b""
             standing = approvals.verify_version(file, data)
-            found.append(_AgentState(name, listener, standing.state, standing.reason))
-    return sorted(found, key=lambda agent_state: agent_state.name)
+            states.append(_AgentState(name, listener, standing.state, standing.reason))
+    return sorted(states, key=lambda agent_state: agent_state.name)
 
 
 def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
@@ -123,14 +123,14 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
     for run in TraceStore(host.layout.state_dir).list_runs(_RUNS_READ):
         if not run["dry_run"]:
             last.setdefault(run["agent"], run)
-    found = []
+    rows = []
     for agent_state in _read_agent_states(host):
         header = agent_state.listener.header if agent_state.listener else None
         schedule = agent_state.listener.schedule if agent_state.listener and agent_state.can_run else None
         due = schedule.next_after(now) if schedule else None
         latest = last.get(agent_state.name)
         error = latest["error"] if latest else None
-        found.append(
+        rows.append(
             {
                 "name": agent_state.name, "trigger": list(header.triggers) if header else [],
                 "on": [x for x in (header.schedule, *header.watch, *header.event) if x] if header else [],
@@ -141,7 +141,7 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
                 } if latest else None,
             }
         )  # fmt: skip
-    return found
+    return rows
 
 
 def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
     ``UsageError`` where ``agent`` is none that a schedule starts.
     """
     now = host.clock.now()
-    end, found = now + timedelta(days=days), []
+    end, rows = now + timedelta(days=days), []
     scheduled = {
         k.name: (k, k.listener.schedule) for k in _read_agent_states(host) if k.listener and k.listener.schedule
     }
@@ -168,8 +168,8 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
             if due is None or due > end:
                 break
             at = due
-            found.append(
+            rows.append(
                 {"agent": name, "utc": format_iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
                  "timezone": times.timezone, "schedule": times.expression, "state": agent_state.state}
             )  # fmt: skip
-    return sorted(found, key=lambda row: (row["utc"], row["agent"]))[:limit]
+    return sorted(rows, key=lambda row: (row["utc"], row["agent"]))[:limit]
