@@ -96,8 +96,8 @@ def append_rotated(path: Path, data: bytes, most: int, keep: int) -> None:
 
 def sweep_temporaries(folder: Path) -> None:
     """Remove what a killed ``write_atomic`` left in ``folder``. Only while nobody else writes there."""
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 Path(entry.path).unlink(missing_ok=True)
 

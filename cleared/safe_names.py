@@ -16,15 +16,15 @@ _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-def require_safe_name(name: str, what: str) -> str:
-    """``name`` itself, if it can be one path component on any system; ``what`` is said in the refusal.
+def require_safe_name(name: str, noun: str) -> str:
+    """``name`` itself, if it can be one path component on any system; ``noun`` names its kind in the refusal.
 
     Raises ``UsageError``.
     """
     problem = _name_problem(name)
     if problem:
         raise UsageError(
-            f"{name[:60]!r} is not a name for {_with_article(what)}: it {problem}",
+            f"{name[:60]!r} is not a name for {_with_article(noun)}: it {problem}",
             remedy="Use letters, digits, - and _, such as my-name_2.",
         )
     return name
@@ -50,8 +50,8 @@ def _name_problem(name: str) -> str | None:
     return None
 
 
-def _with_article(what: str) -> str:
-    return f"{'an' if what[:1].lower() in 'aeiou' else 'a'} {what}"
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def relative_problem(path: str) -> str | None:

@@ -40,11 +40,11 @@ def set_value(text: str, dotted: str, value: str) -> str:
     """
     before, root = read_config(text)
     target = _resolve_key(before, dotted)
-    piece, wanted = _format_value(target.field, dotted, value)
+    piece, plain_value = _format_value(target.field, dotted, value)
     changed = _insert_value(text, root, target.keys, piece, dotted)
     after, _ = read_config(changed)
     expected = copy.deepcopy(dict(before.data))
-    _put_value(expected, target.keys, wanted)
+    _put_value(expected, target.keys, plain_value)
     if to_plain_values(after) != expected:
         raise UsageError(f"{dotted} cannot be changed without changing more", remedy="Edit config.yaml by hand.")
     return changed
@@ -61,17 +61,17 @@ def _resolve_key(config: Config, dotted: str) -> _Target:
         part = ALIASES.get((section, part), part)
         if part not in known:
             raise UsageError(suggest_known_name(part, known, f"{dotted!r}: there is no key {part!r}"))
-        found = known[part]
+        setting = known[part]
         keys.append(part)
         data = data.get(part) if isinstance(data, dict) else None
-        if not found.section and not found.entries:
+        if not setting.section and not setting.entries:
             if not parts:
-                return _Target(found, keys)
+                return _Target(setting, keys)
             if isinstance(data, dict) and len(parts) == 1:  # a free map, such as columns
                 return _Target(SettingField(parts[0], parts[0], str, False, False), [*keys, parts[0]])
             raise UsageError(f"{dotted!r}: {'.'.join(map(str, keys))} is a value, not a section")
-        section = found.section or found.entries or Config
-        if found.entries and parts:
+        section = setting.section or setting.entries or Config
+        if setting.entries and parts:
             entry = _find_entry(data, parts.pop(0))
             if entry is None:
                 raise UsageError(f"{dotted!r}: there is no such entry in {part}", remedy="Add it by hand.")
@@ -96,13 +96,13 @@ def _format_value(field: SettingField, dotted: str, value: str) -> tuple[str, An
         if typing.get_origin(field.type) is tuple:
             items = _parse_items(value)
             return "[" + ", ".join(format_scalar(item) for item in items) + "]", items
-        wanted = to_plain_values(convert_scalar(value, field.type, True))
+        plain_value = to_plain_values(convert_scalar(value, field.type, True))
     except ValueError as error:
         raise UsageError(f"{dotted}: {error}") from None
     except TypeError:
         raise UsageError(f"{dotted} is {type_name(field.type)}; edit config.yaml by hand") from None
     is_text = field.type is str or typing.get_origin(field.type) is typing.Literal
-    return (format_scalar(value) if is_text else value), wanted
+    return (format_scalar(value) if is_text else value), plain_value
 
 
 def _parse_items(value: str) -> list[str]:

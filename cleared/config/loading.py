@@ -90,9 +90,9 @@ def read_config(text: str, file: str = "config.yaml") -> tuple[Config, Node | No
     reader = _ConfigReader(file)
     config = Config()
     if root is not None and not root.is_null:
-        found = reader.read_section(root, Config, "")
-        if isinstance(found, Config):
-            config = found
+        section = reader.read_section(root, Config, "")
+        if isinstance(section, Config):
+            config = section
             for key, message in check_config(config):
                 reader.add_problem_at(key, message)
     if reader.problems:
@@ -120,29 +120,29 @@ class _ConfigReader:
         if node.kind != "map":
             self.add_problem(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
             return _INVALID
-        wanted = keys_of(section)
+        known_fields = keys_of(section)
         values: dict[str, Any] = dict(known)
         seen: dict[str, int] = {}
         before = len(self.problems)
         for key_node, value_node in node.pairs:
             written = key_node.text
-            here = f"{path}.{written}" if path else written
+            dotted = f"{path}.{written}" if path else written
             key = ALIASES.get((section, written), written)
-            if key not in wanted:
-                self.add_problem(key_node, here, suggest_known_name(written, wanted, "unknown key"))
+            if key not in known_fields:
+                self.add_problem(key_node, dotted, suggest_known_name(written, known_fields, "unknown key"))
             elif key in seen:
-                self.add_problem(key_node, here, f"given twice; first on line {seen[key]}")
+                self.add_problem(key_node, dotted, f"given twice; first on line {seen[key]}")
             else:
-                seen[key] = self.lines[here] = key_node.line
-                field = wanted[key]
-                value = self.read_value(value_node, field, here)
+                seen[key] = self.lines[dotted] = key_node.line
+                field = known_fields[key]
+                value = self.read_value(value_node, field, dotted)
                 if value is not MISSING and value is not _INVALID:
                     values[field.attribute] = value
                     check = CHECKS.get((section, key))
                     message = check(value) if check and value is not None else None
                     if message:
-                        self.add_problem(key_node, here, message)
-        for key, field in wanted.items():
+                        self.add_problem(key_node, dotted, message)
+        for key, field in known_fields.items():
             if field.required and key not in seen:
                 self.add_problem(node, f"{path}.{key}", "missing")
         return _INVALID if len(self.problems) > before else section(**values)
@@ -169,89 +169,89 @@ class _ConfigReader:
         if node.kind != "list":
             self.add_problem(node, path, "must be a list: [a, b], or one entry a line after a dash")
             return _INVALID
-        found = []
+        items = []
         for number, item in enumerate(node.items):
-            here = f"{path}[{number}]"
-            self.lines[here] = item.line
-            found.append(
-                self.read_section(item, inner, here)
+            dotted = f"{path}[{number}]"
+            self.lines[dotted] = item.line
+            items.append(
+                self.read_section(item, inner, dotted)
                 if isinstance(inner, type) and is_dataclass(inner)
-                else self.read_scalar(item, inner, here)
+                else self.read_scalar(item, inner, dotted)
             )
-        return _INVALID if _INVALID in found else tuple(found)
+        return _INVALID if _INVALID in items else tuple(items)
 
     def read_map(self, node: Node, inner: Any, path: str) -> Any:
         if node.kind != "map":
             self.add_problem(node, path, "must be a section: one name: value a line")
             return _INVALID
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         for key_node, value_node in node.pairs:
             key = key_node.text
-            here = f"{path}.{key}"
-            if key in found:
-                self.add_problem(key_node, here, f"given twice; first on line {self.lines[here]}")
+            dotted = f"{path}.{key}"
+            if key in entries:
+                self.add_problem(key_node, dotted, f"given twice; first on line {self.lines[dotted]}")
                 continue
-            self.lines[here] = key_node.line
+            self.lines[dotted] = key_node.line
             if inner is CsvProfile:
                 if not _PROFILE.fullmatch(key):
-                    self.add_problem(key_node, here, "a profile's name has only a–z, 0–9, - and _")
-                found[key] = self.read_section(value_node, CsvProfile, here, name=key)
+                    self.add_problem(key_node, dotted, "a profile's name has only a–z, 0–9, - and _")
+                entries[key] = self.read_section(value_node, CsvProfile, dotted, name=key)
             else:
-                found[key] = self.read_scalar(value_node, inner, here)
-        return _INVALID if _INVALID in found.values() else found
+                entries[key] = self.read_scalar(value_node, inner, dotted)
+        return _INVALID if _INVALID in entries.values() else entries
 
-    def read_scalar(self, node: Node, wanted: Any, path: str) -> Any:
+    def read_scalar(self, node: Node, expected_type: Any, path: str) -> Any:
         if node.kind != "scalar":
-            self.add_problem(node, path, f"must be {type_name(wanted)}, not a {node.kind}")
+            self.add_problem(node, path, f"must be {type_name(expected_type)}, not a {node.kind}")
             return _INVALID
         try:
-            return convert_scalar(node.text, wanted, node.plain)
+            return convert_scalar(node.text, expected_type, node.plain)
         except ValueError as error:
             self.add_problem(node, path, str(error))
             return _INVALID
 
 
-def convert_scalar(text: str, wanted: Any, is_plain: bool) -> Any:
-    """What the text of a scalar means as a ``wanted``. Raises ``ValueError`` with the reason."""
-    if typing.get_origin(wanted) is Literal:
-        choices = typing.get_args(wanted)
+def convert_scalar(text: str, expected_type: Any, is_plain: bool) -> Any:
+    """What the text of a scalar means as a ``expected_type``. Raises ``ValueError`` with the reason."""
+    if typing.get_origin(expected_type) is Literal:
+        choices = typing.get_args(expected_type)
         if text in choices:
             return text
         raise ValueError(suggest_known_name(text, choices, f"{text[:40]!r} is not one of {', '.join(choices)}"))
-    if wanted is str:
+    if expected_type is str:
         if any(ord(c) < 32 and c not in "\t\n" for c in text) or "\x7f" in text:
             raise ValueError("holds a control character")
         return text
-    mistake = ValueError(f"must be {type_name(wanted)}, not {text[:40]!r}")
-    if wanted is date:
+    mistake = ValueError(f"must be {type_name(expected_type)}, not {text[:40]!r}")
+    if expected_type is date:
         try:
             return date.fromisoformat(text) if len(text) == 10 else _raise_error(mistake)
         except ValueError:
             raise mistake from None
-    if wanted is Decimal:
+    if expected_type is Decimal:
         return Decimal(text) if _MONEY.fullmatch(text) else _raise_error(mistake)
     if not is_plain:
-        raise ValueError(f"must be {type_name(wanted)}, without quotes")
-    if wanted is bool:
+        raise ValueError(f"must be {type_name(expected_type)}, without quotes")
+    if expected_type is bool:
         return _BOOLS[text.lower()] if text.lower() in _BOOLS else _raise_error(mistake)
-    if wanted is int:
+    if expected_type is int:
         return int(text) if _INTEGER.fullmatch(text) else _raise_error(mistake)
-    if wanted is float:
+    if expected_type is float:
         number = float(text) if _NUMBER.fullmatch(text) else _raise_error(mistake)
         return number if abs(number) < 1e15 else _raise_error(mistake)
-    raise TypeError(f"no way to read a {wanted}")  # a new kind of field in the model
+    raise TypeError(f"no way to read a {expected_type}")  # a new kind of field in the model
 
 
-def type_name(wanted: Any) -> str:
+def type_name(annotation: Any) -> str:
     """A type in a user's words, with its article."""
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         return f"one of {', '.join(arguments)}"
     if origin is tuple:
         return "a list"
-    if origin is Mapping or is_dataclass(wanted):
+    if origin is Mapping or is_dataclass(annotation):
         return "a section"
-    return _TYPE_NAMES[wanted]
+    return _TYPE_NAMES[annotation]
 
 
 _TYPE_NAMES = {
@@ -332,8 +332,8 @@ def _step_into(value: Any, part: str) -> tuple[Any, list[str]]:
     return MISSING, []
 
 
-def _unknown_key_error(dotted: str, found: list[str], names: list[str], config: Config) -> ClearedError:
-    prefix = ".".join(found) + "." if found else ""
+def _unknown_key_error(dotted: str, known_parts: list[str], names: list[str], config: Config) -> ClearedError:
+    prefix = ".".join(known_parts) + "." if known_parts else ""
     last = dotted[len(prefix) :].split(".")[0]
     near = [prefix + n for n in nearest_names(last, names, 3)]
     if not near:  # perhaps the right key in the wrong section
@@ -351,11 +351,11 @@ def _unknown_key_error(dotted: str, found: list[str], names: list[str], config: 
 
 def _list_leaf_keys(value: Any, path: str) -> Iterable[str]:
     for key, inner in value.items():
-        here = f"{path}.{key}" if path else key
+        dotted = f"{path}.{key}" if path else key
         if isinstance(inner, dict):
-            yield from _list_leaf_keys(inner, here)
+            yield from _list_leaf_keys(inner, dotted)
         else:
-            yield here
+            yield dotted
 
 
 def _without_secrets(value: Any) -> Any:

@@ -44,15 +44,17 @@ def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
     docs = _read_field_docs().get(section.__name__, {})
     attributes = {f.name: f for f in dataclasses.fields(section)}
     for key, field in setting_fields(section).items():
-        here = f"{path}{key}"
+        dotted = f"{path}{key}"
         if field.section:
-            yield from _list_section(field.section, f"{here}.")
+            yield from _list_section(field.section, f"{dotted}.")
         elif field.entries:
-            yield from _list_section(field.entries, f"{here}[]." if "tuple" in str(field.type) else f"{here}.<name>.")
+            yield from _list_section(
+                field.entries, f"{dotted}[]." if "tuple" in str(field.type) else f"{dotted}.<name>."
+            )
         else:
             default = "required" if field.required else _format_default(attributes[field.attribute])
             kind, doc = type_name(field.type).removeprefix("a "), docs.get(field.attribute, "")
-            yield SettingInfo(here, kind, default, doc, field.reserved)
+            yield SettingInfo(dotted, kind, default, doc, field.reserved)
 
 
 def _format_default(attribute: dataclasses.Field[Any]) -> str:
@@ -82,11 +84,11 @@ def _format_value(value: object) -> str:
 @cache
 def _read_field_docs() -> dict[str, dict[str, str]]:
     """Class → attribute → the text below it (which Python itself does not keep)."""
-    found: dict[str, dict[str, str]] = {}
+    docs: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(model)).body:
         if not isinstance(node, ast.ClassDef):
             continue
-        texts = found[node.name] = {}
+        texts = docs[node.name] = {}
         for attribute, following in zip(node.body, node.body[1:], strict=False):
             if (
                 isinstance(attribute, ast.AnnAssign)
@@ -95,4 +97,4 @@ def _read_field_docs() -> dict[str, dict[str, str]]:
                 and isinstance(following.value, ast.Constant)
             ):
                 texts[attribute.target.id] = " ".join(str(following.value.value).split())
-    return found
+    return docs

@@ -58,7 +58,7 @@ class Redactor:
     def redact_output(self, text: str) -> str:
         """A program's output: what is assigned to the name of a secret is taken out of it too. Bank texts and books
         are not read so: ``TOKEN: 123456`` may be all that a bank has to say."""
-        return _ASSIGNED.sub(lambda found: found[1] + REDACTED, self.redact_text(text))
+        return _ASSIGNED.sub(lambda match: match[1] + REDACTED, self.redact_text(text))
 
     def find_secrets(self, text: str) -> list[str]:
         """The secrets in a text."""

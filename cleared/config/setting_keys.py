@@ -50,7 +50,7 @@ class SettingField:
 def setting_fields(section: type) -> dict[str, SettingField]:
     """Key → field, in order."""
     hints = typing.get_type_hints(section)
-    found: dict[str, SettingField] = {}
+    by_key: dict[str, SettingField] = {}
     for each in dataclasses.fields(section):
         if (section, each.name) in _NOT_KEYS:
             continue
@@ -61,8 +61,8 @@ def setting_fields(section: type) -> dict[str, SettingField]:
         required = each.default is MISSING and each.default_factory is MISSING
         key = each.name.rstrip("_")
         reserved = bool(each.metadata.get("reserved"))
-        found[key] = SettingField(key, each.name, hint, optional, required, reserved)
-    return found
+        by_key[key] = SettingField(key, each.name, hint, optional, required, reserved)
+    return by_key
 
 
 @cache

@@ -252,7 +252,7 @@ def _check_session_name(value: str) -> str | None:
 
 
 def _check_lint_rules(value: Mapping[str, str]) -> str | None:
-    wrong = [rule for rule, what in value.items() if what not in ("block", "warn", "off")]
+    wrong = [rule for rule, severity in value.items() if severity not in ("block", "warn", "off")]
     return f"{wrong[0]} must be block, warn or off, not {value[wrong[0]][:40]!r}" if wrong else None
 
 
@@ -338,9 +338,9 @@ def check_config(config: Config) -> Iterator[tuple[str, str]]:
     """Complaints about values that do not fit each other: (key, complaint)."""
     first: dict[str, int] = {}
     for number, account in enumerate(config.bank_accounts):
-        here = f"bank_accounts[{number}]"
+        entry_key = f"bank_accounts[{number}]"
         if account.id in first:
-            yield f"{here}.id", f"{account.id!r} is the id of bank_accounts[{first[account.id]}] already"
+            yield f"{entry_key}.id", f"{account.id!r} is the id of bank_accounts[{first[account.id]}] already"
         first.setdefault(account.id, number)
         if account.opening:
             try:
@@ -348,7 +348,7 @@ def check_config(config: Config) -> Iterator[tuple[str, str]]:
                     account.opening.balance, money.currency_exponent(account.currency or config.business.currency)
                 )
             except ValueError as error:
-                yield f"{here}.opening.balance", str(error)
+                yield f"{entry_key}.opening.balance", str(error)
     keys = [reviewer.key for reviewer in config.reviewers]
     for number, key in enumerate(keys):
         if key in keys[:number]:
@@ -359,14 +359,14 @@ def check_config(config: Config) -> Iterator[tuple[str, str]]:
         yield "limits.min_date", f"is after limits.max_date, {config.limits.max_date}"
     yield from _check_notifications(config.notifications)
     for name, profile in config.import_.profiles.items():
-        here = f"import.profiles.{name}"
+        entry_key = f"import.profiles.{name}"
         if profile.thousands == profile.decimal:
-            yield f"{here}.thousands", "is the decimal mark too"
+            yield f"{entry_key}.thousands", "is the decimal mark too"
 
 
 def _check_notifications(given: Notifications) -> Iterator[tuple[str, str]]:
-    wanted = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(given.method or "none", ())
-    missing = [f"notifications.{key}" for key in wanted if not getattr(given, key)]
+    needed = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(given.method or "none", ())
+    missing = [f"notifications.{key}" for key in needed if not getattr(given, key)]
     if missing:
         yield "notifications.method", f"{given.method} needs {' and '.join(missing)}"
     if given.command and not given.command[0].strip():

@@ -89,14 +89,14 @@ def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: d
     if not lies_in(name, match.folder):
         return f"its folder is import/{(match.folder or '').strip('/')}/"
     if match.last4 is not None and match.last4 not in hints.get("last4", ()):
-        said = " and ".join(hints.get("last4", ())) or "nothing"
-        return f"its last4 is {match.last4}, the file says {said}"
+        in_file = " and ".join(hints.get("last4", ())) or "nothing"
+        return f"its last4 is {match.last4}, the file says {in_file}"
     if match.iban is not None and _compact_iban(match.iban) not in map(_compact_iban, hints.get("iban", ())):
-        said = " and ".join(hints.get("iban", ())) or "nothing"
-        return f"its iban is {_compact_iban(match.iban)}, the file says {said}"
+        in_file = " and ".join(hints.get("iban", ())) or "nothing"
+        return f"its iban is {_compact_iban(match.iban)}, the file says {in_file}"
     if match.header is not None:
-        wanted = match.header.casefold()
-        if not any(wanted in text.casefold() for text in hints.get("header", ())):
+        folded = match.header.casefold()
+        if not any(folded in text.casefold() for text in hints.get("header", ())):
             return f"its header text {match.header!r} is not above the columns"
     return None
 
@@ -124,8 +124,8 @@ def _suggest_match(name: str, hints: dict[str, list[str]]) -> str:
 
 def _suggest_difference(name: str, accounts: list[BankAccount], hints: dict[str, list[str]]) -> str:
     line = _suggest_match(name, hints)
-    told = {(a.match.folder, a.match.last4, a.match.iban, a.match.header) for a in accounts}
-    if line and told == {(None, None, None, None)}:
+    matches = {(a.match.folder, a.match.last4, a.match.iban, a.match.header) for a in accounts}
+    if line and matches == {(None, None, None, None)}:
         return f"Add to the one it belongs to, under bank_accounts in config.yaml: `{line}`"
     account = accounts[0].id
     return (

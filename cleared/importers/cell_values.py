@@ -89,10 +89,10 @@ def _strip_sign_and_symbol(text: str, symbols: tuple[str, ...]) -> tuple[int, st
             sign, body = _SIGNS[body[0]], body[1:].strip()
         elif not sign and body[-1] in _SIGNS:
             sign, body = _SIGNS[body[-1]], body[:-1].strip()
-        elif not symbol and (found := next((s for s in symbols if body.startswith(s)), None)):
-            symbol, body = True, body[len(found) :].strip()
-        elif not symbol and (found := next((s for s in symbols if body.endswith(s)), None)):
-            symbol, body = True, body[: -len(found)].strip()
+        elif not symbol and (affix := next((s for s in symbols if body.startswith(s)), None)):
+            symbol, body = True, body[len(affix) :].strip()
+        elif not symbol and (affix := next((s for s in symbols if body.endswith(s)), None)):
+            symbol, body = True, body[: -len(affix)].strip()
         elif not sign and body.startswith("(") and body.endswith(")"):
             sign, body = -1, body[1:-1].strip()
         else:
@@ -150,9 +150,9 @@ def _cache_dates(parse: DateParser) -> DateParser:
     known: dict[str, date] = {}
 
     def remembered(text: str) -> date:
-        found = known.get(text)
-        if found is None:
-            found = known[text] = parse(text)
-        return found
+        day = known.get(text)
+        if day is None:
+            day = known[text] = parse(text)
+        return day
 
     return remembered

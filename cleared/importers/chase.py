@@ -89,10 +89,10 @@ class ChaseCard(CsvImporter):
     """The ``type:`` to suggest for an account with such files."""
 
     def has_columns(self, names: Sequence[str]) -> bool:
-        columns, found = fold_names(_CARD), fold_names(names)
-        if found[:1] == ("card",):
-            found = found[1:]
-        return found in (columns, columns[:-1])
+        columns, actual = fold_names(_CARD), fold_names(names)
+        if actual[:1] == ("card",):
+            actual = actual[1:]
+        return actual in (columns, columns[:-1])
 
     def expected_columns(self) -> Sequence[str]:
         return _CARD
@@ -126,5 +126,5 @@ class ChaseCard(CsvImporter):
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         if fold_names(names)[0] != "card":
             return ()
-        found = (m.group() for card in cards if (m := _LAST4.fullmatch(card.strip()[-4:])))
-        return tuple(("last4", digits) for digits in dict.fromkeys(found))
+        endings = (m.group() for card in cards if (m := _LAST4.fullmatch(card.strip()[-4:])))
+        return tuple(("last4", digits) for digits in dict.fromkeys(endings))

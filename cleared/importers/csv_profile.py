@@ -77,16 +77,16 @@ class ProfileImporter(CsvImporter):
         return tuple(self.profile.columns.values())
 
     def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
-        found = fold_names(names)
+        actual = fold_names(names)
         columns = dict(self.profile.columns)
         for column in columns.values():
-            if found.count(column.strip().casefold()) > 1:
+            if actual.count(column.strip().casefold()) > 1:
                 raise ImportFileError(
                     f"the column {quote_text(column)} is there twice",
                     place=Place(field=column),
                     remedy="Rename the column that is not meant",
                 )
-        index = {field: found.index(column.strip().casefold()) for field, column in columns.items()}
+        index = {field: actual.index(column.strip().casefold()) for field, column in columns.items()}
         pending = set(fold_names(self.profile.pending))
         inverted = self.profile.sign == "inverted"
 
@@ -138,8 +138,8 @@ class ProfileImporter(CsvImporter):
 
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         """From the preamble: its text as ``header``, IBANs with right check digits, masked card numbers."""
-        found = read_header(text, self.delimiter, self.skip_lines)
-        above = found[0] - 1 if found else 0
+        header = read_header(text, self.delimiter, self.skip_lines)
+        above = header[0] - 1 if header else 0
         preamble = "".join(line for line, _ in zip(split_lines(text), range(above), strict=False))[:_PREAMBLE]
         if not preamble.strip():
             return ()

@@ -46,17 +46,17 @@ class CsvImporter:
         return ()
 
     def identify(self, sample: Sample) -> bool:
-        found = read_header(sample.view(self.encoding), self.delimiter, self.skip_lines)
-        return found is not None and self.has_columns(found[1])
+        header = read_header(sample.view(self.encoding), self.delimiter, self.skip_lines)
+        return header is not None and self.has_columns(header[1])
 
     def parse(self, text: str, places: int) -> ParsedFile:
-        found = read_header(text, self.delimiter, self.skip_lines)
-        if found is None:
+        header = read_header(text, self.delimiter, self.skip_lines)
+        if header is None:
             raise ImportFileError(
                 f"there is no line of column headers for the format {self.name}",
                 remedy="Download it again; for a profile, see its `skip_lines:`",
             )
-        at, names = found
+        at, names = header
         if not self.has_columns(names):
             raise ImportFileError(
                 f"the columns are {quote_columns(names)}, but the format {self.name} has "

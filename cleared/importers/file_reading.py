@@ -81,11 +81,11 @@ def _detect_among(name: str, data: bytes, config: Config, known: Mapping[str, Im
             remedy=f"Pass format={matching[0]!r}, or set `format: {matching[0]}` of its bank account",
         )
     refuse_nul(data)
-    found = read_header(sample.text) or (1, [])
+    header = read_header(sample.text) or (1, [])
     raise ImportFileError(
-        f"no known format has its columns, {quote_columns(found[1]) or 'which cannot be made out'} "
+        f"no known format has its columns, {quote_columns(header[1]) or 'which cannot be made out'} "
         f"(known are {', '.join(sorted(known))})",
-        place=Place(line=found[0]),
+        place=Place(line=header[0]),
         remedy="Describe the format in config.yaml under import.profiles: a name, `columns:` with date, "
         "description and amount, and `date_format:`",
     )

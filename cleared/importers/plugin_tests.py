@@ -48,8 +48,8 @@ def check_importer(
     name = importer.name
     assert re.fullmatch(r"[a-z0-9_-]+", name, re.ASCII), f"name {name!r} is not [a-z0-9_-]+"
     for data in (*_STRANGERS, *strangers):
-        said = _identify_sample(importer, data)
-        assert said is False, f"{name}: identify must be False for {quote_text(repr(data[:60]))}, it is {said!r}"
+        answer = _identify_sample(importer, data)
+        assert answer is False, f"{name}: identify must be False for {quote_text(repr(data[:60]))}, it is {answer!r}"
     for number, data in enumerate(samples, 1):
         _check_sample(importer, data, places, f"{name}, sample {number}")
 
@@ -64,41 +64,41 @@ def _identify_sample(importer: Importer, data: bytes) -> object:
         ) from error
 
 
-def _check_sample(importer: Importer, data: bytes, places: int, what: str) -> None:
-    said = _identify_sample(importer, data)
-    assert said is True, f"{what}: identify must be True, it is {said!r}"
+def _check_sample(importer: Importer, data: bytes, places: int, sample_name: str) -> None:
+    answer = _identify_sample(importer, data)
+    assert answer is True, f"{sample_name}: identify must be True, it is {answer!r}"
     try:
         text = decode_text(data, getattr(importer, "encoding", None) or "utf-8")
         parsed = importer.parse(text, places)
     except ImportFileError as error:
-        raise AssertionError(f"{what}: refused: {error}") from error
-    _check_parsed(importer, parsed, text, places, what)
-    assert importer.parse(text, places) == parsed, f"{what}: parsing it again gives something else"
-    _check_damaged(importer, text, places, what)
+        raise AssertionError(f"{sample_name}: refused: {error}") from error
+    _check_parsed(importer, parsed, text, places, sample_name)
+    assert importer.parse(text, places) == parsed, f"{sample_name}: parsing it again gives something else"
+    _check_damaged(importer, text, places, sample_name)
     windows = re.sub(r"\r\n?|\n", "\r\n", text)
     again = importer.parse(windows, places).rows
     assert [(r.row, r.posted_date, r.amount) for r in again] == [
         (r.row, r.posted_date, r.amount) for r in parsed.rows
-    ], f"{what}: with CRLF line ends its rows are others"
+    ], f"{sample_name}: with CRLF line ends its rows are others"
 
 
-def _check_parsed(importer: Importer, parsed: ParsedFile, text: str, places: int, what: str) -> None:
-    assert isinstance(parsed, ParsedFile), f"{what}: parse must return a ParsedFile, not {type(parsed).__name__}"
-    assert parsed.format == importer.name, f"{what}: format is {parsed.format!r}, not {importer.name!r}"
-    assert isinstance(parsed.rows, tuple) and parsed.rows, f"{what}: rows must be a tuple, not empty"
+def _check_parsed(importer: Importer, parsed: ParsedFile, text: str, places: int, sample_name: str) -> None:
+    assert isinstance(parsed, ParsedFile), f"{sample_name}: parse must return a ParsedFile, not {type(parsed).__name__}"
+    assert parsed.format == importer.name, f"{sample_name}: format is {parsed.format!r}, not {importer.name!r}"
+    assert isinstance(parsed.rows, tuple) and parsed.rows, f"{sample_name}: rows must be a tuple, not empty"
     for hint in parsed.hints:
         assert isinstance(hint, tuple) and len(hint) == 2 and all(isinstance(h, str) for h in hint), (
-            f"{what}: the hint {hint!r} is not a pair of texts"
+            f"{sample_name}: the hint {hint!r} is not a pair of texts"
         )
     last = 0
     count = len(re.findall(r"\r\n?|\n", text)) + 1
     for row in parsed.rows:
-        assert isinstance(row, BankRow), f"{what}: {row!r} is not a BankRow"
+        assert isinstance(row, BankRow), f"{sample_name}: {row!r} is not a BankRow"
         assert type(row.row) is int and last < row.row <= count, (
-            f"{what}: row {row.row!r} is not a line number after {last} of a file with {count} lines"
+            f"{sample_name}: row {row.row!r} is not a line number after {last} of a file with {count} lines"
         )
         last = row.row
-        _check_row(row, places, f"{what}, line {row.row}")
+        _check_row(row, places, f"{sample_name}, line {row.row}")
 
 
 def _check_row(row: BankRow, places: int, at: str) -> None:
@@ -119,7 +119,7 @@ def _check_row(row: BankRow, places: int, at: str) -> None:
     assert row.state in ("posted", "pending"), f"{at}: state {row.state!r} is not posted or pending"
 
 
-def _check_damaged(importer: Importer, text: str, places: int, what: str) -> None:
+def _check_damaged(importer: Importer, text: str, places: int, sample_name: str) -> None:
     """Damage of every kind is refused by ``ImportFileError`` or read, never another exception."""
     middle = len(text) // 2
     lines = text.splitlines(keepends=True)
@@ -142,6 +142,6 @@ def _check_damaged(importer: Importer, text: str, places: int, what: str) -> Non
             continue
         except Exception as error:
             raise AssertionError(
-                f"{what}, damaged ({kind}): parse raised {type(error).__name__} ({error}); "
+                f"{sample_name}, damaged ({kind}): parse raised {type(error).__name__} ({error}); "
                 "only ImportFileError may come out of it"
             ) from error

@@ -21,21 +21,21 @@ def load_importers(config: Config) -> dict[str, Importer]:
     reads the metadata of every installed package.
     """
     settings = config.import_
-    found: dict[str, Importer] = {n: kind(settings.max_rows) for n, kind in BUILT_IN.items()}
-    owners = dict.fromkeys(found, "cleared itself")
+    importers: dict[str, Importer] = {n: kind(settings.max_rows) for n, kind in BUILT_IN.items()}
+    owners = dict.fromkeys(importers, "cleared itself")
     for name, profile in settings.profiles.items():
-        if name in found:
+        if name in importers:
             raise _duplicate_name_error(name, owners[name], "a profile")
-        found[name] = ProfileImporter(profile, settings.max_rows)
+        importers[name] = ProfileImporter(profile, settings.max_rows)
         owners[name] = "a profile"
     for name in dict.fromkeys(settings.plugins):
         if name in BUILT_IN:
             continue
-        if name in found:
+        if name in importers:
             raise _duplicate_name_error(name, owners[name], "a plug-in")
-        found[name] = _load_plugin(name)
+        importers[name] = _load_plugin(name)
         owners[name] = "a plug-in"
-    return found
+    return importers
 
 
 def _load_plugin(name: str) -> Importer:

@@ -26,9 +26,9 @@ _RESAVE = "Save the file as UTF-8"
 
 def refuse_binary(data: bytes) -> None:
     """Refuse what is not text at all, by its first bytes (B10)."""
-    for magic, what in _MAGIC:
+    for magic, kind in _MAGIC:
         if data.startswith(magic):
-            raise ImportFileError(f"this is {what}, not a text file", remedy=_DOWNLOAD)
+            raise ImportFileError(f"this is {kind}, not a text file", remedy=_DOWNLOAD)
     if data.startswith(_UTF32):
         raise ImportFileError("the file is encoded as UTF-32", remedy=_RESAVE)
 

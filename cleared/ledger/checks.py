@@ -31,21 +31,21 @@ def check_draft(books: Books, bank: BankBook) -> list[Violation]:
 
 def _check_journal(books: Books) -> list[Violation]:
     changes = books.render_files()
-    found: list[Violation] = []
+    violations: list[Violation] = []
     by_path = {books.paths.journal_path(*key): key for key in books.list_months()}
     for path, data in changes.items():
         year, month = by_path[path]
         # The next one to read this month finds it read.
         after = parse_month_once(data, year, month, path, books.bounds.places)
-        found += after.damage
-        found += check_accounts([after], books.chart.accounts)
-        found += _check_unchanged(books.committed_month(year, month), after)
-        found += _check_new_entries(books, after)
-    return found
+        violations += after.damage
+        violations += check_accounts([after], books.chart.accounts)
+        violations += _check_unchanged(books.committed_month(year, month), after)
+        violations += _check_new_entries(books, after)
+    return violations
 
 
 def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
-    found = []
+    violations = []
     base = books.committed_month(after.year, after.month).entries
     postable: dict[tuple[int, date], tuple[str, str] | None] = {}
     for number, entry in check_deadline(after.entries.items()):
@@ -53,41 +53,41 @@ def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
             continue
         place = Place(after.file, after.lines.get(number))
         if books.periods.is_closed(entry.date):
-            found.append(
+            violations.append(
                 Violation(
                     "period_open", f"{entry.date} lies in a period closed through {books.periods.closed_through}",
                     f"Date it {books.periods.first_open(entry.date)} or later.", place, entry.entry_id,
                 )
             )  # fmt: skip
         if not books.bounds.min_date <= entry.date <= books.bounds.max_date:
-            found.append(
+            violations.append(
                 Violation("month", f"{entry.date} is out of bounds", "Correct the date.", place, entry.entry_id)
             )
         for leg in entry.legs:
-            asked = leg.account_id, entry.date
-            if asked not in postable:
-                postable[asked] = books.chart.why_not_postable(*asked)
-            why = postable[asked]
+            account_and_date = leg.account_id, entry.date
+            if account_and_date not in postable:
+                postable[account_and_date] = books.chart.why_not_postable(*account_and_date)
+            why = postable[account_and_date]
             if why and books.chart.find_account(leg.account_id) is not None:
-                found.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
+                violations.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
             if max(leg.debit, leg.credit) > books.bounds.max_amount:
-                found.append(
+                violations.append(
                     Violation(
                         "exact", f"{max(leg.debit, leg.credit)} is larger than limits.max_amount",
                         "Correct the amount, or raise the limit.", place, entry.entry_id, leg.account_id,
                     )
                 )  # fmt: skip
-    return found
+    return violations
 
 
 def _check_unchanged(before: JournalMonth, after: JournalMonth) -> list[Violation]:
     """Committed entries stay as they are, but for a status that moves forwards."""
-    found = []
+    violations = []
     for number, entry in check_deadline(before.entries.items()):
         place = Place(after.file, after.lines.get(number))
         now = after.entries.get(number)
         if now is None:
-            found.append(
+            violations.append(
                 Violation(
                     "unchanged", "the entry is gone", "Entries are voided, never deleted; restore it.",
                     Place(after.file), entry.entry_id,
@@ -97,32 +97,32 @@ def _check_unchanged(before: JournalMonth, after: JournalMonth) -> list[Violatio
         if now == entry:
             continue
         if now.status != entry.status and now.status not in TRANSITIONS.get(entry.status, frozenset()):
-            found.append(
+            violations.append(
                 Violation(
                     "unchanged", f"the status went from {entry.status} to {now.status}",
                     "A status only moves forwards.", place, entry.entry_id,
                 )
             )  # fmt: skip
         for field, old, new in _list_differences(entry, now):
-            found.append(
+            violations.append(
                 Violation(
                     "unchanged", f"{field} was {old}, now {new}",
                     "Restore it, and correct it with a new entry.", place, entry.entry_id,
                 )
             )  # fmt: skip
-    return found
+    return violations
 
 
 def _list_differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
-    found = []
+    differences = []
     for name in ("date", "description", "counterparty", "reference", "confidence", "evidence", "receipt_hash",
                  "tags", "notes"):  # fmt: skip
         a, b = getattr(old, name), getattr(new, name)
         if a != b:
-            found.append((name, repr(str(a)), repr(str(b))))
+            differences.append((name, repr(str(a)), repr(str(b))))
     if old.legs != new.legs:
-        found.append(("the posting", _format_legs(old), _format_legs(new)))
-    return found
+        differences.append(("the posting", _format_legs(old), _format_legs(new)))
+    return differences
 
 
 def _format_legs(entry: Entry) -> str:
@@ -131,7 +131,7 @@ def _format_legs(entry: Entry) -> str:
 
 def _check_lines_accounted(bank: BankBook) -> list[Violation]:
     """Check 7: of the files marked processed, and of every line the draft names."""
-    found = []
+    violations = []
     for line_id in check_deadline([*bank.new_lines, *sorted(bank.staged_line_ids() - set(bank.new_lines))]):
         if (
             line_id in bank.new_lines
@@ -145,7 +145,7 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
         account, line = resolved
         posted = bank.posted_amount(line_id)
         part = f"only {posted} of it is posted" if posted else "it is neither posted, held nor ignored"
-        found.append(
+        violations.append(
             Violation(
                 "lines_accounted",
                 f"{account} {line.posted_date} {line.amount} {line.description[:60]!r} (row {line.row}): {part}",
@@ -153,16 +153,16 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
                 Place(field=line_id),
             )
         )
-    return found
+    return violations
 
 
 def check_books(books: Books, bank: BankBook) -> list[Violation]:
     """Every invariant over all months, and the bank facts against the journal."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     months = [books.committed_month(*key) for key in books.list_months()]
     for month in months:
-        found += month.damage
-    found += check_accounts(months, books.chart.accounts)
+        violations += month.damage
+    violations += check_accounts(months, books.chart.accounts)
     legs: dict[str, Decimal] = {}
     for month in months:
         for entry in month.entries.values():
@@ -172,7 +172,7 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
     for account in bank.list_accounts():
         for line in bank.iter_account_lines(account):
             if line.line_id in known:
-                found.append(
+                violations.append(
                     Violation(
                         "lines_accounted",
                         f"the bank line {line.line_id} of {account} is recorded twice",
@@ -183,7 +183,7 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
                 )
             known.add(line.line_id)
             if not bank.is_accounted(line):
-                found.append(
+                violations.append(
                     Violation(
                         "lines_accounted",
                         f"{account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
@@ -194,17 +194,17 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
     for line_id, pairs in bank.matches.items():
         for leg_id, amount in pairs:
             if line_id not in known:
-                found.append(
+                violations.append(
                     _match_violation(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
                 )
             elif leg_id not in legs:
-                found.append(
+                violations.append(
                     _match_violation(books, f"the bank line {line_id} is matched to {leg_id}, which is not there")
                 )
             elif legs[leg_id] != amount:
-                found.append(_match_violation(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
-    found += _check_closed_periods(books)
-    return found
+                violations.append(_match_violation(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
+    violations += _check_closed_periods(books)
+    return violations
 
 
 def _match_violation(books: Books, message: str) -> Violation:
@@ -238,19 +238,19 @@ def trial_balance_digest(books: Books, through: date) -> str:
 
 def check_against_commit(books: Books, committed: Source, months: Iterable[tuple[int, int]]) -> list[Violation]:
     """How the working journal differs from the committed one, entry by entry."""
-    found = []
+    violations = []
     for key in months:
         path = books.paths.journal_path(*key)
         before = parse_month(committed.read(path), *key, path, books.bounds.places)
         after = books.committed_month(*key)
-        found += _check_unchanged(before, after)
+        violations += _check_unchanged(before, after)
         for number, entry in after.entries.items():
             if number not in before.entries:
-                found.append(
+                violations.append(
                     Violation(
                         "unchanged", "the entry was written by hand and is not committed",
                         "Remove it, and post it through an agent or a decision.",
                         Place(path, after.lines.get(number)), entry.entry_id,
                     )
                 )  # fmt: skip
-    return found
+    return violations

@@ -24,10 +24,10 @@ def find_corrections(books: Books, entry: Entry) -> list[Entry]:
 
 def effective_legs(books: Books, entry: Entry) -> tuple[Leg, ...]:
     """The entry's legs after all corrections of it that stand."""
-    found = find_corrections(books, entry)
-    if not found:
+    corrections = find_corrections(books, entry)
+    if not corrections:
         return entry.legs
     totals: dict[int, Decimal] = {}
-    for each in (*entry.legs, *(x for e in found for x in e.legs)):
+    for each in (*entry.legs, *(x for e in corrections for x in e.legs)):
         totals[each.account_id] = totals.get(each.account_id, ZERO) + each.amount
     return tuple(make_leg(account, amount) for account, amount in totals.items() if amount)

@@ -61,11 +61,11 @@ def read_records(
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     try:
-        found = next(reader)
+        actual = next(reader)
         full = [*header, *optional]
-        if found != full[: len(found)] or len(found) < len(header):
-            raise CsvDamage(f"the header is {','.join(found)[:200]!r}, not {','.join(header)!r}", 1)
-        width, padding = len(found), [""] * (len(full) - len(found))
+        if actual != full[: len(actual)] or len(actual) < len(header):
+            raise CsvDamage(f"the header is {','.join(actual)[:200]!r}, not {','.join(header)!r}", 1)
+        width, padding = len(actual), [""] * (len(full) - len(actual))
         line = reader.line_num + 1
         for row in reader:
             if len(row) != width:

@@ -118,7 +118,7 @@ def format_entry_id(year: int, month: int, number: int) -> str:
 
 def parse_entry_id(text: str) -> tuple[int, int, int, str] | None:
     """``(year, month, number, leg suffix)`` of an entry or leg id, or None where it is not one."""
-    found = _ENTRY_ID.fullmatch(text)
-    if not found or int(found[1]) < 1:
+    match = _ENTRY_ID.fullmatch(text)
+    if not match or int(match[1]) < 1:
         return None
-    return int(found[1]), int(found[2]), int(found[3]), found[4]
+    return int(match[1]), int(match[2]), int(match[3]), match[4]

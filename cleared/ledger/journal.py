@@ -237,9 +237,9 @@ def set_statuses(data: bytes, changes: Mapping[str, str]) -> bytes:
         buffer += 1
         parts = parse_entry_id(row[0]) if buffer > 1 and row else None
         if parts and parts[3]:
-            wanted = changes.get(row[0][: -len(parts[3])])
-            if wanted is not None and row[_STATUS_COLUMN] != wanted:
-                row[_STATUS_COLUMN] = wanted
+            new_status = changes.get(row[0][: -len(parts[3])])
+            if new_status is not None and row[_STATUS_COLUMN] != new_status:
+                row[_STATUS_COLUMN] = new_status
                 chunk = format_record(row)
         out.append(chunk)
     return ("".join(out) + "".join(pending)).encode("utf-8")
@@ -247,12 +247,12 @@ def set_statuses(data: bytes, changes: Mapping[str, str]) -> bytes:
 
 def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) -> list[Violation]:
     """Invariant 3 over whole months."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for month in months:
         for number, entry in month.entries.items():
             for leg in entry.legs:
                 if leg.account_id not in known:
-                    found.append(
+                    violations.append(
                         Violation(
                             "account_exists",
                             f"account {leg.account_id} is not in the chart of accounts",
@@ -262,4 +262,4 @@ def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) 
                             leg.account_id,
                         )
                     )
-    return found
+    return violations

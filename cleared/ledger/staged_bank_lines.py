@@ -91,8 +91,8 @@ class BankBook:
         root = f"{self.paths.bank_root}/{account}"
         for path in self.source.list_paths(root):
             # Whatever else lies there is not ours: an editor's copy, a note.
-            if found := _MONTH_FILE.fullmatch(path, len(root) + 1):
-                yield from self.read_month(account, found[1]).values()
+            if match := _MONTH_FILE.fullmatch(path, len(root) + 1):
+                yield from self.read_month(account, match[1]).values()
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line taken in this run or committed."""
@@ -113,12 +113,12 @@ class BankBook:
     def find_similar_lines(self, account: str, line: BankLine) -> list[BankLine]:
         """Committed posted lines of the same amount within five days."""
         days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
-        found = []
+        similar = []
         for month in sorted({d.isoformat()[:7] for d in days}):
             for other in self._index_by_amount(account, month).get(line.amount, ()):
                 if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
-                    found.append(other)
-        return found
+                    similar.append(other)
+        return similar
 
     def _index_by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
         """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
@@ -150,8 +150,8 @@ class BankBook:
             return self.new_outcomes[line_id]
         if self._outcomes is None:
             self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
-        found = self._outcomes.get(line_id)
-        return Outcome(*found) if found else None
+        committed = self._outcomes.get(line_id)
+        return Outcome(*committed) if committed else None
 
     @property
     def imports(self) -> list[ImportRecord]:
@@ -166,20 +166,20 @@ class BankBook:
         """The line a ``reference`` names, or None where it is free text. Unknown line ids are refused."""
         if not reference.startswith(LINE_ID_PREFIX):
             return None
-        found = self.find_line(reference)
-        if found is None:
+        resolved = self.find_line(reference)
+        if resolved is None:
             raise PrimitiveError(
                 f"{reference!r} names no bank line",
                 place=Place(field="reference"),
                 remedy="Pass the reference of a dict that importer_parse returned, unchanged.",
             )
-        if found[1].state == "pending":
+        if resolved[1].state == "pending":
             raise PrimitiveError(
                 f"the bank line {reference} is still pending",
                 place=Place(field="reference"),
                 remedy="Post it when the bank has posted it.",
             )
-        return found
+        return resolved
 
     def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
         """Stage the matches of an entry's bank legs; ``plan_match`` said yes before."""
@@ -204,9 +204,9 @@ class BankBook:
             for leg_id, amount in mine:
                 self._stage_match(line_id, legs[leg_id], -amount)
             if mine:
-                found = self.find_line(line_id)
-                if found:
-                    freed.append(found[1])
+                resolved = self.find_line(line_id)
+                if resolved:
+                    freed.append(resolved[1])
                 self.new_outcomes[line_id] = Outcome("voided", reason)
         return freed
 
@@ -236,9 +236,9 @@ class BankBook:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
         by_file: dict[tuple[str, int, int], list[str]] = {}
-        wanted = self.processed_line_ids | self.staged_line_ids()
+        to_record = self.processed_line_ids | self.staged_line_ids()
         for line_id, (account, line) in self.new_lines.items():
-            if line_id in wanted:
+            if line_id in to_record:
                 month = account, line.posted_date.year, line.posted_date.month
                 by_file.setdefault(month, []).append(line.to_csv())
         for (account, year, number), rows in by_file.items():

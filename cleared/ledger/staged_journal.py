@@ -82,13 +82,13 @@ class Books:
         """All months that have entries, committed or staged, in order."""
         if self._known is None:
             root = self.paths.journal_root
-            found = []
+            months = []
             for path in self.source.list_paths(root):
                 inner = path[len(root) + 1 :] if root else path
                 match = _JOURNAL.fullmatch(path)
                 if match and inner.count("/") == 2:
-                    found.append((int(match[1]), int(match[2])))
-            self._known = found
+                    months.append((int(match[1]), int(match[2])))
+            self._known = months
         return sorted({*self._known, *self.staged})
 
     def iter_entries(self, year: int | None = None, month: int | None = None) -> Iterator[Entry]:
@@ -105,14 +105,14 @@ class Books:
         if parts is None:
             return None
         year, month, number, suffix = parts
-        found = self.committed_month(year, month).entries.get(number)
-        if found is None:
+        entry = self.committed_month(year, month).entries.get(number)
+        if entry is None:
             staged = self.staged.get((year, month), [])
             index = number - (self.committed_month(year, month).last_number + 1)
-            found = staged[index] if 0 <= index < len(staged) else None
-        if found is None or (suffix and suffix not in {leg_suffix(i) for i in range(len(found.legs))}):
+            entry = staged[index] if 0 <= index < len(staged) else None
+        if entry is None or (suffix and suffix not in {leg_suffix(i) for i in range(len(entry.legs))}):
             return None
-        return self._with_status(found)
+        return self._with_status(entry)
 
     def _with_status(self, entry: Entry) -> Entry:
         status = self.statuses.get(entry.entry_id)

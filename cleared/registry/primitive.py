@@ -94,8 +94,8 @@ class Primitive:
         values: dict[str, Any] = {}
         faults: list[PrimitiveError] = []
         if len(args) > len(params):
-            what = f"{self.name} takes at most {len(params)} arguments, not {len(args)}"
-            faults.append(PrimitiveError(what, remedy=f"Its signature is {self.signature()}."))
+            message = f"{self.name} takes at most {len(params)} arguments, not {len(args)}"
+            faults.append(PrimitiveError(message, remedy=f"Its signature is {self.signature()}."))
         # By hand and not with zip: this runs for every call of every script.
         for i, value in enumerate(args[: len(params)]):
             self._decode_argument(params[i].name, params[i].shape, value, env, values, faults)
@@ -104,15 +104,15 @@ class Primitive:
             if shape is None:
                 faults.append(self._unknown_argument_error(name))
             elif name in values:
-                what = f"{self.name} got {name} twice"
-                faults.append(PrimitiveError(what, place=Place(field=name), remedy="Pass it once."))
+                message = f"{self.name} got {name} twice"
+                faults.append(PrimitiveError(message, place=Place(field=name), remedy="Pass it once."))
             else:
                 self._decode_argument(name, shape, value, env, values, faults)
         if len(values) < len(params):
             missing = [param.name for param in params if param.default is MISSING and param.name not in values]
             if missing:
-                what, remedy = f"{self.name} needs {', '.join(missing)}", f"Its signature is {self.signature()}."
-                faults.append(PrimitiveError(what, place=Place(field=missing[0]), remedy=remedy))
+                message, remedy = f"{self.name} needs {', '.join(missing)}", f"Its signature is {self.signature()}."
+                faults.append(PrimitiveError(message, place=Place(field=missing[0]), remedy=remedy))
         if faults:
             raise merge_faults(faults)
         return values
@@ -130,10 +130,10 @@ class Primitive:
             values[name] = shape.decode(value, env)
         except ValueError as e:
             values[name] = None
-            told = "; ".join(_fault_texts(name, e))
+            texts = "; ".join(_fault_texts(name, e))
             prefix = "" if faults else f"{self.name}: "
             remedy = f"{name} takes {shape.stub}."
-            faults.append(PrimitiveError(f"{prefix}{told}", place=Place(field=name), remedy=remedy))
+            faults.append(PrimitiveError(f"{prefix}{texts}", place=Place(field=name), remedy=remedy))
 
     def _unknown_argument_error(self, name: str) -> PrimitiveError:
         near = get_close_matches(name[:60], self.by_name, n=1)

@@ -76,7 +76,7 @@ def render_markdown(registry: Registry) -> str:
         "| | most |",
         "|---|---|",
     ]
-    out += [f"| {what} | {most} |" for what, most in LIMIT_TEXTS]
+    out += [f"| {limited} | {most} |" for limited, most in LIMIT_TEXTS]
     out += [""]
     domain = ""
     for p in registry.values():
@@ -127,13 +127,13 @@ def _format_default(value: Any) -> str:
 
 def list_records(registry: Registry) -> list[type]:
     """Every ``TypedDict`` the registry uses, each once, in the order of first use."""
-    found: dict[str, type] = {}
+    records: dict[str, type] = {}
     for p in registry.values():
         shapes = [q.shape for q in p.params] + [p.returns]
         for shape in shapes:
             for record in shape.records:
-                found.setdefault(record.__name__, record)
-    return list(found.values())
+                records.setdefault(record.__name__, record)
+    return list(records.values())
 
 
 def render_stubs(registry: Registry) -> str:

@@ -28,4 +28,4 @@ def has_control_characters(name: str) -> bool:
 
 def escape_name(name: str) -> str:
     """The name as text for people, on one line: what is no character, or controls a terminal, is escaped."""
-    return _UNSPEAKABLE.sub(lambda found: ascii(found[0])[1:-1], name)
+    return _UNSPEAKABLE.sub(lambda match: ascii(match[0])[1:-1], name)

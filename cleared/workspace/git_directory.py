@@ -12,16 +12,16 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
 
     The same where it shares none; None where ``root`` is no top of a working tree.
     """
-    found = root / ".git"
-    if found.is_file():
-        text = _read_line(found)
+    folder = root / ".git"
+    if folder.is_file():
+        text = _read_line(folder)
         if not text.startswith(_LINK):
             return None
-        found = root / text.removeprefix(_LINK).strip()
-    if not found.is_dir():
+        folder = root / text.removeprefix(_LINK).strip()
+    if not folder.is_dir():
         return None
-    common = _read_line(found / "commondir")
-    return found.resolve(), (found / common).resolve() if common else found.resolve()
+    common = _read_line(folder / "commondir")
+    return folder.resolve(), (folder / common).resolve() if common else folder.resolve()
 
 
 def _read_line(path: Path) -> str:

@@ -23,17 +23,17 @@ def find_workspace(start: Path | None = None) -> Path:
     Looks upwards for ``config.yaml``, as git does for ``.git``. Raises ``WorkspaceError``.
     """
     try:
-        here = (start or Path.cwd()).resolve(strict=True)
+        first = (start or Path.cwd()).resolve(strict=True)
     except (OSError, RuntimeError):
         raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
-    for folder in (here, *here.parents):
+    for folder in (first, *first.parents):
         try:
             if (folder / CONFIG_NAME).is_file():
                 return folder
         except OSError:
             break  # not allowed to look: nothing above is ours
     raise WorkspaceError(
-        f"{here} is not in a workspace: no {CONFIG_NAME} here or above",
+        f"{first} is not in a workspace: no {CONFIG_NAME} here or above",
         remedy="Make one with: cleared init DIR",
     )
 
@@ -97,14 +97,14 @@ class Layout:
             if not path.startswith(prefix):
                 return None
             path = path[len(prefix) :]
-        found = _JOURNAL.fullmatch(path)
-        return (int(found[1]), int(found[2])) if found else None
+        match = _JOURNAL.fullmatch(path)
+        return (int(match[1]), int(match[2])) if match else None
 
     def list_journals(self) -> list[tuple[int, int]]:
         """Year and month of every journal in the working tree, oldest first."""
         top = self.root if self._is_flat else self.root / self.books_dir
-        found = (self.journal_month(p.relative_to(self.root).as_posix()) for p in top.glob("*/*/journal.csv"))
-        return sorted(month for month in found if month)
+        months = (self.journal_month(p.relative_to(self.root).as_posix()) for p in top.glob("*/*/journal.csv"))
+        return sorted(month for month in months if month)
 
     def bank_path(self, account: str, month: str) -> str:
         """The bank facts of one account in one month, ``YYYY-MM``."""

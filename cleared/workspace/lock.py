@@ -101,7 +101,7 @@ def ensure_state_dir(state_dir: Path) -> None:
 def writer_lock(
     state_dir: Path,
     wait_seconds: float,
-    what: str,
+    activity: str,
     *,
     clock: Clock | None = None,
     on_wait: Callable[[LockHolder | None], None] | None = None,
@@ -124,7 +124,7 @@ def writer_lock(
             raise RuntimeError("the writer lock is held by this thread already")
     descriptor = _acquire_lock(path, wait_seconds, clock, on_wait)
     try:
-        _write_holder(descriptor, LockHolder(os.getpid(), what, format_iso(clock.now())))
+        _write_holder(descriptor, LockHolder(os.getpid(), activity, format_iso(clock.now())))
         with _guard:
             _held[key] = me
         if name == "lock":
@@ -144,16 +144,16 @@ def writer_lock(
 def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:
     """Who holds the writer lock now, or None. A guess by the time it is read: for messages only."""
     path = state_dir / name
-    found = _parse_holder(path)
-    if found is None:
+    holder = _parse_holder(path)
+    if holder is None:
         return None  # free: whoever lets go wipes the text, so the lock need not be touched
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:
-        return found
+        return holder
     try:
         if not _try_lock(descriptor):
-            return found
+            return holder
         _unlock(descriptor)
         return None  # text without a lock: its writer was killed
     finally:
@@ -162,18 +162,18 @@ def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:
 
 def count_waiters(state_dir: Path) -> int:
     """How many other processes wait for the writer lock now. Files of those that are gone are removed."""
-    found = 0
+    waiters = 0
     for path in state_dir.glob("waiting-*"):
         try:
             pid = int(path.name.removeprefix("waiting-"))
             if pid != os.getpid():
                 os.kill(pid, 0)
-                found += 1
+                waiters += 1
         except (ValueError, ProcessLookupError):
             path.unlink(missing_ok=True)
         except OSError:
-            found += 1  # another user's
-    return found
+            waiters += 1  # another user's
+    return waiters
 
 
 def _acquire_lock(
@@ -181,7 +181,7 @@ def _acquire_lock(
 ) -> int:
     start = clock.monotonic()
     pause = 0.001
-    told = False
+    reported = False
     queue = path.with_name(f"waiting-{os.getpid()}")
     while True:
         descriptor = _open_lock_file(path)
@@ -195,8 +195,8 @@ def _acquire_lock(
                         remedy="Try again when it is done; lock.wait_seconds in config.yaml says how long "
                         f"to wait (it was {wait_seconds:g}).",
                     )
-                if not told and waited > 0.02:  # who just took it may not have written its name yet
-                    told = True
+                if not reported and waited > 0.02:  # who just took it may not have written its name yet
+                    reported = True
                     with suppress(OSError):
                         queue.touch(mode=0o600)
                     if on_wait:
@@ -209,7 +209,7 @@ def _acquire_lock(
             os.close(descriptor)
             raise
         finally:
-            if told:
+            if reported:
                 queue.unlink(missing_ok=True)
         os.close(descriptor)  # .cleared/ was deleted meanwhile: what was locked is not what others see
 
@@ -254,7 +254,7 @@ def _clear_file(descriptor: int) -> None:
 def _parse_holder(path: Path) -> LockHolder | None:
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(_SPARE))
-        return LockHolder(int(found["pid"]), str(found["what"]), str(found["since"]))
+            data = json.loads(file.read(_SPARE))
+        return LockHolder(int(data["pid"]), str(data["what"]), str(data["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

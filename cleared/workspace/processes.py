@@ -46,10 +46,10 @@ def process_start(pid: int) -> str | None:
 
 
 def _started_by_ps(pid: int) -> str | None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["ps", "-o", "lstart=,stat=", "-p", str(pid)], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
     )
-    text = " ".join(done.stdout.split())
+    text = " ".join(result.stdout.split())
     return None if not text or text.rsplit(" ", 1)[-1].startswith("Z") else text.rsplit(" ", 1)[0]
 
 
