@@ -212,7 +212,7 @@ class _ConfigReader:
 
 
 def convert_scalar(text: str, expected_type: Any, is_plain: bool) -> Any:
-    """What the text of a scalar means as a ``expected_type``. Raises ``ValueError`` with the reason."""
+    """The text of a scalar as a value of ``expected_type``. Raises ``ValueError`` with the reason."""
     if typing.get_origin(expected_type) is Literal:
         choices = typing.get_args(expected_type)
         if text in choices:

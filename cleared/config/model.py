@@ -273,7 +273,7 @@ class Triggers(Section):
     polling: bool = False
     """Look at watched folders every second instead of having the system tell: for network drives."""
     scan_seconds: float = 60.0
-    """How often watched folders are looked at beside that, in case the system told nothing."""
+    """How often watched folders are searched besides, in case the system did not report a change."""
     catch_up: Literal["none", "latest", "all"] = "latest"
     """Which of the times a schedule missed, while the service was down or the machine slept, are made up for."""
     retries: int = 2

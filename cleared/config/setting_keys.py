@@ -80,7 +80,7 @@ def reserved_settings() -> frozenset[str]:
 
 
 def list_reserved_in_use(config: model.Config) -> list[str]:
-    """The reserved settings that are not as shipped, so that a person can be told once that they have no effect.
+    """The reserved settings that are not as shipped, so that one notice can say that the program does not read them.
 
     What ``cleared init`` itself writes is not among them.
     """

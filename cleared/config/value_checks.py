@@ -195,7 +195,7 @@ def _check_clock_time(value: str) -> str | None:
 
 
 def _check_password(value: str) -> str | None:
-    if len(value.strip()) < 6:  # as short as a word, it could not be told from one in what is shown
+    if len(value.strip()) < 6:  # so short a secret cannot be told from an ordinary word in a text
         return "must have at least 6 characters"
     return _check_one_line(value)
 

@@ -95,7 +95,7 @@ class ImportFileError(ClearedError):
     """A bank file is refused, whole: it stays where it is and nothing of it is posted.
 
     ``faults`` are its lines and reasons (the place is the first one's), ``more`` counts those left out;
-    ``rows`` are those that could be read, so that the host can name what is wrong with them in one breath.
+    ``rows`` are those that could be read, so that the host can name their faults in the same message.
     """
 
     exit_code = ExitCode.FAILED

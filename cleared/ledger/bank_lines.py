@@ -1,10 +1,10 @@
-"""Bank facts: what the bank said, kept apart from what the bookkeeping made of it.
+"""Bank facts: what the bank reported, kept apart from the entries that were made of it.
 
     <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
     <books>/bank/matches.csv             line → journal leg and amount
     <books>/bank/outcomes.csv            lines that are not posted: ignored, held or voided, and why
     <books>/bank/imports.csv             the files
-    <books>/bank/duplicates.csv          rows that were left out because a line already said the same
+    <books>/bank/duplicates.csv          rows that were left out because the same line is recorded already
 
 All append-only.
 """
@@ -105,7 +105,7 @@ def normalise_description(description: str) -> str:
 def make_line_id(account: str, row: BankRow, occurrence: int) -> str:
     """The line's identity, version 1: by the bank's id where it gives one, else by date and text.
 
-    Equal rows of one day in one file are told apart by ``occurrence``, counted from 1. A pending row is another
+    Equal rows of one day in one file differ by ``occurrence``, counted from 1. A pending row is another
     line than the posted one that will follow it.
     """
     amount = money.format_amount(row.amount)

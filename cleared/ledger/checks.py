@@ -35,7 +35,7 @@ def _check_journal(books: Books) -> list[Violation]:
     by_path = {books.paths.journal_path(*key): key for key in books.list_months()}
     for path, data in changes.items():
         year, month = by_path[path]
-        # The next one to read this month finds it read.
+        # Cached: the next reader of this month does not parse it again.
         after = parse_month_once(data, year, month, path, books.bounds.places)
         violations += after.damage
         violations += check_accounts([after], books.chart.accounts)
@@ -130,7 +130,7 @@ def _format_legs(entry: Entry) -> str:
 
 
 def _check_lines_accounted(bank: BankBook) -> list[Violation]:
-    """Check 7: of the files marked processed, and of every line the draft names."""
+    """Invariant 7, over the lines of the files marked processed and every line that the draft posts or sets aside."""
     violations = []
     for line_id in check_deadline([*bank.new_lines, *sorted(bank.staged_line_ids() - set(bank.new_lines))]):
         if (

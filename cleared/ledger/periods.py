@@ -28,7 +28,7 @@ class PeriodMark:
 
 
 class Periods:
-    """The marks in order; the last one says how things stand."""
+    """The marks in order; the last one is in force."""
 
     def __init__(self, marks: tuple[PeriodMark, ...] = ()) -> None:
         self.marks = marks

@@ -44,7 +44,7 @@ class Outcome:
 
 
 class BankBook:
-    """Committed bank facts + what a run takes, matches and sets aside."""
+    """Committed bank facts, and on top of them what a run reads, matches and sets aside."""
 
     def __init__(self, source: Source, paths: BookPaths) -> None:
         self.source = source
@@ -59,7 +59,7 @@ class BankBook:
         self._imports: list[ImportRecord] | None = None
         # the draft
         self.new_lines: dict[str, tuple[str, BankLine]] = {}
-        """line_id → (account, line): rows of files parsed in this run that no line said before."""
+        """line_id → (account, line): rows of files parsed in this run that are not recorded yet."""
         self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
@@ -90,12 +90,12 @@ class BankBook:
         """Every committed line of an account, by month."""
         root = f"{self.paths.bank_root}/{account}"
         for path in self.source.list_paths(root):
-            # Whatever else lies there is not ours: an editor's copy, a note.
+            # Other files there, such as an editor's copy or a note, are left alone.
             if match := _MONTH_FILE.fullmatch(path, len(root) + 1):
                 yield from self.read_month(account, match[1]).values()
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
-        """``(account, line)`` of a line taken in this run or committed."""
+        """``(account, line)`` of a line read in this run or committed."""
         if line_id in self.new_lines:
             return self.new_lines[line_id]
         if line_id not in self._account_of:
@@ -182,7 +182,7 @@ class BankBook:
         return resolved
 
     def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
-        """Stage the matches of an entry's bank legs; ``plan_match`` said yes before."""
+        """Match the entry's legs on ``ledger_account`` to the line; ``post_entry`` checked that they fit."""
         _ = self.matches
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
@@ -196,7 +196,10 @@ class BankBook:
         self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
 
     def unmatch_entry(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
-        """A voided entry's lines are open again: stage the reversal's legs against them, hold the lines."""
+        """Open the lines of a voided entry again: match the reversal's legs to them, and set them aside as ``voided``.
+
+        Returns the lines.
+        """
         legs = {entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i) for i in range(len(entry.legs))}
         freed = []
         for line_id, pairs in check_deadline(list(self.matches.items())):
@@ -217,7 +220,8 @@ class BankBook:
     def is_accounted(self, line: BankLine) -> bool:
         """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing.
 
-        Of a line that two entries posted one may be voided: what is open again then waits for a person.
+        Where one of two entries that posted a line was voided, its part is open again and waits for a person: that is
+        accounted for, too.
         """
         posted = self.posted_amount(line.line_id)
         if posted == line.amount and posted != 0:

@@ -1,6 +1,6 @@
 """The journal as a run sees it: what is committed, and what has been staged on top.
 
-Staging gives an entry its final id at once. Nothing is written: ``changes`` renders the files that are committed.
+Staging gives an entry its final id at once. Nothing is written: ``render_files`` gives the files to be committed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Books:
         self._periods: Periods | None = None
         self._changes: tuple[object, dict[str, bytes]] | None = None
         self.verdict: tuple[object, list[Violation]] | None = None
-        """What the checks said of a draft, by its ``draft_key``: the commit need not repeat what a script checked."""
+        """A draft's ``draft_key`` and violations, so that the commit does not repeat the checks of the script."""
         self._postable: dict[tuple[int, date], tuple[str, str] | None] = {}
 
     # -- what is there ------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect_in_memory(schema: str) -> sqlite3.Connection:
-    """An empty database that nobody else sees: for an index that is to be made anew where the disk takes nothing."""
+    """An empty database in memory: for an index that has to be built where the disk cannot be written."""
     db = sqlite3.connect(":memory:")
     db.executescript(schema)
     return db

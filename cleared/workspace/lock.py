@@ -1,7 +1,7 @@
 """One writer at a time, across processes.
 
-The lock is the kernel's: whoever dies lets go, whatever killed it. The file only says who holds it, for
-messages. The descriptor is not inherited by programs that the holder starts.
+The lock is the kernel's: a process that dies releases it, whatever killed it. The file's text names the holder, for
+messages only. The descriptor is not inherited by programs that the holder starts.
 """
 
 from __future__ import annotations
@@ -109,10 +109,11 @@ def writer_lock(
 ) -> Iterator[None]:
     """Hold the workspace's writer lock for the length of a ``with`` block.
 
-    If another process (or thread) has it, ``on_wait`` is told once by whom, and then it is waited for, and others can
-    see that (``waiters``). ``name``: of another lock of the workspace, with the same rules. Raises ``BusyError`` when
-    ``wait_seconds`` have passed, ``WorkspaceError`` where the lock file cannot be made, ``RuntimeError`` where this
-    very thread holds it already (a fault of the program).
+    If another process (or thread) holds it, ``on_wait`` is called once with the holder, and then this call waits;
+    ``count_waiters`` counts those that wait. ``name``: of another lock of the workspace, with the same rules.
+
+    Raises ``BusyError`` when ``wait_seconds`` have passed, ``WorkspaceError`` where the lock file cannot be made,
+    ``RuntimeError`` where this very thread holds it already (a fault of the program).
     """
     clock = clock or SystemClock()
     ensure_state_dir(state_dir)
@@ -146,7 +147,7 @@ def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:
     path = state_dir / name
     holder = _parse_holder(path)
     if holder is None:
-        return None  # free: whoever lets go wipes the text, so the lock need not be touched
+        return None  # free: the holder wipes the text at its end, so the lock need not be touched
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

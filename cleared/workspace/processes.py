@@ -1,7 +1,7 @@
-"""What the system tells of a process; nothing of one that is gone or another user's.
+"""What the system knows of a process; nothing of one that is gone or another user's.
 
-A number alone is given to another process one day, so a process is told by its number and the time it began. Linux
-(proc(5)); elsewhere what ``ps`` can say.
+The system gives a number again to another process one day, so a process is identified by its number and start time.
+Linux says both in proc(5); elsewhere ``ps`` is asked.
 """
 
 from __future__ import annotations

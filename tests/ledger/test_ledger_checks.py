@@ -22,7 +22,9 @@ from ledger_samples import (
     read_files,
 )  # fmt: skip
 
+from cleared.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, append_rows
 from cleared.ledger.checks import check_against_commit, check_books, check_draft, trial_balance_digest
+from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.staged_bank_lines import BankBook
@@ -140,6 +142,12 @@ def test_every_line_of_a_processed_file_is_accounted_for() -> None:
     assert violation.message.endswith("(row 2): it is neither posted, held nor ignored")
 
 
+def test_an_outcome_of_a_line_that_is_not_recorded_is_no_fault_of_the_draft() -> None:
+    facts = bank()
+    facts.set_line_aside("f1:gone", "ignored", "why")
+    assert unaccounted(facts) == []
+
+
 def test_lines_of_a_file_that_is_not_marked_processed_may_wait() -> None:
     assert unaccounted(read_files(make_line(), processed=False)) == []
 
@@ -173,6 +181,14 @@ def test_what_accounts_for_a_line(posted: str, outcome: str, is_accounted: bool)
     assert unaccounted(facts) == ([] if is_accounted else [line.line_id])
 
 
+def test_money_in_is_judged_as_money_out() -> None:
+    line = make_line(amount="1.00")
+    facts = read_files(line)
+    facts.match_entry(line, 1010, entry_of(posting=legs("0.50", debit=1010, credit=4010)))
+    facts.set_line_aside(line.line_id, "voided", "why")
+    assert facts.is_accounted(line)
+
+
 def test_a_line_of_zero_is_accounted_for_by_a_reason_only() -> None:
     facts = read_files(make_line(amount="0.00"))
     assert unaccounted(facts) == ["f1:a"]
@@ -196,6 +212,8 @@ def test_the_trial_balance_of_the_newest_closing_counts() -> None:
     mended = closed(date(2025, 1, 31), right, wrong["books/periods.csv"])
     assert check_books(books(files | mended), bank()) == []
     assert check_books(books(files | closed(JAN5)), bank()) == []  # closed before digests were kept
+    later = closed(date(2025, 1, 31), "", first["books/periods.csv"])
+    assert check_books(books(files | later), bank()) == []  # an earlier day's digest says nothing of this one
 
 
 def test_the_digest_leaves_out_zero_balances_and_what_comes_after() -> None:
@@ -220,3 +238,30 @@ def test_a_changed_field_is_named_with_both_values(field: str) -> None:
     (violation,) = check_against_commit(after, before.source, [(2025, 1)])
     assert (violation.check, violation.entry_id) == ("unchanged", "2025-01-001")
     assert violation.message == f"{field} was {getattr(entry, field)!r}, now '0.77'"
+
+
+@pytest.mark.parametrize(
+    ("leg", "line_amount", "match_amount", "message"),
+    [
+        ("2025-01-001b", "-4.00", "-4.00", None),
+        ("2025-01-001b", "-3.00", "-3.00", "2025-01-001b moves -4.00, its match says -3.00"),
+        ("2025-01-002b", "-4.00", "-4.00", "the bank line f1:a is matched to 2025-01-002b, which is not there"),
+        ("2025-01-001c", "-4.00", "-4.00", "the bank line f1:a is matched to 2025-01-001c, which is not there"),
+    ],
+)
+def test_a_match_and_its_leg_agree(leg: str, line_amount: str, match_amount: str, message: str | None) -> None:
+    facts = bank({
+        "books/bank/checking/2025-01.csv": append_rows(None, LINE_COLUMNS, make_line(amount=line_amount).to_csv()),
+        "books/bank/matches.csv": append_rows(None, MATCH_COLUMNS, format_record(("f1:a", leg, match_amount))),
+    })  # fmt: skip
+    violations = check_books(books({JOURNAL: journal(*pair())}), facts)
+    assert [v.message for v in violations] == ([message] if message else [])
+
+
+def test_a_recorded_line_that_nobody_accounted_for_is_named_once() -> None:
+    recorded = append_rows(None, LINE_COLUMNS, make_line("f1:a").to_csv() + make_line("f1:b").to_csv())
+    outcomes = append_rows(None, OUTCOME_COLUMNS, format_record(("f1:b", "ignored", "why", "run")))
+    files = {"books/bank/checking/2025-01.csv": recorded, "books/bank/outcomes.csv": outcomes}
+    (violation,) = check_books(books(), bank(files))
+    assert violation.place and violation.place.field == "f1:a"
+    assert violation.message.endswith("0 of it is posted, and nobody set it aside")

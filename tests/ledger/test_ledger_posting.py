@@ -164,7 +164,7 @@ def test_only_processed_lines_and_those_of_the_draft_are_written() -> None:
 
 
 def test_legs_from_amounts() -> None:
-    assert make_leg(1, Decimal(4)) == Leg(1, Decimal(4), ZERO)
+    assert make_leg(1, Decimal(1)) == Leg(1, Decimal(1), ZERO)
     assert make_leg(1, Decimal(-4)) == Leg(1, ZERO, Decimal(4))
 
 
@@ -172,6 +172,8 @@ def test_an_entry_after_the_corrections_that_stand() -> None:
     draft = books()
     entry = draft.add_entry(JAN5, "x", legs("4.00"))
     assert find_corrections(draft, entry) == [] and effective_legs(draft, entry) == entry.legs
+    split = draft.add_entry(JAN5, "x", [Leg(5030, Decimal("4.00"), ZERO), *[Leg(1010, ZERO, Decimal("2.00"))] * 2])
+    assert effective_legs(draft, split) == split.legs  # as they were written, nothing added up
     tag = f"@corrects={entry.entry_id}"
     moved = [Leg(5030, ZERO, Decimal("4.00")), Leg(4010, Decimal("4.00"), ZERO)]
     first = draft.add_entry(JAN5, "x", moved, tags=f"a;{tag}")
