@@ -28,7 +28,7 @@ def add_test(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Keep what a run did as a regression case: a change that does otherwise is blocked from now on."""
-    from cleared.proposals.test_recording import add_test as do
+    from cleared.proposals.recorded_tests import add_test as do
 
     corrections = {}
     for text in correct or ():

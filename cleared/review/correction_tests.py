@@ -13,7 +13,7 @@ from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
 from cleared.ledger.entry import Leg
 from cleared.proposals.approval import Signer, sign_tests
-from cleared.proposals.test_recording import corrected_test, corrected_test_name, record_test
+from cleared.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
 from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import Correction
