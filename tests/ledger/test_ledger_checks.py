@@ -265,3 +265,9 @@ def test_a_recorded_line_that_nobody_accounted_for_is_named_once() -> None:
     (violation,) = check_books(books(), bank(files))
     assert violation.place and violation.place.field == "f1:a"
     assert violation.message.endswith("0 of it is posted, and nobody set it aside")
+
+
+def test_a_changed_posting_is_shown_before_and_after() -> None:
+    before, after = (books({JOURNAL: journal(*pair(amount=amount))}) for amount in ("4.00", "5.00"))
+    (violation,) = check_against_commit(after, before.source, [(2025, 1)])
+    assert violation.message == "the posting was 5030:4.00 1010:-4.00, now 5030:5.00 1010:-5.00"
