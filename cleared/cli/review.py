@@ -16,7 +16,7 @@ from cleared.terminal import escape_text, print_message
 if TYPE_CHECKING:
     pass
 
-INSTALL = 'pip install "cleared[review]"'
+INSTALL = "pip install '.[review]'"
 
 
 def review_queue(
@@ -31,7 +31,7 @@ def review_queue(
     """
     plain = plain or not _is_full_terminal()
     if not plain and find_spec("textual") is None:
-        print_message(f"The full screen needs one more package: {INSTALL}. Plain prompts until then.")
+        print_message(f"The full screen needs one more package. In the checkout: {INSTALL}. Plain prompts until then.")
         plain = True
     _run_prompts(workspace) if plain else _run_screen(workspace)
 

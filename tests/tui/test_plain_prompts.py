@@ -125,5 +125,5 @@ def test_without_textual_it_says_how_to_get_it_and_goes_on_plainly(
     monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))
     review.review_queue(plain=False, workspace=posted.root)
     said = capsys.readouterr()
-    assert 'pip install "cleared[review]"' in said.err
+    assert "In the checkout: pip install '.[review]'" in said.err
     assert "0 decisions made. 2 cards left." in said.out
