@@ -141,7 +141,7 @@ def test_where_nobody_is_trusted_another_key_alters_nothing(
 def test_it_goes_unseen_if_messages_are_believed(
     audit: Workspace, monkeypatch: pytest.MonkeyPatch, attack: Attack
 ) -> None:
-    monkeypatch.setattr(CommitOrigins, "of", lambda self, commit: "ours")
+    monkeypatch.setattr(CommitOrigins, "find_origin", lambda self, commit: "ours")
     forge(audit, attack, "x\n\nRun: zz")
     assert named(audit) == []
 
