@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
 
 from cleared.approvals.approval_record import CASES, canonical_digest, digest_of
 from cleared.approvals.policy_in_force import settings_in_force
@@ -19,8 +20,10 @@ from cleared.safe_names import require_safe_name
 from cleared.sandbox.used_primitives import find_grants
 from cleared.workspace.location import Layout
 
-Kind = Literal["agent", "script", "case", "config"]
+Kind = Literal["agent", "script", "case", "config", "text"]
+"""``text``: a file of ``rules/`` or ``templates/``. It has no behaviour: people and models read it."""
 MAX_CASE = 32 << 20
+_TEXT_PLACES: Final = {"rules": (".md", ".txt"), "templates": (".md", ".txt", ".py")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +76,34 @@ def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[st
     return Candidate(found, tuple(looked_at), config, texts)
 
 
-def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
-    """A candidate of the working copies of ``targets`` (names of agents, or paths) and the shared scripts they run.
+def gather_candidate(
+    host: Host,
+    scripts: Scripts,
+    targets: Iterable[str],
+    *,
+    unchanged: bool = False,
+    texts: Mapping[str, bytes | None] | None = None,
+) -> Candidate:
+    """A candidate of ``targets`` (names of agents, or paths) and the shared scripts they run.
 
-    ``unchanged``: agents that are as approved are examined too. Raises ``UsageError`` for a target that cannot be
-    proposed or has no change.
+    ``texts``: the proposed files (path → content, None: removed). With it the working copies are not looked at, and a
+    file that is not among them is as approved. Without it the working copies are taken. ``unchanged``: agents that are
+    as approved are examined too. Raises ``UsageError`` for a target that cannot be proposed or has no change.
     """
+    files = _ProposedFiles(host, scripts, texts)
     changes: dict[str, Change] = {}
     looked_at = []
     for target in targets:
         path, kind = _parse_target(host, target)
-        change = _read_change(host, scripts, path, kind)
+        change = files.read_change(path, kind)
         committed = scripts.snapshot.read_file(path)
         if change.new is None and (change.old is None or (committed is None and kind != "case")):
             raise _unknown_target(host, scripts, target, path)
         if kind == "agent":
             looked_at.append(change.name)
-        if change.old != change.new or _has_unapproved_settings(host, kind):
+        if change.old != change.new or (texts is None and _has_unapproved_settings(host, kind)):
             changes[path] = change
-        elif not unchanged and committed != change.new:
+        elif not unchanged and texts is None and committed != change.new:
             raise UsageError(
                 f"{path} is as it was approved, only not committed so",
                 remedy=f'Commit it, and it runs: git add {path} && git commit -m "agent: {change.name}" -- {path}',
@@ -101,11 +113,16 @@ def gather_candidate(host: Host, scripts: Scripts, targets: Iterable[str], *, un
                 f"{path} is as it was approved: there is nothing to propose", remedy="Edit it first, and save it."
             )
         if kind in ("agent", "script") and change.new is not None:
-            for name in _used_scripts(host, scripts, change):
-                shared = _read_change(host, scripts, host.layout.script_path(name), "script")
+            for name in files.list_used_scripts(change):
+                shared = files.read_change(host.layout.script_path(name), "script")
                 if shared.new is not None and shared.old != shared.new:
                     changes[shared.path] = shared
-    return make_candidate(changes.values(), host, looked_at)
+    candidate = make_candidate(changes.values(), host, looked_at)
+    if texts is None:
+        return candidate
+    examined = {host.layout.agent_path(name): files.read_change(host.layout.agent_path(name), "agent").new
+                for name in looked_at}  # fmt: skip
+    return replace(candidate, texts={**examined, **candidate.texts})
 
 
 def file_kind(path: str) -> Kind | None:
@@ -123,6 +140,9 @@ def file_kind(path: str) -> Kind | None:
         if folder == place and name.endswith(suffix):
             require_safe_name(name.removesuffix(suffix), kind)
             return kind
+    if folder in _TEXT_PLACES and name.endswith(_TEXT_PLACES[folder]):
+        require_safe_name(name, "text")
+        return "text"
     return None
 
 
@@ -132,12 +152,39 @@ def _parse_target(host: Host, text: str) -> tuple[str, Kind]:
     return (path, kind) if kind is not None else (host.layout.agent_path(path), "agent")
 
 
-def _read_change(host: Host, scripts: Scripts, path: str, kind: Kind) -> Change:
-    full = host.root / path
-    new = None
-    if full.is_symlink() or full.exists():
-        new = read_stable(full, MAX_CASE if kind == "case" else MAX_SCRIPT_BYTES * 8, shown=path)[0]
-    return Change(path, kind, approved_text(scripts, path, kind), new)
+class _ProposedFiles:
+    """The files as they would become: ``texts`` over what is approved, or the working copies where it is None."""
+
+    def __init__(self, host: Host, scripts: Scripts, texts: Mapping[str, bytes | None] | None) -> None:
+        self._host, self._scripts, self._texts = host, scripts, texts
+        self._sources = Scripts(host, scripts.snapshot, working_copy=texts is None, texts=texts)
+
+    def read_change(self, path: str, kind: Kind) -> Change:
+        """The file, compared with its approved version."""
+        old = approved_text(self._scripts, path, kind)
+        if self._texts is None:
+            return Change(path, kind, old, _read_working_copy(self._host.root / path, path, kind))
+        new = self._texts.get(path, old)
+        if new is not None and len(new) > _max_bytes(kind):
+            raise UsageError(
+                f"it is larger than {_max_bytes(kind)} bytes", place=Place(path), remedy="Make it smaller."
+            )
+        return Change(path, kind, old, new)
+
+    def list_used_scripts(self, change: Change) -> list[str]:
+        """Names of the shared scripts that a script runs, itself or through others."""
+        source = (change.new or b"").decode("utf-8", "replace")
+        return sorted(find_grants(source, change.path, self._host.registry, self._sources.read_shared_source)[1])
+
+
+def _read_working_copy(full: Path, path: str, kind: Kind) -> bytes | None:
+    if not full.is_symlink() and not full.exists():
+        return None
+    return read_stable(full, _max_bytes(kind), shown=path)[0]
+
+
+def _max_bytes(kind: Kind) -> int:
+    return MAX_CASE if kind == "case" else MAX_SCRIPT_BYTES * 8
 
 
 def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
@@ -163,12 +210,6 @@ def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
         return False
     force = host.policy or settings_in_force(host.root, host.config)
     return bool(force.unapproved)
-
-
-def _used_scripts(host: Host, scripts: Scripts, change: Change) -> list[str]:
-    working = Scripts(host, scripts.snapshot, working_copy=True)
-    source = (change.new or b"").decode("utf-8", "replace")
-    return sorted(find_grants(source, change.path, host.registry, working.read_shared_source)[1])
 
 
 def _unknown_target(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
@@ -11,6 +12,8 @@ from cleared.errors import Place
 from cleared.gate.candidate import Candidate
 from cleared.gate.regression_tests import parse_test
 from cleared.sandbox.finding import Finding, is_switchable, make_rules
+
+_UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 RULES: Final = make_rules(
     "policy",
@@ -24,6 +27,11 @@ RULES: Final = make_rules(
             "a rule in `gate.rules` that is none, or that cannot be switched",
             "A misspelt rule would be switched nowhere, and nobody would notice.",
             "Name a rule of this page that can be switched.",
+        ),
+        "text-unreadable": (
+            "a file of `rules/` or `templates/` that is not plain text",
+            "People and models read these files; what cannot be seen in them could tell a model what nobody reviewed.",
+            "Save it as UTF-8, without control characters and characters that cannot be seen.",
         ),
     },
 )
@@ -39,6 +47,24 @@ def find_unreadable_tests(candidate: Candidate) -> list[Finding]:
         except ValueError as error:
             remedy = "Make tests with cleared test add."
             findings.append(Finding("regression-format", str(error), Place(change.path), remedy))
+    return findings
+
+
+def find_unreadable_texts(candidate: Candidate) -> list[Finding]:
+    """Proposed files of ``rules/`` and ``templates/`` that are no plain text."""
+    findings = []
+    for change in candidate.changes_of_kind("text"):
+        try:
+            text = (change.new or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            message = "it is not UTF-8"
+        else:
+            unseen = next((c for c in text if c not in "\n\t" and unicodedata.category(c) in _UNSEEN_CATEGORIES), None)
+            if unseen is None:
+                continue
+            message = f"it holds the character U+{ord(unseen):04X}, which cannot be seen"
+        remedy = "Save it as UTF-8, without control characters and characters that cannot be seen."
+        findings.append(Finding("text-unreadable", message, Place(change.path), remedy))
     return findings
 
 

@@ -11,7 +11,12 @@ from cleared.approvals.approval_record import canonical_digest
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, UsageError
 from cleared.gate.candidate import Candidate, gather_candidate
-from cleared.gate.candidate_checks import find_mixed_rule_change, find_unknown_rules, find_unreadable_tests
+from cleared.gate.candidate_checks import (
+    find_mixed_rule_change,
+    find_unknown_rules,
+    find_unreadable_tests,
+    find_unreadable_texts,
+)
 from cleared.gate.check_result import CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
 from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
@@ -113,27 +118,36 @@ class Gate:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def gather_candidate(self, targets: Iterable[str], *, unchanged: bool = False) -> Candidate:
-        """The working copies of these agents and files (see ``candidate.gather_candidate``)."""
-        return gather_candidate(self.host, self.scripts, targets, unchanged=unchanged)
+    def gather_candidate(
+        self,
+        targets: Iterable[str],
+        *,
+        unchanged: bool = False,
+        texts: Mapping[str, bytes | None] | None = None,
+    ) -> Candidate:
+        """These agents and files: from ``texts``, or their working copies (see ``candidate.gather_candidate``)."""
+        return gather_candidate(self.host, self.scripts, targets, unchanged=unchanged, texts=texts)
 
-    def check_agent(self, name: str, *, runs: int | None = None) -> list[CheckResult]:
-        """All checks over the working copy of an agent; a last result, ``proposal``, has what else would keep it from
-        being proposed, if there is something.
+    def check_agent(
+        self, name: str, *, runs: int | None = None, texts: Mapping[str, bytes | None] | None = None
+    ) -> list[CheckResult]:
+        """All checks over an agent as ``texts`` has it, or over its working copy (None).
+
+        A last result, ``proposal``, has what else would keep it from being proposed, if there is something.
 
         ``runs``: over how many of its past runs it is compared with the approved version (None: as configured).
         Raises ``UsageError`` where there is no such agent.
         """
-        report = self.examine(self._gather_agent(name), runs=runs)
+        report = self.examine(self._gather_agent(name, texts), runs=runs)
         results = report.results[self.host.layout.agent_path(name)]
         if report.general_findings:
             results = [*results, make_result("proposal", report.general_findings, {})]
         return results
 
-    def _gather_agent(self, name: str) -> Candidate:
-        """The working copy of an agent. Raises ``UsageError`` where there is none, or no such agent."""
+    def _gather_agent(self, name: str, texts: Mapping[str, bytes | None] | None = None) -> Candidate:
+        """An agent from ``texts``, or its working copy. Raises ``UsageError`` where there is none, or no such agent."""
         path = self.host.layout.agent_path(name)
-        candidate = self.gather_candidate([name], unchanged=True)
+        candidate = self.gather_candidate([name], unchanged=True, texts=texts)
         if candidate.texts.get(path, b"") is None:
             raise UsageError(
                 "the working copy is missing", place=Place(path),
@@ -141,13 +155,13 @@ class Gate:
             )  # fmt: skip
         return candidate
 
-    def compare_with_approved(self, name: str, runs: int) -> Impact:
-        """The working copy against the approved version, over the agent's last ``runs`` runs.
+    def compare_with_approved(self, name: str, runs: int, *, texts: Mapping[str, bytes | None] | None = None) -> Impact:
+        """The agent of ``texts``, or its working copy, against the approved version, over its last ``runs`` runs.
 
         Raises ``UsageError`` where there is no such agent, or no approved version of it, ``PolicyError`` where the
         working copy does not pass the checks.
         """
-        candidate = self._gather_agent(name)
+        candidate = self._gather_agent(name, texts)
         path = self.host.layout.agent_path(name)
         subject = next(s for s in self._make_subjects(candidate, self.host) if s.file == path)
         if subject.old is None:
@@ -175,6 +189,7 @@ class Gate:
             *find_changed_tests(self.snapshot, self.scripts.approvals, proposed),
             *find_mixed_rule_change(candidate, self.host.config),
             *find_unreadable_tests(candidate),
+            *find_unreadable_texts(candidate),
             *find_unknown_rules(candidate, RULES),
         ]
         dynamic = DryRunChecks(self.repo, self.snapshot, runs)
@@ -211,7 +226,10 @@ class Gate:
             held = self.scripts.approvals.approved_version(path)[0]
             working = self.host.root / path
             looked_at = name in candidate.agents_to_examine and working.is_file() and not working.is_symlink()
-            agents.setdefault(path, working.read_bytes() if looked_at else held)
+            if path in candidate.texts:
+                agents.setdefault(path, candidate.texts[path])
+            else:
+                agents.setdefault(path, working.read_bytes() if looked_at else held)
             before.setdefault(path, held)
         after = {**before, **agents, **candidate.texts}
         now_world = Setup(self.host, Scripts(self.host, self.snapshot, texts=before))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
@@ -58,10 +59,12 @@ def write_card(
 
 def _change_title(change: Change) -> str:
     verb = "new" if change.old is None else "remove" if change.new is None else "change"
-    noun = {"agent": "agent", "script": "shared script", "case": "test", "config": "settings"}[change.kind]
+    noun = {"agent": "agent", "script": "shared script", "case": "test", "config": "settings", "text": "text"}[
+        change.kind
+    ]
     if change.kind == "config":
         return "change the settings"
-    name = change.name.removesuffix(".json")
+    name = change.path if change.kind == "text" else change.name.removesuffix(".json")
     changed = change.kind == "agent" and verb == "change"
     return f"{verb} {name}" if changed else f"{verb} {noun} {name}"
 
@@ -104,6 +107,8 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
         what = {True: "is removed: what it guards is guarded no more", False: "is changed"}[change.new is None]
         name = change.name.removesuffix(".json")
         return [f"The test {name} {'is new' if change.old is None else what}."]
+    if change.kind == "text":
+        return [_text_line(change)]
     if change.new is None:
         return [f"{change.name} is removed and will not run any more."]
     subject = report.subjects.get(change.path)
@@ -123,6 +128,18 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
         return lines
     said = header_lines(change, header, host)
     return said or [f"{change.name} changes; when it runs and its limits stay as they are."]
+
+
+def _text_line(change: Change) -> str:
+    """How much of a file without behaviour changes."""
+    if change.new is None:
+        return f"The text {change.path} is removed. People and models read it; nothing runs it."
+    old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
+    steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
+    added = sum(step[0] == "+" for step in steps)
+    count = f"{added} {'line' if added == 1 else 'lines'} added, {len(steps) - added} removed"
+    state = f"changes: {count}" if change.old is not None else "is new"
+    return f"The text {change.path} {state}. People and models read it; nothing runs it."
 
 
 def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -45,10 +46,17 @@ class GateFailed(CheckFailed):
 
 
 def propose_changes(
-    host: Host, targets: list[str], *, message: str = "", author: Author | None = None
+    host: Host,
+    targets: Sequence[str],
+    *,
+    texts: Mapping[str, bytes | None] | None = None,
+    message: str = "",
+    author: Author | None = None,
 ) -> tuple[Proposal, bool]:
-    """Propose the working copies of ``targets``; the proposal, and whether it is new (an open one of the same change
-    is the same proposal).
+    """Propose the working copies of ``targets``, or these files as ``texts`` has them; the proposal, and whether it is
+    new (an open one of the same change is the same proposal).
+
+    ``texts``: path → content, None to remove the file. With it no working copy is read. No targets: all of them.
 
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
@@ -65,7 +73,7 @@ def propose_changes(
 
     def stage_proposal(desk: DecisionContext) -> Decision | None:
         with Gate(host, desk.repo) as gate:
-            candidate = gate.gather_candidate(targets)
+            candidate = gate.gather_candidate(targets or list(texts or ()), texts=texts)
             _refuse_secrets(host, candidate)
             known = load_proposals(CommittedSource(desk.snapshot))
             same = [
