@@ -16,7 +16,7 @@ DEBUG: Final = "CLEARED_DEBUG"
 """Where it is set, the traceback is shown as well."""
 _NO_MAPPING: Final = (
     "failed to map segment", "cannot allocate memory", "can't start new thread", "can't spawn worker thread",
-    "null without setting an exception",
+    "null without setting an exception", "error return without exception set",
 )  # fmt: skip
 _REMEDIES: Final = {
     errno.ENOSPC: "Make room on it, then run the command again.",
