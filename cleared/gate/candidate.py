@@ -189,7 +189,7 @@ def _max_bytes(kind: Kind) -> int:
 
 def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
     """The file as it is approved now; None where it is not."""
-    if kind in ("agent", "script"):
+    if kind in ("agent", "script", "text"):
         return scripts.approvals.approved_version(path)[0]
     return _approved_test(scripts, path) if kind == "case" else scripts.snapshot.read_file(path)
 

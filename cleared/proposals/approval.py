@@ -299,12 +299,12 @@ def _sign_live_files(host: Host, gate: Gate, desk: DecisionContext, proposal: Pr
     }  # fmt: skip
     for change in report.candidate.changes:
         signer.files[change.path] = change.new
-        if change.kind not in ("agent", "script"):
+        if change.kind not in ("agent", "script", "text"):
             continue
         if change.new is None:
             _quarantine_removed(signer, approvals, change.path)
         else:
-            _sign_script(signer, approvals, change.path, change.new, report.grants[change.path], about)
+            _sign_script(signer, approvals, change.path, change.new, report.grants.get(change.path, []), about)
     for path, names in report.grants.items():
         held, record = approvals.approved_version(path)
         reached = path not in proposal.paths  # a shared script of it changes

@@ -1,0 +1,139 @@
+"""What a model is told at the start of a session: one text, built from the workspace.
+
+The text comes with the program (``meta.md``). A workspace may have its own, ``templates/meta.md``, and rules of the
+house, ``rules/*.md``. Both are taken only as approved: whoever can push could otherwise tell the model what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cleared import queries
+from cleared.changes.host import Host
+from cleared.gate.lint_rules import RULES
+from cleared.registry.projections import render_stubs
+from cleared.runs.approved_scripts import Scripts
+from cleared.vcs import Snapshot
+
+OVERRIDE: Final = "templates/meta.md"
+RULES_FOLDER: Final = "rules"
+_FOLDER: Final = Path(__file__).parent
+_PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
+_MOST_AGENTS: Final = 200
+_MOST_ACCOUNTS: Final = 1_000
+_MOST_RULE_BYTES: Final = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """``source``: the file it was made from. ``notices``: what was left out, and why, for the user."""
+
+    text: str
+    source: str
+    notices: tuple[str, ...] = ()
+
+
+def build_system_prompt(host: Host) -> SystemPrompt:
+    """The text for a session that starts now. Raises ``WorkspaceError`` where the workspace cannot be read."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        texts = _ApprovedTexts(Scripts(host, snapshot), snapshot)
+        template, source = texts.read_template()
+        house_rules = texts.read_house_rules()
+    parts: Mapping[str, Callable[[], str]] = {
+        "business": lambda: host.config.business.name,
+        "currency": lambda: host.config.business.currency,
+        "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
+        "rules": _describe_rules,
+        "primitives": lambda: _describe_primitives(host),
+        "accounts": lambda: _list_accounts(host),
+        "agents": lambda: _list_agents(host),
+        "house_rules": lambda: house_rules,
+        "examples": lambda: (_FOLDER / "examples.md").read_text(encoding="utf-8").strip(),
+    }
+    # One pass: what a part holds is never searched for placeholders.
+    text = _PLACEHOLDER.sub(lambda match: parts[match[1]]() if match[1] in parts else match[0], template)
+    return SystemPrompt(host.redactor.redact_text(text), source, tuple(texts.notices))
+
+
+def read_shipped_template() -> str:
+    """The text that comes with the program, to begin an own one with."""
+    return (_FOLDER / "meta.md").read_text(encoding="utf-8")
+
+
+class _ApprovedTexts:
+    """Files of the workspace that a person has approved as they are; notes which are left out."""
+
+    def __init__(self, scripts: Scripts, snapshot: Snapshot) -> None:
+        self._scripts, self._snapshot = scripts, snapshot
+        self.notices: list[str] = []
+
+    def read_template(self) -> tuple[str, str]:
+        own = self._read_approved(OVERRIDE)
+        return (own, OVERRIDE) if own is not None else (read_shipped_template(), "cleared/meta/meta.md")
+
+    def read_house_rules(self) -> str:
+        rules = []
+        for path in sorted(self._snapshot.list_entries(RULES_FOLDER)):
+            if path.endswith((".md", ".txt")) and path.count("/") == 1:
+                text = self._read_approved(path)
+                if text is not None:
+                    rules.append(f"#### {path}\n\n{text.strip()[:_MOST_RULE_BYTES]}")
+        return "\n\n".join(rules) or "None."
+
+    def _read_approved(self, path: str) -> str | None:
+        data = self._snapshot.read_file(path)
+        if data is None:
+            return None
+        if not self._scripts.approvals.verify_version(path, data).may_run:
+            self.notices.append(
+                f"{path} is left out: nobody has approved it as it is. Have it approved: cleared agent propose {path}."
+            )
+            return None
+        return data.decode("utf-8", "replace")
+
+
+def _describe_rules() -> str:
+    return "\n".join(f"- {rule.finds.replace('``', '`')}: {rule.remedy}" for rule in RULES.values() if rule.blocks)
+
+
+def _describe_primitives(host: Host) -> str:
+    summaries = "\n".join(
+        f"- `{primitive.name}` (grant `{primitive.grant}`): {primitive.doc.splitlines()[0]}"
+        for primitive in host.registry.values()
+    )
+    return f"```python\n{render_stubs(host.registry)}```\n\n{summaries}"
+
+
+def _list_accounts(host: Host) -> str:
+    accounts = queries.read_accounts(host)
+    lines = [
+        f"- {account['account_id']} {_one_line(account['account_name'])} ({account['account_type']})"
+        for account in accounts
+        if account["status"] == "open"
+    ]
+    return _cut_lines(lines, _MOST_ACCOUNTS)
+
+
+def _list_agents(host: Host) -> str:
+    lines = []
+    for agent in queries.read_agents(host):
+        if agent["state"] in ("approved", "starter"):
+            triggers = ", ".join(agent["trigger"]) or "on_demand"
+            lines.append(f"- `{agent['name']}` ({triggers}): {_one_line(agent['description'])}")
+        else:  # what it says of itself was read by nobody
+            lines.append(f"- `{agent['name']}` ({agent['state']})")
+    return _cut_lines(lines, _MOST_AGENTS) or "None yet."
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:200]
+
+
+def _cut_lines(lines: list[str], most: int) -> str:
+    hidden = len(lines) - most
+    return "\n".join([*lines[:most], *([f"- … and {hidden} more"] if hidden > 0 else [])])
