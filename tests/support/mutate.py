@@ -2,9 +2,10 @@
 
     python tests/support/mutate.py cleared/ledger tests/ledger tests/properties/test_property_books.py
 
-Each change is made in memory, in a process of its own; no file is touched. Printed are the changes that no test noticed
-(*survivors*), each with its line, and the share of those that were noticed. ``--sample N`` takes every Nth change,
-``--only TEXT`` those whose line or description has the text in it, ``--list`` runs nothing.
+Each change is made in memory, in a process of its own; no file is touched. With ``--in-place`` it is written to the
+file instead, for tests that use fixtures and start processes: run it in a clone of its own. Printed are the changes
+that no test noticed (*survivors*), each with its line, and the share of those that were noticed. ``--sample N`` takes
+every Nth change, ``--only TEXT`` those whose line or description has the text in it, ``--list`` runs nothing.
 
 A survivor is either a gap in the tests or a change that means the same; which it is, a person has to say.
 """
@@ -20,6 +21,7 @@ import importlib.machinery
 import io
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -45,6 +47,7 @@ class Mutation:
     line: int
     description: str
     code: CodeType
+    source: str
 
 
 def list_mutations(file: Path) -> Iterator[Mutation]:
@@ -61,7 +64,7 @@ def list_mutations(file: Path) -> Iterator[Mutation]:
             change()
             ast.fix_missing_locations(changed)
             line = getattr(node, "lineno", 0)
-            yield Mutation(file, line, description, compile(changed, str(file), "exec"))
+            yield Mutation(file, line, description, compile(changed, str(file), "exec"), ast.unparse(changed))
 
 
 def _texts_of(node: ast.AST) -> list[ast.AST]:
@@ -159,6 +162,28 @@ def is_noticed(mutation: Mutation, tests: list[str]) -> bool:
     return os.waitpid(child, 0)[1] != 0
 
 
+def is_noticed_in_place(mutation: Mutation, tests: list[str]) -> bool:
+    """The same with the change written to the file, and the tests run as they always are."""
+    before = mutation.file.read_bytes()
+    try:
+        mutation.file.write_text(mutation.source, encoding="utf-8")
+        return not run_tests(tests)
+    finally:
+        mutation.file.write_bytes(before)
+
+
+def run_tests(tests: list[str]) -> bool:
+    """Whether they all pass, in time."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", *tests]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return process.wait(SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return False
+
+
 def main() -> None:
     """Run the changes of a package or module against its tests."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,6 +192,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--in-place", action="store_true")
     given = parser.parse_args()
     files = [given.target] if given.target.is_file() else sorted(given.target.glob("*.py"))
     mutations = [m for file in files for m in list_mutations(file)]
@@ -174,7 +200,11 @@ def main() -> None:
     if given.list:
         print(*(f"{m.file}:{m.line}: {m.description}" for m in mutations), f"{len(mutations)} changes", sep="\n")
         return
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    if given.in_place and not run_tests(given.tests):
+        raise SystemExit("the tests fail, or take too long, without any change")
+    notice = is_noticed_in_place if given.in_place else is_noticed
+    if not given.in_place:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import hypothesis  # loaded once, for all the processes
     import pytest  # noqa: F401
 
@@ -183,7 +213,7 @@ def main() -> None:
     began = time.monotonic()
     survivors = 0
     for number, mutation in enumerate(mutations, 1):
-        if not is_noticed(mutation, given.tests):
+        if not notice(mutation, given.tests):
             survivors += 1
             print(f"survived: {mutation.file}:{mutation.line}: {mutation.description}", flush=True)
         if number % 50 == 0:
