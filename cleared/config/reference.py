@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass
 from datetime import date
@@ -41,7 +42,7 @@ def list_settings() -> list[SettingInfo]:
 
 
 def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
-    docs = _read_field_docs().get(section.__name__, {})
+    docs = _read_field_docs(section.__module__).get(section.__name__, {})
     attributes = {f.name: f for f in dataclasses.fields(section)}
     for key, field in setting_fields(section).items():
         dotted = f"{path}{key}"
@@ -82,10 +83,10 @@ def _format_value(value: object) -> str:
 
 
 @cache
-def _read_field_docs() -> dict[str, dict[str, str]]:
-    """Class → attribute → the text below it (which Python itself does not keep)."""
+def _read_field_docs(module: str) -> dict[str, dict[str, str]]:
+    """Class of a module → attribute → the text below it (which Python itself does not keep)."""
     docs: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(model)).body:
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if not isinstance(node, ast.ClassDef):
             continue
         texts = docs[node.name] = {}

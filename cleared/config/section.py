@@ -1,0 +1,46 @@
+"""How a section of the configuration is declared: a frozen dataclass whose docstrings become the reference page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
+
+
+def reserved(*, default: _T) -> _T:
+    """A setting that is accepted and checked, and that no part of the program reads yet; the reference says so.
+
+    A script may still read it, so it can be a protected setting.
+    """
+    marked: Any = field(default=default, metadata={"reserved": True})
+    return marked  # type: ignore[no-any-return]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, reserved))
+def config_section(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass with slots, as everything here is.
+
+    What ``Section`` has once is not generated and compiled for each class: every command waits for that.
+    """
+    cls.__doc__ = cls.__doc__ or cls.__name__
+    return dataclass(frozen=True, slots=True, repr=False, eq=False)(cls)
+
+
+class Section:
+    """What dataclasses have beside their fields."""
+
+    __slots__ = ()
+
+    def _field_values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__qualname__}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._field_values() == other._field_values() if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._field_values())
