@@ -10,7 +10,7 @@ from typing import Any, Final
 from cleared.approvals.approval_record import canonical_digest
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, UsageError
-from cleared.gate.candidate import Candidate, gather_candidate
+from cleared.gate.candidate import Candidate, file_kind, gather_candidate
 from cleared.gate.candidate_checks import (
     find_mixed_rule_change,
     find_unknown_rules,
@@ -147,7 +147,8 @@ class Gate:
     def _gather_agent(self, name: str, texts: Mapping[str, bytes | None] | None = None) -> Candidate:
         """An agent from ``texts``, or its working copy. Raises ``UsageError`` where there is none, or no such agent."""
         path = self.host.layout.agent_path(name)
-        candidate = self.gather_candidate([name], unchanged=True, texts=texts)
+        target = name if file_kind(name) is None else path  # an agent may be named like a file
+        candidate = self.gather_candidate([target], unchanged=True, texts=texts)
         if candidate.texts.get(path, b"") is None:
             raise UsageError(
                 "the working copy is missing", place=Place(path),

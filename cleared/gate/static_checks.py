@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
 from cleared.changes.book_sources import CommittedSource
@@ -93,13 +93,14 @@ def _approved_under(subject: Subject) -> dict[str, Rule] | None:
     return _RULES if subject.approved else None
 
 
-def check_working_copy(host: Host, name: str) -> None:
-    """Check the lint rules and types of an agent's working copy and its shared scripts, unless approved.
+def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | None = None) -> None:
+    """Check the lint rules and types of an agent and its shared scripts, unless approved: as in ``texts``, or their
+    working copies (None).
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
     """
     with host.open_for_reading() as repo, contextlib.ExitStack() as stack:
-        scripts = Scripts(host, Snapshot(repo, repo.read_head()), working_copy=True)
+        scripts = Scripts(host, Snapshot(repo, repo.read_head()), working_copy=texts is None, texts=texts)
         world, static = Setup(host, scripts), StaticChecks(stack)
         agent = scripts.load_agent(name)
         names = find_grants(agent.source, agent.file, host.registry, scripts.read_shared_source)[1]

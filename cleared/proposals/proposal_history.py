@@ -100,6 +100,12 @@ def read_proposal(host: Host, text: str) -> dict[str, Any]:
         ).to_dict()
 
 
+def read_proposals(host: Host) -> list[dict[str, Any]]:
+    """All proposals as ``--json`` prints them, oldest first."""
+    with host.open_for_reading() as repo:
+        return [p.to_dict() for p in store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head())))]
+
+
 def diff_code(host: Host, text: str) -> dict[str, str]:
     """Path → unified diff of a proposal's text against what is approved now."""
     with host.open_for_reading() as repo:

@@ -21,7 +21,7 @@ from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveErro
 from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Primitive
 from cleared.registry.projections import params_schema
-from cleared.rpc.methods import COMMANDS, REQUIRED
+from cleared.rpc.methods import COMMANDS, call_command, describe_command
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Snapshot
 
@@ -47,7 +47,7 @@ class RequestHandler:
                 return self.describe_methods()
             command = COMMANDS.get(method)
             if command is not None:
-                return command.call_function(self.host, params)
+                return call_command(command, self.host, params)
             return self._call_primitive(method, params)
         except Interrupted:  # Ctrl-C ended a run; it is to end this process too
             raise KeyboardInterrupt from None
@@ -92,28 +92,11 @@ class RequestHandler:
     def describe_methods(self) -> dict[str, Any]:
         """All methods, as an OpenRPC document (https://spec.open-rpc.org)."""
         offered = [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
-        commands = [
-            {
-                "name": c.name,
-                "summary": c.doc,
-                "paramStructure": "either",
-                "params": [
-                    {
-                        "name": a.name,
-                        "required": a.default is REQUIRED,
-                        "schema": a.json_schema,
-                    }
-                    for a in c.args
-                ],
-                "result": {"name": "result", "schema": {}},
-            }
-            for c in COMMANDS.values()
-        ]
         defs: dict[str, Any] = next((params_schema(p)["$defs"] for p in offered), {})
         return {
             "openrpc": "1.3.2",
             "info": {"title": "cleared", "version": cleared.__version__},
-            "methods": [*commands, *(_describe_primitive(p) for p in offered)],
+            "methods": [*map(describe_command, COMMANDS.values()), *(_describe_primitive(p) for p in offered)],
             "$defs": defs,
         }
 

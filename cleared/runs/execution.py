@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.changes import agent_log, commit_messages, draft, emitted_events
@@ -42,10 +42,10 @@ _MAX_WARNINGS: Final = 20
 
 def run_agent(
     host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
-    again: FindResumption | None = None,
+    again: FindResumption | None = None, texts: Mapping[str, bytes | None] | None = None,
 ) -> RunResult:  # fmt: skip
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
-    anew (``runs.asking``).
+    anew (``runs.asking``). ``texts``: of a dry run, path → text over what is approved (None: the working copies).
 
     Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
     run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
@@ -66,7 +66,7 @@ def run_agent(
             host.refuse_invalid_policy()
         for attempt in (1, 2):
             try:
-                return _AgentRun(host, repo, name, event, dry_run, again, last=attempt == 2).execute_run()
+                return _AgentRun(host, repo, name, event, dry_run, again, texts, last=attempt == 2).execute_run()
             except HeadMoved:
                 # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
                 if attempt == 2:
@@ -80,7 +80,7 @@ class _AgentRun:
 
     def __init__(
         self, host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
-        again: FindResumption | None, *, last: bool,
+        again: FindResumption | None, texts: Mapping[str, bytes | None] | None, *, last: bool,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.dry_run = host, repo, dry_run
         self.last = last
@@ -88,7 +88,7 @@ class _AgentRun:
         if not dry_run:  # which reads the commit only, and may do so while another command commits
             refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
-        scripts = Scripts(host, self.snapshot, working_copy=dry_run)
+        scripts = Scripts(host, self.snapshot, working_copy=dry_run and texts is None, texts=texts if dry_run else None)
         self.again = self._find_resumption(again) if again is not None else Resumption(event)
         new = again is None and not dry_run and event.key is not None
         if new and is_consumed(host, repo, self.snapshot, name, str(event.key)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cleared.cards.kinds import FAILED_RUN, QUESTION
@@ -13,16 +14,20 @@ from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
 
 
-def run_now(host: Host, name: str, *, dry_run: bool = False, event: Event | None = None) -> RunResult:
+def run_now(
+    host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
+    texts: Mapping[str, bytes | None] | None = None,
+) -> RunResult:  # fmt: skip
     """Run an agent (see ``runs.execution.run_agent``).
 
-    A dry run takes the working copy. One that is not approved must pass the static checks before any of it runs.
+    A dry run takes the working copy, or ``texts`` over what is approved. What is not approved must pass the static
+    checks before any of it runs.
     """
     if dry_run:
-        from cleared.gate.static_checks import check_working_copy
+        from cleared.gate.static_checks import check_unapproved
 
-        check_working_copy(host, name)
-    return run_agent(host, name, dry_run=dry_run, event=event)
+        check_unapproved(host, name, texts)
+    return run_agent(host, name, dry_run=dry_run, event=event, texts=texts)
 
 
 def run_command(
