@@ -58,6 +58,12 @@ class ForbiddenFiles:
             raise PolicyError(f"no job may read this: {why}", place=Place(file=relative[:200]))
         return real
 
+    def refuse_name(self, relative: str) -> None:
+        """Raises ``PolicyError`` where the names in a path below the workspace are forbidden; no file is looked at."""
+        part = self._forbidden_part(self.root / relative)
+        if part:
+            raise PolicyError(f"no job may read this: {part} is forbidden to jobs", place=Place(file=relative[:200]))
+
     def readable_files(self, top: Path, most: int = 100_000) -> Iterator[Path]:
         """The regular files below ``top`` that a job may read; links are not followed. Sorted within each folder."""
         if top.is_file():

@@ -1,0 +1,173 @@
+"""The files as a session sees them: its draft, over the last commit, in which agents are as they were approved.
+
+Working copies play no part, and no file system path is ever opened: what is not in git is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from cleared.changes.host import Host
+from cleared.config.secrets import REDACTED
+from cleared.errors import PolicyError, UsageError
+from cleared.gate.candidate import Kind, approved_text, file_kind
+from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.meta.tools.overlay import SCRATCH, Overlay
+from cleared.meta.tools.tool import ToolFailed
+from cleared.runs.approved_scripts import Scripts
+from cleared.safe_names import relative_problem
+from cleared.vcs import Snapshot
+
+_HIDDEN_FOLDERS: Final = (".git", ".cleared", SCRATCH)
+
+
+class SessionFiles:
+    """Reads and writes files for a session. Every path is a text from a model."""
+
+    def __init__(self, host: Host, overlay: Overlay) -> None:
+        self.host, self.overlay = host, overlay
+        self._scripts: Scripts | None = None
+        self._approved: dict[str, bytes | None] = {}
+        self._head: str | None = None
+
+    @contextmanager
+    def open_commit(self) -> Iterator[str]:
+        """Look at the newest commit in this block; its id, empty before the first one. May be nested."""
+        if self._scripts is not None:
+            yield self._head or ""
+            return
+        with self.host.open_for_reading() as repo:
+            head = repo.read_head()
+            if head != self._head:
+                self._approved.clear()
+                self._head = head
+            self._scripts = Scripts(self.host, Snapshot(repo, head))
+            try:
+                yield head or ""
+            finally:
+                self._scripts = None
+
+    # Everything below is called within ``open_commit``.
+
+    def read_file(self, path: str) -> bytes | None:
+        """The content; None where there is no such file. Raises ``ToolFailed`` for a path that is not shown."""
+        path = self.require_readable(path)
+        return self.overlay.read_file(path) if path in self.overlay else self.read_approved(path)
+
+    def read_approved(self, path: str) -> bytes | None:
+        """The file without the draft: as approved where it is something to approve, else as committed."""
+        if path not in self._approved:
+            assert self._scripts is not None
+            kind = _kind_or_none(path)
+            snapshot = self._scripts.snapshot
+            self._approved[path] = (
+                snapshot.read_file(path) if kind is None else approved_text(self._scripts, path, kind)
+            )
+        return self._approved[path]
+
+    def is_unapproved(self, path: str) -> bool:
+        """Whether the file is committed, but nobody approved any version of it."""
+        assert self._scripts is not None
+        return (
+            path not in self.overlay and self.read_approved(path) is None
+            and self._scripts.snapshot.find_blob_id(path) is not None
+        )  # fmt: skip
+
+    def is_link(self, path: str) -> bool:
+        assert self._scripts is not None
+        entry = self._scripts.snapshot.find_entry(path)
+        return entry is not None and entry.mode == "120000"
+
+    def list_files(self, folder: str = "") -> list[str]:
+        """The paths of all files below a folder that are shown, sorted. Symbolic links are none."""
+        assert self._scripts is not None
+        folder = self.require_readable(folder) if folder else ""
+        entries = self._scripts.snapshot.list_entries(folder)
+        forbidden = self._forbidden()
+        shown = {
+            path for path, (mode, _) in entries.items()
+            if mode.startswith("100") and path not in self.overlay and _is_shown(path, forbidden)
+            and (_kind_or_none(path) is None or self.read_approved(path) is not None)
+        }  # fmt: skip
+        within = f"{folder}/" if folder else ""
+        drafted = {p for p, data in self.overlay.files.items() if data is not None and p.startswith(within)}
+        return sorted(shown | drafted)
+
+    def list_changes(self) -> dict[str, bytes | None]:
+        """What would be proposed: the draft's files that differ from what is approved."""
+        return {p: data for p, data in self.overlay.proposable_files.items() if data != self.read_approved(p)}
+
+    def write_files(self, files: dict[str, bytes | None]) -> None:
+        """Write all of these to the draft, or none. Raises ``ToolFailed``."""
+        clean = {}
+        for path, data in files.items():
+            path = clean_path(path)
+            self._refuse_redacted(path, data)
+            clean[path] = data
+        try:
+            self.overlay.write_files(clean)
+        except UsageError as error:
+            where = f"{error.place}: " if error.place else ""
+            raise ToolFailed(f"{where}{error.message}", error.remedy or "") from None
+
+    def require_readable(self, path: str) -> str:
+        """The path in its plain form. Raises ``ToolFailed`` where it leads elsewhere, or is not shown to a model."""
+        path = clean_path(path)
+        first = path.split("/", 1)[0].casefold()
+        if first in _HIDDEN_FOLDERS[:2]:
+            raise ToolFailed(f"{path}: {first} is not shown to a session", "Use list_dir to see which files there are.")
+        try:
+            self._forbidden().refuse_name(path)
+        except PolicyError as error:
+            raise ToolFailed(str(error), "It may hold a secret; do without it.") from None
+        return path
+
+    def _refuse_redacted(self, path: str, data: bytes | None) -> None:
+        """Raises ``ToolFailed`` where a text that was shown without its secrets would be written back so."""
+        if data is None or REDACTED.encode() not in data:
+            return
+        try:
+            before = self.read_file(path)
+        except UsageError:
+            before = None
+        if before is not None and data.count(REDACTED.encode()) > before.count(REDACTED.encode()):
+            raise ToolFailed(
+                f"{path}: the new text has {REDACTED} where the file has a secret, which would be lost",
+                "Change only other lines, with apply_patch; the secret stays as it is.",
+            )
+
+    def _forbidden(self) -> ForbiddenFiles:
+        return ForbiddenFiles(self.host.root, self.host.config.loop.forbidden_paths)
+
+
+def clean_path(path: str) -> str:
+    """A path from a model in its plain form. Raises ``ToolFailed`` where it could lead elsewhere."""
+    plain = "/".join(part for part in path.split("/") if part not in ("", ".")) if not path.startswith("/") else path
+    problem = relative_problem(plain)
+    if problem:
+        raise ToolFailed(
+            f"the path {path[:200]!r} {problem}",
+            "Give it relative to the top of the workspace, such as agents/ingest.py.",
+        )
+    if len(plain) > 1_000:
+        raise ToolFailed("the path is longer than 1,000 characters", "Give a shorter one.")
+    return plain
+
+
+def _is_shown(path: str, forbidden: ForbiddenFiles) -> bool:
+    if path.split("/", 1)[0].casefold() in _HIDDEN_FOLDERS or relative_problem(path):
+        return False
+    try:
+        forbidden.refuse_name(path)
+    except PolicyError:
+        return False
+    return True
+
+
+def _kind_or_none(path: str) -> Kind | None:
+    try:
+        return file_kind(path)
+    except UsageError:
+        return None

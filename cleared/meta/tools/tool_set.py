@@ -1,0 +1,116 @@
+"""All tools of a session behind one door: arguments checked, reads cached, output bounded and without secrets."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from cleared.changes.host import Host
+from cleared.errors import ClearedError
+from cleared.meta.tools.argument_schema import read_arguments
+from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
+from cleared.meta.tools.file_tools import FileTools
+from cleared.meta.tools.output_bounds import truncate_middle
+from cleared.meta.tools.overlay import Overlay
+from cleared.meta.tools.plan_tool import make_plan_tool
+from cleared.meta.tools.session_files import SessionFiles
+from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult
+
+_MAX_CACHED: Final = 200
+
+
+class ToolSet:
+    """The tools of one session. One call at a time is made; more wait."""
+
+    def __init__(self, host: Host, files: SessionFiles, file_tools: FileTools, tools: list[Tool]) -> None:
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+        self._host, self._files, self._file_tools = host, files, file_tools
+        self._cache: dict[tuple[str, str], ToolResult] = {}
+        self._cached_at = ""
+        self._lock = threading.Lock()
+        self.evidence_of: Callable[[], Evidence] = lambda: Evidence("unchecked")
+        self.endings: list[Callable[[], object]] = []
+        """Called once when the session ends."""
+
+    def call(self, name: str, arguments: object) -> ToolResult:
+        """Call a tool. Whatever a model can cause is an answer; nothing is raised for it."""
+        with self._lock:
+            tool = self.tools.get(name) if isinstance(name, str) else None
+            if tool is None:
+                return self._finish(ToolResult(describe_unknown_tool(str(name), sorted(self.tools)), "invalid"))
+            try:
+                values = read_arguments(arguments, tool.parameters)
+                return self._call_checked(tool, values)
+            except InvalidCall as error:
+                return self._finish(ToolResult(describe_invalid_call(name, str(error), tool.parameters), "invalid"))
+            except ToolFailed as error:
+                return self._finish(ToolResult(describe_failure(name, error.message, error.remedy), "failed"))
+            except ClearedError as error:
+                place = f"{error.place}: " if error.place and str(error.place) else ""
+                text = describe_failure(name, f"{place}{error.message}", error.remedy or "")
+                return self._finish(ToolResult(text, "failed"))
+            except (OSError, RecursionError, MemoryError) as error:
+                text = describe_failure(name, f"the system refused: {error or type(error).__name__}", "")
+                return self._finish(ToolResult(text, "failed"))
+
+    def initial_state(self) -> str:
+        """What lies where, for the first request of a session."""
+        with self._lock, self._files.open_commit():
+            listing = self._file_tools.list_folder("", 2, 150)
+            changes = self._files.list_changes()
+        draft = [f"  {'removed' if data is None else 'changed'} {path}" for path, data in sorted(changes.items())]
+        parts = [listing, "Your draft so far:\n" + "\n".join(draft) if draft else "Your draft is empty."]
+        return self._finish(ToolResult("\n\n".join(parts))).text
+
+    def evidence(self) -> Evidence:
+        """What the gate last said of exactly what the draft holds now."""
+        with self._lock:
+            return self.evidence_of()
+
+    def close(self) -> None:
+        """End every process of the session. The draft stays."""
+        with self._lock:
+            while self.endings:
+                with suppress(Exception):  # the next one is to end too
+                    self.endings.pop()()
+
+    def _call_checked(self, tool: Tool, values: dict[str, Any]) -> ToolResult:
+        if not tool.cacheable:
+            if tool.acts:
+                self._cache.clear()  # whatever becomes of it
+            return self._finish(_as_result(tool.run(values)))
+        with self._files.open_commit() as head:
+            if head != self._cached_at:
+                self._cache.clear()
+                self._cached_at = head
+            key = (tool.name, json.dumps(values, sort_keys=True))
+            if key in self._cache:
+                known = self._cache[key]
+                return ToolResult(known.text, known.outcome, cached=True, images=known.images)
+            result = self._finish(_as_result(tool.run(values)))
+        if result.outcome == "ok":
+            while len(self._cache) >= _MAX_CACHED:
+                del self._cache[next(iter(self._cache))]
+            self._cache[key] = result
+        return result
+
+    def _finish(self, result: ToolResult) -> ToolResult:
+        text = self._host.redactor.redact_text(result.text)
+        return ToolResult(truncate_middle(text), result.outcome, result.cached, result.images)
+
+
+def _as_result(answer: ToolResult | str) -> ToolResult:
+    return answer if isinstance(answer, ToolResult) else ToolResult(answer)
+
+
+def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str) -> ToolSet:
+    """The tools for the session ``session_id``, whose draft is ``overlay``. ``author``: what a proposal's card names.
+
+    Close it when the session ends, or waits for a person.
+    """
+    files = SessionFiles(host, overlay)
+    file_tools = FileTools(files)
+    return ToolSet(host, files, file_tools, [*file_tools.make_tools(), make_plan_tool()])
