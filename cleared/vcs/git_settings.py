@@ -59,10 +59,12 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "for-each-ref": (),
         "fsck": (),
         "gc": (),
+        "index-pack": (),
         "init": (),
         "ls-files": (),
         "log": (*_NO_DIFF_PROGRAMS, "--no-show-signature"),
         "merge-base": (),
+        "pack-objects": (),
         "read-tree": (),
         "rev-parse": (),
         "status": ("--ignore-submodules=all",),  # a submodule has settings of its own
@@ -75,8 +77,8 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every git command that is used, and what it is always given. One that is not here is not started."""
 _READERS: Final = frozenset(
     {
-        "cat-file", "config", "diff-tree", "for-each-ref", "fsck", "log", "ls-files", "merge-base", "rev-parse",
-        "symbolic-ref", "version",
+        "cat-file", "config", "diff-tree", "for-each-ref", "fsck", "index-pack", "log", "ls-files", "merge-base",
+        "pack-objects", "rev-parse", "symbolic-ref", "version",
     }
 )  # fmt: skip
 """Commands that write nothing and look at no file of the working tree: they run no hook and no filter."""

@@ -1,0 +1,147 @@
+"""A private clone: where a program works that may change files, and how what it changed is read.
+
+It has a ``.git`` of its own, no remote and no hooks. The program may write all of it, its git settings too; so this
+process never runs git in it. What was changed is found by comparing plain files with the commit it was made from.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from cleared.changes.host import Host
+from cleared.errors import ClearedError, WorkspaceError
+from cleared.gate.candidate import file_kind
+from cleared.safe_files import read_stable
+from cleared.vcs import Snapshot
+from cleared.vcs.history_copy import copy_history
+from cleared.vcs.working_files import check_path
+
+MAX_FILE_BYTES: Final = 32 << 20
+MAX_CHANGES: Final = 2_000
+_REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
+
+Fate = Literal["proposable", "refused", "plain"]
+"""``proposable``: it goes through the gate. ``refused``: no program changes it. ``plain``: no part of the program
+reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One changed file. ``old``, ``new``: its content, None where there is none. ``problem``: why it cannot be read."""
+
+    path: str
+    old: bytes | None
+    new: bytes | None
+    problem: str = ""
+
+    @property
+    def kind(self) -> Literal["added", "modified", "deleted"]:
+        return "added" if self.old is None else "deleted" if self.new is None and not self.problem else "modified"
+
+
+class PrivateClone:
+    """A clone of the workspace's last commit at ``folder``. ``base``: the id of that commit."""
+
+    def __init__(self, host: Host, folder: Path, base: str) -> None:
+        self._host, self.folder, self.base = host, folder, base
+
+    def list_changes(self, *, ignore: frozenset[str] = frozenset()) -> list[FileChange]:
+        """What differs from the commit, by path. ``ignore``: paths that do not count.
+
+        Raises ``WorkspaceError`` where more than ``MAX_CHANGES`` files differ.
+        """
+        with self._host.open_for_reading() as repo:
+            snapshot = Snapshot(repo, self.base)
+            committed = {path for path, (mode, _) in snapshot.list_entries().items() if mode.startswith("100")}
+            present = dict(_list_files(self.folder))
+            changes = []
+            for path in sorted(committed | present.keys()):
+                if path in ignore:
+                    continue
+                old = snapshot.read_file(path) if path in committed else None
+                change = self._compare(path, old, present.get(path))
+                if change is not None:
+                    changes.append(change)
+                if len(changes) > MAX_CHANGES:
+                    raise WorkspaceError(
+                        f"more than {MAX_CHANGES} files were changed in the clone",
+                        remedy="Nothing of it was taken over.",
+                    )
+        return changes
+
+    def remove(self) -> None:
+        """Delete the clone, whatever rights its files have."""
+        remove_tree(self.folder)
+
+    def _compare(self, path: str, old: bytes | None, mode: int | None) -> FileChange | None:
+        if mode is None:
+            return FileChange(path, old, None) if old is not None else None
+        if not stat.S_ISREG(mode):
+            return FileChange(path, old, None, "it is no plain file")
+        try:
+            check_path(path)
+            new = read_stable(self.folder / path, MAX_FILE_BYTES, shown=path)[0]
+        except ClearedError as error:
+            return FileChange(path, old, None, error.message)
+        return FileChange(path, old, new) if new != old else None
+
+
+def make_private_clone(host: Host, folder: Path) -> PrivateClone:
+    """Clone the last commit of the workspace into ``folder``, which is emptied first."""
+    remove_tree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with host.open_for_reading() as repo:
+        commit = repo.read_head()
+        copy_history(repo, commit, folder)
+    return PrivateClone(host, folder, commit)
+
+
+def sort_change(host: Host, path: str) -> Fate:
+    """What becomes of a change of this file."""
+    top = path.split("/")[0]
+    try:
+        if file_kind(path) is not None:
+            return "proposable"
+    except ClearedError:
+        return "refused"
+    managed = host.layout.is_managed(path) or path.startswith((f"{host.layout.books_dir}/", host.layout.approvals_dir))
+    hidden = any(part.startswith(".env") for part in path.split("/"))
+    scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and path.endswith(".py")
+    return "refused" if managed or hidden or scripts or top in _REFUSED_FOLDERS else "plain"
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder with all that is in it; links in it are removed, not followed."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+        return
+    if folder.exists():
+        for top, _, _ in os.walk(folder):
+            Path(top).chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def _list_files(folder: Path) -> Iterator[tuple[str, int]]:
+    """``(path, mode)`` of everything below the folder that is no folder, without its ``.git``."""
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        try:
+            entries = list(os.scandir(folder / prefix))
+        except OSError:
+            yield prefix.rstrip("/"), 0
+            continue
+        for entry in entries:
+            path = f"{prefix}{entry.name}"
+            if path == ".git":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{path}/")
+            else:
+                yield path, entry.stat(follow_symlinks=False).st_mode
