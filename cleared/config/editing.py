@@ -12,7 +12,7 @@ from typing import Any
 from cleared.config import yaml_tree
 from cleared.config.loading import convert_scalar, read_config, suggest_known_name, to_plain_values, type_name
 from cleared.config.model import Config
-from cleared.config.setting_keys import ALIASES, SettingField, setting_fields
+from cleared.config.setting_keys import ALIASES, REFUSED, SettingField, setting_fields
 from cleared.config.yaml_tree import Node
 from cleared.errors import UsageError
 
@@ -59,6 +59,8 @@ def _resolve_key(config: Config, dotted: str) -> _Target:
         part = parts.pop(0)
         known = setting_fields(section)
         part = ALIASES.get((section, part), part)
+        if (section, part) in REFUSED:
+            raise UsageError(f"{dotted}: {REFUSED[section, part]}")
         if part not in known:
             raise UsageError(suggest_known_name(part, known, f"{dotted!r}: there is no key {part!r}"))
         setting = known[part]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.config import yaml_tree
-from cleared.config.model import BankAccount, Config, CsvProfile
-from cleared.config.setting_keys import ALIASES, SettingField
+from cleared.config.model import BankAccount, Config, CsvProfile, ModelPrice
+from cleared.config.setting_keys import ALIASES, REFUSED, SettingField
 from cleared.config.setting_keys import setting_fields as keys_of
 from cleared.config.value_checks import CHECKS, check_config, nearest_names
 from cleared.config.yaml_tree import Node
@@ -27,7 +27,10 @@ _BOOLS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false"
 SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"
 """What the names of secrets have in them, as a pattern that knows no case."""
 _SECRET = re.compile(SECRET_NAMES, re.IGNORECASE)
+_NO_SECRETS: Final = frozenset({"api_key_env", "max_tokens"})
+"""Names that only look like a secret's."""
 _PROFILE = re.compile(r"[a-z0-9_-]{1,60}")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}", re.ASCII)
 
 
 class _Missing:
@@ -129,7 +132,9 @@ class _ConfigReader:
             dotted = f"{path}.{written}" if path else written
             key = ALIASES.get((section, written), written)
             if key not in known_fields:
-                self.add_problem(key_node, dotted, suggest_known_name(written, known_fields, "unknown key"))
+                refusal = REFUSED.get((section, written))
+                refusal = refusal or suggest_known_name(written, known_fields, "unknown key")
+                self.add_problem(key_node, dotted, refusal)
             elif key in seen:
                 self.add_problem(key_node, dotted, f"given twice; first on line {seen[key]}")
             else:
@@ -196,6 +201,10 @@ class _ConfigReader:
                 if not _PROFILE.fullmatch(key):
                     self.add_problem(key_node, dotted, "a profile's name has only a–z, 0–9, - and _")
                 entries[key] = self.read_section(value_node, CsvProfile, dotted, name=key)
+            elif inner is ModelPrice:
+                if not _MODEL.fullmatch(key):
+                    self.add_problem(key_node, dotted, "a model's name has only letters, digits and . _ : / @ + -")
+                entries[key] = self.read_section(value_node, ModelPrice, dotted)
             else:
                 entries[key] = self.read_scalar(value_node, inner, dotted)
         return _INVALID if _INVALID in entries.values() else entries
@@ -287,7 +296,7 @@ def to_plain_values(value: Any) -> Any:
 
 def is_secret(key: str) -> bool:
     """Whether a key's value is one that nobody but its user may read: a key, token, password."""
-    return _SECRET.search(key) is not None
+    return any(part not in _NO_SECRETS and _SECRET.search(part) is not None for part in key.split("."))
 
 
 def get_setting(config: Config, dotted: str, default: object = MISSING) -> Any:
@@ -299,7 +308,7 @@ def get_setting(config: Config, dotted: str, default: object = MISSING) -> Any:
     Keys of secrets are refused (``PolicyError``), whatever the default.
     """
     parts = dotted.split(".")
-    if any(_SECRET.search(part) for part in parts):
+    if is_secret(dotted):
         raise PolicyError(f"{dotted[:80]!r} is a secret; no script can read it", place=Place(field="key"))
     value: Any = config.data or to_plain_values(config)
     for depth, part in enumerate(parts):
@@ -341,7 +350,7 @@ def _unknown_key_error(dotted: str, known_parts: list[str], names: list[str], co
         tail = dotted.rsplit(".", 1)[-1]
         near = [k for k in every if k.rsplit(".", 1)[-1] == tail][:3]
         near = near or nearest_names(dotted, every, 3)
-    near = [k for k in near if not _SECRET.search(k)]
+    near = [k for k in near if not is_secret(k)]
     return PrimitiveError(
         f"there is no key {dotted[:80]!r} in config.yaml" + (f"; did you mean {' or '.join(near)}?" if near else ""),
         place=Place(field="key"),
@@ -360,7 +369,7 @@ def _list_leaf_keys(value: Any, path: str) -> Iterable[str]:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _without_secrets(v) for k, v in value.items() if not _SECRET.search(k)}
+        return {k: _without_secrets(v) for k, v in value.items() if not is_secret(k)}
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     return value

@@ -199,11 +199,56 @@ class Agent(Section):
 
 
 @config_section
+class ModelPrice(Section):
+    """US dollars for a million tokens of one model."""
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    """For tokens that the provider had in its cache. None: as ``input``."""
+
+
+@config_section
 class Llm(Section):
-    provider: str | None = reserved(default=None)
-    model: str | None = reserved(default=None)
-    api_key: str | None = reserved(default=None)
-    """A secret: no script can read it."""
+    """The language model that ``cleared chat``, ``cleared meta`` and scripts with a grant for it ask.
+
+    Its key is no setting: it comes from the environment or the system's keyring (``cleared llm key``)."""
+
+    provider: Literal["anthropic", "openai", "openrouter"] | None = None
+    """None: no model is asked. ``openai`` with a ``base_url``: any server that speaks its protocol, such as Ollama."""
+    model: str | None = None
+    """As the provider names it, such as claude-sonnet-4-5 or openai/gpt-4.1."""
+    base_url: str | None = None
+    """Where its server is, such as http://127.0.0.1:11434/v1. None: the provider's own."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key. None: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY; with
+    a ``base_url``, no variable is read unless it is named here."""
+    daily_budget: Decimal = Decimal(5)
+    """US dollars for all calls of one day in ``business.timezone``."""
+    session_budget: Decimal = Decimal(1)
+    """US dollars for one session."""
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict)
+    """Model → what it costs, where that is not known. A model without a price is not asked; 0 says that it is free."""
+    max_tokens: int = 16_384
+    """The longest answer of one call, in tokens."""
+    max_iterations: int = 200
+    """The most calls of one session."""
+    auto_compact_threshold: float = 0.6
+    """From which share of the context window on old parts of a session are left out or summed up."""
+    prune_protect: int = 40_000
+    """Tokens of the newest tool output that are never left out."""
+    max_images: int = 10
+    """The most images a call carries; older ones are left out."""
+    cache_enabled: bool = True
+    """Mark for the provider what it should keep in its cache, which makes a session cheaper."""
+    context_window: int | None = None
+    """Tokens that the model can read at once. None: as known of the model, else 128,000."""
+    shell: bool = False
+    """Offer a session the tools that run programs, confined, beside a copy of the workspace."""
+    search_command: tuple[str, ...] = ()
+    """Program and arguments that search the web: gets the query as JSON on its standard input, prints text."""
+    transcript_command: tuple[str, ...] = ()
+    """The same for the transcript of a recording."""
 
 
 @config_section

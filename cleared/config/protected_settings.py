@@ -18,18 +18,22 @@ from cleared.errors import WorkspaceError
 
 PROTECTED_KEYS: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
-    "import.plugins", "loop.plugins", "git.auto_commit",
+    "import.plugins", "loop.plugins", "git.auto_commit", "llm",
 )  # fmt: skip
-"""Sections and keys that are protected, but for the secrets below."""
-_UNPROTECTED_SECRETS: Final = ("notifications.smtp_password",)
-"""Secrets cannot be protected: what is approved is kept in the repository."""
+"""Sections and keys that are protected, but for those below."""
+_UNPROTECTED: Final = ("notifications.smtp_password", "llm.prices")
+"""A secret cannot be protected: what is approved is kept in the repository. Prices only count where none is known."""
+_TAKEN_WHOLE: Final = "llm.prices"
+"""Its names have dots in them."""
 
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in _UNPROTECTED_SECRETS and any(
-        dotted == key or dotted.startswith(f"{key}.") for key in PROTECTED_KEYS
-    )
+    return not _is_within(dotted, _UNPROTECTED) and _is_within(dotted, PROTECTED_KEYS)
+
+
+def _is_within(dotted: str, keys: tuple[str, ...]) -> bool:
+    return any(dotted == key or dotted.startswith(f"{key}.") for key in keys)
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
@@ -52,11 +56,11 @@ def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Conf
         return config
     data = copy.deepcopy(dict(config.data or to_plain_values(config)))
     shipped = to_plain_values(Config())
-    secrets = {key: value for key, value in _list_settings(data, "") if key in _UNPROTECTED_SECRETS}
+    unprotected = {key: value for key, value in _list_settings(data, "") if key in _UNPROTECTED}
     for key in PROTECTED_KEYS:
         *sections, last = key.split(".")
         _open_section(data, sections)[last] = copy.deepcopy(_open_section(shipped, sections)[last])
-    for key, value in {**approved, **secrets}.items():
+    for key, value in {**approved, **unprotected}.items():
         *sections, last = key.split(".")
         _open_section(data, sections)[last] = value
     try:
@@ -97,7 +101,7 @@ def _open_section(data: Any, names: list[str]) -> Any:
 def _list_settings(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
     for key, inner in value.items():
         dotted = f"{path}.{key}" if path else key
-        if isinstance(inner, Mapping) and (inner or dotted == "gate.rules"):
+        if isinstance(inner, Mapping) and dotted != _TAKEN_WHOLE and (inner or dotted == "gate.rules"):
             yield from _list_settings(inner, dotted)
         else:
             yield dotted, json.loads(json.dumps(inner, default=str))

@@ -15,6 +15,13 @@ from cleared.config import model
 ALIASES: dict[tuple[type, str], str] = {(model.BankAccount, "csv_format"): "format"}
 """Other names of keys, from the published design."""
 
+REFUSED: dict[tuple[type, str], str] = {
+    (model.Llm, "api_key"): "a key does not belong into this file, which git keeps: take the line out, and put the key "
+    "into the environment (such as ANTHROPIC_API_KEY) or into the system's keyring (cleared llm key). If it was ever "
+    "committed, have the provider replace it",
+}
+"""Keys that were accepted once, and what to do instead."""
+
 _NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
 
 

@@ -10,6 +10,13 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from cleared.config.address_checks import (
+    check_base_url,
+    check_host_name,
+    check_mail_address,
+    check_model_name,
+    check_variable,
+)
 from cleared.config.model import (
     Agent,
     AutoRevert,
@@ -22,9 +29,11 @@ from cleared.config.model import (
     Git,
     Import,
     Limits,
+    Llm,
     Lock,
     Loop,
     Match,
+    ModelPrice,
     Notifications,
     Paths,
     Review,
@@ -39,7 +48,6 @@ from cleared.schema import money
 Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
-_MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 _RESERVED_FOLDERS = {
     ".git",
@@ -200,15 +208,6 @@ def _check_password(value: str) -> str | None:
     return _check_one_line(value)
 
 
-def _check_mail_address(value: str) -> str | None:
-    return None if _MAIL.fullmatch(value) else f"{value[:60]!r} is not a mail address such as me@example.com"
-
-
-def _check_host_name(value: str) -> str | None:
-    good = re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", value)
-    return None if good else f"{value[:60]!r} is not a server's name such as mail.example.com"
-
-
 def _check_single_character(value: str) -> str | None:
     return None if len(value) == 1 and value not in '"\n' else "must be one character"
 
@@ -315,6 +314,20 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Triggers, "retry_seconds"): _is_between(0, 3_600),
     (Triggers, "max_depth"): _is_between(1, 1_000),
     (Triggers, "max_event_runs"): _is_at_least(1),
+    (Llm, "model"): check_model_name,
+    (Llm, "base_url"): check_base_url,
+    (Llm, "api_key_env"): check_variable,
+    (Llm, "daily_budget"): _is_between(0, 1_000_000),
+    (Llm, "session_budget"): _is_between(0, 1_000_000),
+    (Llm, "max_tokens"): _is_between(1, 1_000_000),
+    (Llm, "max_iterations"): _is_between(1, 10_000),
+    (Llm, "auto_compact_threshold"): _is_between(0.05, 0.95),
+    (Llm, "prune_protect"): _is_between(0, 10_000_000),
+    (Llm, "max_images"): _is_between(0, 1_000),
+    (Llm, "context_window"): _is_between(1_000, 100_000_000),
+    (ModelPrice, "input"): _is_between(0, 1_000_000),
+    (ModelPrice, "output"): _is_between(0, 1_000_000),
+    (ModelPrice, "cached_input"): _is_between(0, 1_000_000),
     (Loop, "runtime_dir"): _check_one_line,
     (Loop, "sleep_seconds"): _is_between(0, 86_400),
     (Loop, "max_cycles"): _is_at_least(1),
@@ -324,9 +337,9 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Loop, "keep_jobs"): _is_between(25, 1_000_000),
     (Loop, "continuity"): _check_folders,
     (Loop, "akela_report"): _check_folder,
-    (Notifications, "address"): _check_mail_address,
-    (Notifications, "sender"): _check_mail_address,
-    (Notifications, "smtp_host"): _check_host_name,
+    (Notifications, "address"): check_mail_address,
+    (Notifications, "sender"): check_mail_address,
+    (Notifications, "smtp_host"): check_host_name,
     (Notifications, "smtp_port"): _is_between(1, 65_535),
     (Notifications, "smtp_user"): _check_one_line,
     (Notifications, "smtp_password"): _check_password,

@@ -172,7 +172,7 @@ def test_an_altered_card_of_a_failed_run_runs_nothing(ws: Workspace, traced: boo
 
 def test_a_card_that_secrets_were_taken_out_of_is_as_its_run_attests(ws: Workspace) -> None:
     """What is signed is what is written; so is what settles it."""
-    ws.ok("config", "set", "llm.api_key", "sesame-opens-the-door")
+    ws.ok("config", "set", "notifications.smtp_password", "sesame-opens-the-door")
     ws.agent("probe", 'if ctx_event()["payload"] == 1:\n    raise ValueError("sesame-opens-the-door")')
     ws.run("probe", "--data", "1", code=1)
     [card] = ws.cards()

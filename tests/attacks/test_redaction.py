@@ -28,7 +28,7 @@ SHAPES = {
 
 @pytest.fixture
 def keyed(ws: Workspace) -> Workspace:
-    ws.ok("config", "set", "llm.api_key", KEY)
+    ws.ok("config", "set", "notifications.smtp_password", KEY)
     return ws
 
 

@@ -51,7 +51,7 @@ def changed_lines(before: str, after: str) -> list[str]:
             "2010",
             ["-   - {id: card, type: credit_card,}", "+   - {id: card, type: credit_card, ledger_account: 2010,}"],
         ),
-        ("llm.provider", "acme", ["+   provider: acme"]),
+        ("llm.provider", "openai", ["+   provider: openai"]),
         (
             "thresholds.high_confidence",
             "0.8",

@@ -8,6 +8,7 @@ import pytest
 
 from cleared.config.loading import ConfigError, get_setting, load_config, load_config_file
 from cleared.config.model import Config
+from cleared.config.protected_settings import protected_settings_of, with_protected_settings
 from cleared.config.reference import list_settings
 from cleared.errors import ExitCode, PolicyError, PrimitiveError, WorkspaceError
 from cleared.workspace import starters
@@ -183,7 +184,7 @@ def test_a_byte_order_mark_is_nothing(tmp_path: Path) -> None:
 
 
 SECRET = """\
-llm: { provider: acme, api_key: hunter2 }
+notifications: { smtp_password: hunter2 }
 bank_accounts:
   - { id: checking, opening: { date: 2024-12-31, balance: 12.50 } }
 """
@@ -207,7 +208,7 @@ def test_secrets_are_refused_whatever_the_default(key: str) -> None:
         get_setting(load_config(SECRET), key)
     with pytest.raises(PolicyError):
         get_setting(load_config(SECRET), key, None)
-    assert "hunter2" not in str(get_setting(load_config(SECRET), "llm"))
+    assert "hunter2" not in str(get_setting(load_config(SECRET), "notifications"))
 
 
 @pytest.mark.parametrize(
@@ -240,3 +241,43 @@ def test_the_table_of_keys_comes_from_the_model() -> None:
     assert table["git.auto_commit"].default == "true"
     assert "data" not in table
     assert "import.profiles.<name>.name" not in table
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("api_key: sk-planted-0123456789", "take the line out, and put the key into the environment"),
+        ("provider: acme", "not one of anthropic, openai, openrouter"),
+        ("base_url: ftp://models.example", "not an address such as http://127.0.0.1:11434/v1"),
+        ("base_url: http://me:sesame@models.example/v1", "must not hold a user or password"),
+        ("base_url: https://models.example/v1?key=x", "must not have a . or # part"),
+        ("api_key_env: sk-planted-0123456789", "the name of an environment variable"),
+        ("daily_budget: -1", "between 0 and"),
+        ("auto_compact_threshold: 1.5", "between 0.05 and 0.95"),
+        ("prices: {gpt-x: {input: 1}}", "missing"),
+        ("prices: {gpt-x: {input: -1, output: 1}}", "between 0 and"),
+        ('prices: {"a b": {input: 1, output: 1}}', "a model's name"),
+    ],
+)
+def test_settings_of_models_are_checked(line: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as refusal:
+        load_config(f"llm:\n  {line}\n")
+    assert "planted" not in str(refusal.value) and "sesame" not in str(refusal.value)
+
+
+def test_settings_of_models_that_look_like_secrets_are_none() -> None:
+    config = load_config("llm: {api_key_env: MY_KEY, prices: {openai/gpt-4.1: {input: 2, output: 8.5}}}")
+    assert get_setting(config, "llm.max_tokens") == 16_384 and get_setting(config, "llm.api_key_env") == "MY_KEY"
+    assert config.llm.prices["openai/gpt-4.1"].output == Decimal("8.5")
+
+
+def test_what_decides_where_books_go_is_protected_and_prices_are_not() -> None:
+    pushed = load_config(
+        "llm: {provider: openai, base_url: 'https://evil.example', shell: true, prices: {a.b: {input: 1, output: 2}}}"
+    )
+    assert protected_settings_of(pushed) == {
+        "llm.provider": "openai", "llm.base_url": "https://evil.example", "llm.shell": True,
+    }  # fmt: skip
+    in_force = with_protected_settings(pushed, {"llm.provider": "anthropic"})
+    assert (in_force.llm.provider, in_force.llm.base_url, in_force.llm.shell) == ("anthropic", None, False)
+    assert in_force.llm.prices == pushed.llm.prices

@@ -12,7 +12,7 @@ POST = f'journal_add_double("2025-01-03", "key {KEY}", 5020, 1010, 4, evidence="
 @pytest.fixture
 def keyed(ws: Workspace) -> Workspace:
     """A key in config.yaml, as a user sets it: in the working tree, not committed."""
-    done = ws.ok("config", "set", "llm.api_key", KEY)
+    done = ws.ok("config", "set", "notifications.smtp_password", KEY)
     assert KEY not in done.out + done.err
     return ws
 
@@ -69,9 +69,14 @@ def test_i1_a_key_in_an_error(keyed: Workspace, body: str) -> None:
 
 def test_i1_no_script_reads_a_key(keyed: Workspace) -> None:
     """I1: config_get refuses secret keys, and leaves them out of a section."""
-    assert keyed.script('[config_get("llm"), config_get("llm.model", "none")]')["result"][1] == "none"
-    fails(keyed, 'config_get("llm.api_key")', "secret")
-    for argv in (("config", "list"), ("config", "get", "llm.api_key"), ("config", "get", "llm"), ("doctor",)):
+    assert keyed.script('[config_get("notifications"), config_get("llm.model", "none")]')["result"][1] == "none"
+    fails(keyed, 'config_get("notifications.smtp_password")', "secret")
+    for argv in (
+        ("config", "list"),
+        ("config", "get", "notifications.smtp_password"),
+        ("config", "get", "notifications"),
+        ("doctor",),
+    ):
         done = here(*argv, "-C", str(keyed.root))
         assert KEY not in done.out + done.err
     nowhere(keyed)

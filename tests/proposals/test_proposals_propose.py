@@ -162,7 +162,7 @@ def test_an_agent_can_be_proposed_away(ws: Workspace) -> None:
 
 
 def test_a_secret_does_not_get_into_the_repository_by_a_proposal(ws: Workspace) -> None:
-    ws.config("llm.api_key=sk-planted-0123456789")
+    ws.config("notifications.smtp_password=sk-planted-0123456789")
     edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.94")
     with unchanged(ws):
         refused(ws("agent", "propose", "config.yaml"), 3, "config.yaml", "a secret that is not committed")

@@ -188,7 +188,7 @@ def test_setting_another_key_is_one_commit_without_a_record(ws: Workspace) -> No
 
 def test_a_secret_is_never_committed(ws: Workspace) -> None:
     head = ws.head()
-    said = ws.ok("config", "set", "llm.api_key", "sk-very-secret-1")
+    said = ws.ok("config", "set", "notifications.smtp_password", "sk-very-secret-1")
     assert "sk-very" not in said.out + said.err and "stays out of git" in said.err
     assert "sk-very-secret-1" in ws.read("config.yaml") and ws.head() == head
     ws.config("sandbox.timeout=17", "business.name=Other")

@@ -46,7 +46,7 @@ def test_runs_and_their_calls_are_spans_without_what_is_in_the_books(
     pytest.importorskip("opentelemetry.sdk")
     monkeypatch.delenv("CLEARED_CLOCK")
     up = Up(ws)
-    ws.config(f"llm.api_key={SECRET}")
+    ws.config(f"notifications.smtp_password={SECRET}")
     body = f'ctx_log("a remark {SECRET}")\naccounts_list()\n1 / 0'
     up.agent("fails", "trigger: event\nevent: ping\nretries: 0\n", body)
     up.start()

@@ -319,7 +319,7 @@ def test_the_state_may_be_deleted_while_it_is_up(up: Up) -> None:
 
 
 def test_secrets_do_not_reach_the_log(up: Up) -> None:
-    up.ws.config("llm.api_key=sk-very-secret-1234")
+    up.ws.config("notifications.smtp_password=sk-very-secret-1234")
     up.agent("fails", "trigger: event\nevent: ping\nretries: 0\n", 'ctx_event()["payload"]["nothing"]["there"]')
     up.start()
     up.ws.ok("event", "emit", "ping", "--data", '{"nothing": "sk-very-secret-1234"}')

@@ -1,0 +1,1 @@
+"""The one door to language models: which one, its key, its price, and what was spent."""
