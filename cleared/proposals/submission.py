@@ -52,11 +52,13 @@ def propose_changes(
     texts: Mapping[str, bytes | None] | None = None,
     message: str = "",
     author: Author | None = None,
+    instead_of: str = "",
 ) -> tuple[Proposal, bool]:
     """Propose the working copies of ``targets``, or these files as ``texts`` has them; the proposal, and whether it is
     new (an open one of the same change is the same proposal).
 
     ``texts``: path → content, None to remove the file. With it no working copy is read. No targets: all of them.
+    ``instead_of``: the folder of an earlier proposal of the same author, a program, whose place this one takes.
 
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
@@ -95,6 +97,7 @@ def propose_changes(
         for old in known:
             # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
             replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
+            replaces |= old.folder == instead_of and not old.by_human and old.data["author"]["name"] == author.name
             if old.status == "open" and replaces:
                 files |= settle_proposal(desk, old, "superseded", f"{new.id} took its place")
         return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))

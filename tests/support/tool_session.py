@@ -23,19 +23,19 @@ class Session:
         self.overlay = Overlay(self.folder / "overlay")
         self.tools: ToolSet = open_tool_set(open_workspace(ws.root), self.overlay, session_id=SESSION, author="chat")
 
-    def ok(self, name: str, **arguments: Any) -> str:
+    def ok(self, name: str, /, **arguments: Any) -> str:
         result = self.tools.call(name, arguments)
         assert result.outcome == "ok", result.text
         return result.text
 
-    def failed(self, name: str, *phrases: str, **arguments: Any) -> str:
+    def failed(self, name: str, /, *phrases: str, **arguments: Any) -> str:
         result = self.tools.call(name, arguments)
         assert result.outcome == "failed", result
         assert result.text.startswith(f"[failed] {name}: ") and "What to do: " in result.text
         assert all(phrase in result.text for phrase in phrases), result.text
         return result.text
 
-    def invalid(self, name: str, *phrases: str, **arguments: Any) -> str:
+    def invalid(self, name: str, /, *phrases: str, **arguments: Any) -> str:
         result = self.tools.call(name, arguments)
         assert result.outcome == "invalid", result
         assert result.text.startswith("[invalid call] ")

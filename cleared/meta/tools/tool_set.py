@@ -11,8 +11,10 @@ from typing import Any, Final
 from cleared.changes.host import Host
 from cleared.errors import ClearedError
 from cleared.meta.tools.argument_schema import read_arguments
+from cleared.meta.tools.books_tools import BooksTools
 from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
 from cleared.meta.tools.file_tools import FileTools
+from cleared.meta.tools.gate_tools import GateTools
 from cleared.meta.tools.output_bounds import truncate_middle
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.plan_tool import make_plan_tool
@@ -112,5 +114,10 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     Close it when the session ends, or waits for a person.
     """
     files = SessionFiles(host, overlay)
-    file_tools = FileTools(files)
-    return ToolSet(host, files, file_tools, [*file_tools.make_tools(), make_plan_tool()])
+    file_tools, gate_tools = FileTools(files), GateTools(files, author)
+    tools = [
+        *file_tools.make_tools(), *BooksTools(files).make_tools(), *gate_tools.make_tools(), make_plan_tool(),
+    ]  # fmt: skip
+    tool_set = ToolSet(host, files, file_tools, tools)
+    tool_set.evidence_of = gate_tools.find_evidence
+    return tool_set

@@ -1,0 +1,164 @@
+"""Reading the workspace: primitives, agents, books, runs. Projections of ``operations``, for a model to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cleared.meta.tools.output_bounds import quote_data
+from cleared.meta.tools.session_files import SessionFiles
+from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
+from cleared.operations.table import OPERATIONS
+
+_QUERIES: Final[Mapping[str, str]] = {
+    "journal": "journal.list", "balances": "journal.balance", "accounts": "accounts.list", "cards": "queue.list",
+    "card": "queue.show", "why": "why", "violations": "journal.check", "periods": "period.list",
+    "proposals": "proposal.list", "proposal": "proposal.show",
+}  # fmt: skip
+_MAX_ROWS: Final = 200
+_DEFAULT_ROWS: Final = 50
+_REVIEWED: Final = ("approved", "starter")
+_AGENT_FACTS: Final = ("name", "title", "description", "trigger", "schedule", "watch", "event", "state")
+
+
+class BooksTools:
+    """The reading tools over one session's workspace."""
+
+    def __init__(self, files: SessionFiles) -> None:
+        self._files, self._host = files, files.host
+
+    def make_tools(self) -> list[Tool]:
+        limit = {"type": "integer", "minimum": 1, "maximum": _MAX_ROWS, "default": _DEFAULT_ROWS}
+        return [
+            Tool(
+                "primitives", "The functions a script can call. With name: one of them, with all it says.",
+                make_schema(name={"type": "string", "maxLength": 100}), self._describe_primitives, cacheable=True,
+            ),
+            Tool(
+                "agent_read",
+                "The agents, and whether each is approved. With name: one agent's header, history and source, as your "
+                "draft has it.",
+                make_schema(name={"type": "string", "maxLength": 120}), self._read_agents, cacheable=True,
+            ),
+            Tool(
+                "books_query",
+                "Ask the books, the review queue and the proposals. journal: entries. balances: sums of accounts. "
+                "cards: the review queue. why (entry): how an entry came to be.",
+                make_schema(
+                    ("what",), what={"type": "string", "enum": list(_QUERIES)}, **_query_parameters(), limit=limit
+                ),
+                self._query_books, cacheable=True,
+            ),
+            Tool(
+                "runs_read", "The newest runs of agents. With id: one run with every call.",
+                make_schema(
+                    id={"type": "string", "maxLength": 100}, agent={"type": "string", "maxLength": 120},
+                    limit={**limit, "default": 20},
+                ),
+                self._read_runs,
+            ),
+        ]  # fmt: skip
+
+    def _describe_primitives(self, arguments: Mapping[str, Any]) -> str:
+        rows = OPERATIONS["primitives.list"].function(self._host)
+        name = arguments["name"]
+        if not name:
+            lines = [f"{p['signature']}  # {p['doc'].splitlines()[0]}" for p in rows]
+            return "\n".join([*lines, "", "With name, all that is known about one of them."])
+        for p in rows:
+            if p["name"] == name:
+                return f"{p['signature']}\n\n{p['doc']}\n\neffect: {p['effect']}; grant: {p['grant']}"
+        raise ToolFailed(f"there is no primitive {name[:80]!r}", "Call primitives without a name: it lists them.")
+
+    def _read_agents(self, arguments: Mapping[str, Any]) -> str:
+        name = arguments["name"]
+        if name:
+            return self._read_agent(name)
+        lines = []
+        drafted = {p for p in self._files.overlay.proposable_files if p.startswith("agents/")}
+        for agent in OPERATIONS["agent.list"].function(self._host):
+            if agent["state"] == "not committed":
+                continue  # a working copy
+            mark = "; changed in your draft" if agent["file"] in drafted else ""
+            if agent["state"] in _REVIEWED:
+                facts = f"{', '.join(agent['trigger']) or 'on_demand'}; {agent['state']}{mark}"
+                lines.append(f"{agent['name']} ({facts}): {' '.join(str(agent['description']).split())[:300]}")
+            else:  # what it says of itself was read by nobody
+                lines.append(f"{agent['name']} ({agent['state']}{mark})")
+            drafted.discard(agent["file"])
+        lines += [f"{path} (new in your draft)" for path in sorted(drafted)]
+        return "\n".join(lines) or "There are no agents yet."
+
+    def _read_agent(self, name: str) -> str:
+        path = self._host.layout.agent_path(name)
+        with self._files.open_commit():
+            data = self._files.read_file(path)
+            is_changed = path in self._files.list_changes()
+        if data is None:
+            raise ToolFailed(f"there is no approved agent {name!r}", "agent_read without a name lists the agents.")
+        facts = {"file": path, "source": "your draft" if is_changed else "as approved"}
+        known = [a for a in OPERATIONS["agent.list"].function(self._host) if a["name"] == name]
+        if known and known[0]["state"] in _REVIEWED and not is_changed:
+            facts |= {key: known[0][key] for key in _AGENT_FACTS if known[0][key]}
+        lines = [f"{key}: {value if isinstance(value, str) else ', '.join(value)}" for key, value in facts.items()]
+        if known:
+            history = OPERATIONS["agent.history"].function(self._host, name)[-5:]
+            rows = [json.dumps(row, ensure_ascii=False, default=str) for row in history]
+            lines += [quote_data("\n".join(rows), "its history")] if rows else []
+        source = data.decode("utf-8", "replace").rstrip("\n").split("\n")
+        return "\n".join([*lines, "", *(f"{number:>6}\t{line}" for number, line in enumerate(source, 1))])
+
+    def _query_books(self, arguments: Mapping[str, Any]) -> str:
+        what = arguments["what"]
+        operation = OPERATIONS[_QUERIES[what]]
+        names = {p.name for p in operation.parameters}
+        given = {k: v for k, v in arguments.items() if k not in ("what", "limit") and v is not None}
+        for key in given:
+            if key not in names:
+                raise InvalidCall(f"{what} takes no {key}; it takes {', '.join(sorted(names)) or 'nothing else'}")
+        found = operation.call_function(self._host, given)
+        if not isinstance(found, list):
+            return quote_data(json.dumps(found, ensure_ascii=False, indent=1, default=str), what)
+        return _quote_rows(found, arguments["limit"], what)
+
+    def _read_runs(self, arguments: Mapping[str, Any]) -> str:
+        if arguments["id"]:
+            run = OPERATIONS["run.show"].function(self._host, arguments["id"])
+            calls = run.pop("calls", [])
+            rows = [json.dumps(run, ensure_ascii=False, default=str)]
+            rows += [json.dumps(call, ensure_ascii=False, default=str) for call in calls]
+            return quote_data("\n".join(rows), f"the run, and its {len(calls)} calls")
+        rows = OPERATIONS["run.list"].function(self._host, arguments["limit"], arguments["agent"] or None)
+        return _quote_rows(rows, arguments["limit"], "runs")
+
+
+def _query_parameters() -> dict[str, Any]:
+    """The parameters of all queries together; which query takes which is in their texts."""
+    found: dict[str, Any] = {}
+    users: dict[str, list[str]] = {}
+    for what, name in _QUERIES.items():
+        for parameter in OPERATIONS[name].parameters:
+            if parameter.name == "limit":
+                continue
+            users.setdefault(parameter.name, []).append(what)
+            schema = dict(parameter.json_schema)
+            schema.pop("default", None)
+            if parameter.name in found and "enum" in schema and schema["enum"] != found[parameter.name].get("enum"):
+                values = dict.fromkeys([*found[parameter.name].get("enum", ()), *schema["enum"]])
+                schema["enum"] = [value for value in values if value is not None] + [None]
+                schema["type"] = ["string", "null"]
+            found[parameter.name] = schema | {"description": parameter.doc}
+    for name, schema in found.items():
+        schema["description"] = f"For {', '.join(users[name])}. {schema['description']}"
+    return found
+
+
+def _quote_rows(rows: list[Any], limit: int, what: str) -> str:
+    if not rows:
+        return f"{what}: none."
+    shown = rows[-limit:] if what == "journal" else rows[:limit]
+    part = "" if len(shown) == len(rows) else f" of {len(rows)}" + (" (the last)" if what == "journal" else "")
+    text = "\n".join(json.dumps(row, ensure_ascii=False, default=str) for row in shown)
+    more = "" if len(shown) == len(rows) else " Narrow the query, or raise limit."
+    return f"{what}: {len(shown)}{part}.{more}\n{quote_data(text, what)}"
