@@ -11,6 +11,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
+from cleared.config.ai_cycle_section import LoopAi
 from cleared.config.section import Section, config_section, reserved
 
 
@@ -359,6 +360,7 @@ class Loop(Section):
     """Patterns of names (``*.sqlite``) and of paths (``private/*``) that no job reads, beside those built in."""
     plugins: tuple[str, ...] = ()
     """Plug-in job types (entry points) that may be loaded, by name."""
+    ai: LoopAi = field(default_factory=LoopAi)
 
 
 @config_section

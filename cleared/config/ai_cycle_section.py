@@ -1,0 +1,49 @@
+"""The section ``loop.ai``: AI cycles."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from cleared.config.section import Section, config_section
+
+
+@config_section
+class LoopAi(Section):
+    """AI cycles (``cleared cycle``): a coding engine that works in a private clone. Flags and the environment variables
+    named here take precedence."""
+
+    enabled: bool = False
+    """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
+    engine: Literal["codex", "qwen", "opencode", "claude"] = "codex"
+    model: str | None = None
+    """None: the engine's own choice. MODEL."""
+    codex_bin: str | None = None
+    """None: ``codex`` on the path. CODEX_BIN."""
+    qwen_bin: str | None = None
+    """QWEN_BIN."""
+    opencode_bin: str | None = None
+    """OPENCODE_BIN."""
+    claude_bin: str | None = None
+    """CLAUDE_BIN."""
+    codex_sandbox_mode: str = "danger-full-access"
+    """Codex's own sandbox. CODEX_SANDBOX_MODE."""
+    interval_seconds: float = 30.0
+    """Between two cycles. LOOP_INTERVAL."""
+    cycle_timeout_seconds: float = 1800.0
+    """The most one cycle may take. CYCLE_TIMEOUT_SECONDS."""
+    max_consecutive_errors: int = 5
+    """Failures in a row after which it cools down. MAX_CONSECUTIVE_ERRORS."""
+    cooldown_seconds: float = 300.0
+    """How long that takes. COOLDOWN_SECONDS."""
+    limit_wait_seconds: float = 3600.0
+    """How long to wait where a usage limit names no time. LIMIT_WAIT_SECONDS."""
+    max_logs: int = 200
+    """So many of the newest cycles' logs are kept. MAX_LOGS."""
+    max_cycles: int | None = None
+    """After how many cycles it ends; None: it goes on. --max-cycles."""
+    cost_cap: Decimal = Decimal(0)
+    """US dollars of all cycles since the last reset of the consensus, at which it stops; 0: none. Only what engines
+    report can be counted."""
+    program_folders: tuple[str, ...] = ()
+    """Folders that the engine may read and run programs from, beside the system's and its own."""

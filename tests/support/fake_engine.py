@@ -1,0 +1,95 @@
+"""Coding engines for the tests of AI cycles: real programs that record what they got and do as they are told."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness import Done, Workspace
+
+GOOD = "# Auto Company Consensus\n\n## Company State\n\n{state}\n\n## Next Action\n\n{action}\n"
+
+_PROGRAM = '''#!{python}
+import json, os, pathlib, signal, subprocess, sys, time
+prompt = sys.stdin.read()
+home = pathlib.Path({home!r})
+calls = home / "calls.jsonl"
+plan = json.loads((home / "plan.json").read_text())
+number = len(calls.read_text().splitlines()) if calls.exists() else 0
+with calls.open("a") as file:
+    file.write(json.dumps({{"argv": sys.argv[1:], "prompt": prompt, "cwd": os.getcwd(),
+                            "environment": dict(os.environ)}}) + "\\n")
+step = plan[min(number, len(plan) - 1)]
+for path, text in step.get("write", {{}}).items():
+    target = pathlib.Path(path)
+    try:
+        if text is None:
+            target.unlink()
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    except OSError as error:
+        print("refused", path, error.strerror, file=sys.stderr)
+for path in step.get("read", []):
+    try:
+        print("READ", path, pathlib.Path(path).read_text()[:50], file=sys.stderr)
+    except OSError as error:
+        print("refused", path, error.strerror, file=sys.stderr)
+if step.get("grandchild"):
+    subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+                      "open(" + repr(str(home / "grandchild")) + ", 'w').write(str(__import__('os').getpid())); "
+                      "time.sleep(600)"], start_new_session=step["grandchild"] == "detached")
+    while not (home / "grandchild").exists():
+        time.sleep(0.01)
+if step.get("ignore_term"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.stderr.write(step.get("stderr", ""))
+sys.stdout.write(step.get("stdout", ""))
+sys.stdout.flush()
+if step.get("hang"):
+    (home / "hangs").touch()
+    time.sleep(600)
+sys.exit(step.get("exit", 0))
+'''
+
+
+class FakeEngine:
+    """One program with a plan: a step a call, the last one again and again."""
+
+    def __init__(self, folder: Path, name: str = "engine") -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.binary = folder / name
+        self.binary.write_text(_PROGRAM.format(python=sys.executable, home=str(folder)))
+        self.binary.chmod(self.binary.stat().st_mode | stat.S_IXUSR)
+        self.plan({})
+
+    def plan(self, *steps: dict[str, Any]) -> None:
+        (self.folder / "plan.json").write_text(json.dumps(steps))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        path = self.folder / "calls.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def good(state: str = "Done.", action: str = "Go on.", **more: Any) -> dict[str, Any]:
+    """A step of Claude Code that succeeds and leaves a consensus."""
+    write = {"memories/consensus.md": GOOD.format(state=state, action=action), **more.pop("write", {})}
+    return {"write": write, "stdout": result(), **more}
+
+
+def result(text: str = "did it", *, error: bool = False, cost: float = 0.25, **more: Any) -> str:
+    """The output of Claude Code: one JSON object."""
+    return json.dumps({"type": "result", "is_error": error, "result": text, "total_cost_usd": cost, **more}) + "\n"
+
+
+def start(ws: Workspace, engine: FakeEngine, *argv: str, name: str = "claude") -> Done:
+    """``cleared cycle start`` in a process of its own; without waits unless ``argv`` says so."""
+    return ws.process(
+        "cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(engine.binary), "--interval", "0",
+        *(() if "--max-cycles" in argv else ("--max-cycles", "1")), *argv,
+    )  # fmt: skip
