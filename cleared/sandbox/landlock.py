@@ -25,12 +25,15 @@ _PT_DYNAMIC, _PT_INTERP, _PT_LOAD = 2, 3, 1
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
 
-def ruleset_attributes(abi: int) -> bytes:
-    """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it."""
+def ruleset_attributes(abi: int, *, network: bool = False) -> bytes:
+    """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it.
+
+    ``network``: leave TCP as it is.
+    """
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
     attr = struct.pack("<Q", rights)
     if abi >= 4:
-        attr += struct.pack("<Q", 0b11)  # TCP bind and connect
+        attr += struct.pack("<Q", 0 if network else 0b11)  # TCP bind and connect
     if abi >= SCOPES:
         attr += struct.pack("<Q", 0b11)  # abstract Unix sockets and signals to the outside
     return attr
