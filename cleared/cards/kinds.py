@@ -105,6 +105,16 @@ AGREEMENT: Final = CardKind(
     "The same decision by a second reviewer.", answers={"withdraw": "Nothing comes of it."},
 )  # fmt: skip
 
+BRANCH: Final = CardKind(
+    "branch", "Files on a branch", "branch", "A program changed files that nothing runs; they wait on a branch.",
+    "Nothing else.",
+    answers={"merge": "The files become part of the workspace.", "drop": "Nothing is taken over; the branch stays."},
+)  # fmt: skip
+CYCLE_NOTE: Final = CardKind(
+    "cycle_note", "Left by an AI cycle", "AI cycle", "What an AI cycle did that was not taken over, and why.",
+    "Nothing else.", answers={"seen": "Seen."},
+)  # fmt: skip
+
 KINDS: Final[Mapping[str, CardKind]] = MappingProxyType(
     {kind.name: kind for kind in list(vars().values()) if isinstance(kind, CardKind)}
 )

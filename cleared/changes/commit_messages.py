@@ -60,6 +60,11 @@ def run_waits(agent: str, question: str) -> CommitSubject:
     return _subject("log", f"{agent} asks: {_one_line(question)}")
 
 
+def cycle_recorded(name: str) -> CommitSubject:
+    """What an AI cycle left for a person."""
+    return _subject("log", f"the AI cycle {name} left a card")
+
+
 # -- decisions about the books ----------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, WorkspaceError
-from cleared.gate.candidate import file_kind
+from cleared.gate.program_changes import sort_change as sort_change
 from cleared.safe_files import read_stable
 from cleared.vcs import Snapshot
 from cleared.vcs.history_copy import copy_history
@@ -24,11 +24,6 @@ from cleared.vcs.working_files import check_path
 
 MAX_FILE_BYTES: Final = 32 << 20
 MAX_CHANGES: Final = 2_000
-_REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
-
-Fate = Literal["proposable", "refused", "plain"]
-"""``proposable``: it goes through the gate. ``refused``: no program changes it. ``plain``: no part of the program
-reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +95,6 @@ def make_private_clone(host: Host, folder: Path) -> PrivateClone:
         commit = repo.read_head()
         copy_history(repo, commit, folder)
     return PrivateClone(host, folder, commit)
-
-
-def sort_change(host: Host, path: str) -> Fate:
-    """What becomes of a change of this file."""
-    top = path.split("/")[0]
-    try:
-        if file_kind(path) is not None:
-            return "proposable"
-    except ClearedError:
-        return "refused"
-    managed = host.layout.is_managed(path) or path.startswith((f"{host.layout.books_dir}/", host.layout.approvals_dir))
-    hidden = any(part.startswith(".env") for part in path.split("/"))
-    scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and path.endswith(".py")
-    return "refused" if managed or hidden or scripts or top in _REFUSED_FOLDERS else "plain"
 
 
 def remove_tree(folder: Path) -> None:

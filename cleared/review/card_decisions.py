@@ -167,6 +167,7 @@ def _decide_targets(
         )
         settled, agreed = " ".join([*result.cards, *result.entries]), " ".join(result.agreed)
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
+        files = {**files, **result.merged_files}
         return Decision(subject or commit_messages.second_needed(waiting), files, tuple(marks))
 
     result.commit = commit_decision(host, command, stage_decision, collects=[result]) or ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.cards.kinds import LINE, PROPOSAL, QUESTION, kind_named
+from cleared.cards.kinds import BRANCH, LINE, PROPOSAL, QUESTION, kind_named
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import PolicyError, UsageError
@@ -18,6 +18,7 @@ from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
 from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
+from cleared.review.branch_merge import read_branch_files
 from cleared.review.entry_decisions import (
     Correction,
     checked_lines,
@@ -55,6 +56,8 @@ class DecisionResult:
     messages: list[str] = field(default_factory=list)
     corrected_legs: dict[str, tuple[Leg, ...]] = field(default_factory=dict)
     """Entries that an agent got wrong → the legs they should have had."""
+    merged_files: dict[str, bytes | None] = field(default_factory=dict)
+    """Files that a branch brings: path → content, None where it removes the file."""
 
 
 DecisionData = Mapping[str, Any]
@@ -113,6 +116,8 @@ def _answer_target(decision: DecisionContext, target: Target, request: DecisionD
         raise UsageError(f"{choice!r} is no answer to {target.name}", remedy=f"It takes: {known}.")
     if card.kind == LINE.name:
         decision.context.bank.set_line_aside(str(card.details["line"]), "ignored", f"{choice}, by {decision.by}")
+    if card.kind == BRANCH.name and choice == "merge":
+        result.merged_files |= read_branch_files(decision, card)
     result.asked_by_run = card.kind == QUESTION.name
     if result.asked_by_run and (held := committed_questions(decision).find_hold_error(card)) is not None:
         raise held

@@ -1,0 +1,181 @@
+"""One cycle: the engine works once in a private clone; what it leaves is checked and taken over, or not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final, Literal
+from zoneinfo import ZoneInfo
+
+from cleared.changes.host import Host
+from cleared.cycles.consensus import CONSENSUS, MAX_BYTES, ConsensusFile, find_problems
+from cleared.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt, read_prompt_file
+from cleared.cycles.cycle_settings import CycleSettings
+from cleared.cycles.engine_changes import TakenChanges, leave_note, take_changes
+from cleared.cycles.engine_confinement import engine_environment, engine_restrictions
+from cleared.cycles.engine_process import EngineRun, run_engine
+from cleared.cycles.engines.engine import EngineReport
+from cleared.cycles.usage_limit import UsageLimit, find_usage_limit
+from cleared.errors import ClearedError
+from cleared.loop.job_output import JobOutput
+from cleared.loop.private_clone import PrivateClone, make_private_clone, remove_tree
+from cleared.safe_files import read_stable, write_atomic
+
+Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
+_LOG_BYTES: Final = 64 << 20
+
+
+@dataclass(slots=True)
+class CycleResult:
+    """How a cycle ended. ``summary``: one line for logs. ``limit``: where the account's usage limit was reached."""
+
+    outcome: Outcome
+    summary: str
+    log: str
+    exit_code: int | None = None
+    cost: Decimal | None = None
+    limit: UsageLimit | None = None
+    taken: TakenChanges = field(default_factory=TakenChanges)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRequest:
+    """What one cycle is to do. ``number``: counted over all engines; ``stalled``: the Next Action was the same twice."""
+
+    number: int
+    began: datetime
+    stalled: bool
+
+
+def run_cycle(
+    host: Host, settings: CycleSettings, binary: Path, request: CycleRequest, should_stop: Callable[[], bool]
+) -> CycleResult:
+    """Run one cycle. Raises ``WorkspaceError`` where the prompt is gone or the engine cannot be started."""
+    engine = settings.engine
+    log = engine.cycle_log(request.number, request.began.strftime("%Y%m%d-%H%M%S"))
+    consensus = ConsensusFile(host.root)
+    before = consensus.read()
+    prompt = assemble_prompt(read_prompt_file(host.root), before, request.number, stalled=request.stalled)
+    folder = host.layout.state_dir / "cycles"
+    scratch = folder / "tmp"
+    remove_tree(scratch)
+    scratch.mkdir(parents=True)
+    clone = make_private_clone(host, folder / "clone")
+    try:
+        _copy_in(host.root, clone.folder, before)
+        (host.root / log).parent.mkdir(exist_ok=True)
+        run = run_engine(
+            [str(binary), *engine.arguments(settings.launch)], prompt=prompt, folder=clone.folder, scratch=scratch,
+            environment=engine_environment(engine, os.environ, host.root, scratch),
+            restrictions=engine_restrictions(settings, binary, clone.folder, scratch, Path.home()),
+            log=JobOutput(host.root / log, _LOG_BYTES, host.redactor), timeout=settings.cycle_timeout_seconds,
+            should_stop=should_stop, clock=host.clock,
+        )  # fmt: skip
+        return _judge(host, settings, request, clone, run, before, log)
+    finally:
+        clone.remove()
+        remove_tree(scratch)
+
+
+def _copy_in(root: Path, clone: Path, consensus: bytes) -> None:
+    """The prompt and the consensus as they lie in the workspace, committed or not."""
+    write_atomic(clone / PROMPT_FILE, (root / PROMPT_FILE).read_bytes(), fsync=False)
+    (clone / CONSENSUS).parent.mkdir(exist_ok=True)
+    write_atomic(clone / CONSENSUS, consensus, fsync=False)
+
+
+def _judge(
+    host: Host, settings: CycleSettings, request: CycleRequest, clone: PrivateClone, run: EngineRun, before: bytes,
+    log: str,
+) -> CycleResult:  # fmt: skip
+    report = settings.engine.read_output(run.output)
+    result = CycleResult("failed", "", log, run.exit_code, report.cost)
+    if run.ended_by == "stop":
+        result.outcome, result.summary = "stopped", "it was stopped"
+        return result
+    unstructured = not report.text and not report.failed
+    failed = run.exit_code != 0 or report.failed or unstructured
+    limit = find_usage_limit(report.limit, run.tail, failed=failed and run.ended_by != "timeout", now=host.clock.now(),
+                             zone=ZoneInfo(host.config.business.timezone))  # fmt: skip
+    if limit is not None:
+        result.outcome, result.limit, result.summary = "limit", limit, f"usage limit: {limit.words}"
+        return result
+    after = _read_consensus(clone.folder)
+    problems = find_problems(after)
+    cause = _find_failure(run, report, after, before, problems)
+    if cause:
+        result.summary = cause
+        return result
+    result.outcome = "soft_ok" if run.ended_by == "timeout" else "ok"
+    _take_over(host, settings, request, clone, after, before, result)
+    return result
+
+
+def _find_failure(run: EngineRun, report: EngineReport, after: bytes, before: bytes, problems: list[str]) -> str:
+    """Why the cycle failed; empty where it did not."""
+    if report.question:
+        return f"it asked for permission, and nobody is there to answer: {report.question}"
+    if run.ended_by == "timeout":
+        return "" if not problems and after != before else "its time was over, and it left no new consensus"
+    if run.exit_code != 0:
+        return f"the engine ended with {run.exit_code}: {' '.join((report.text or run.tail)[-300:].split())}"
+    if report.failed:
+        return f"the engine reports a failure: {' '.join(report.text[-300:].split())}"
+    return f"its consensus is none: {'; '.join(problems)}" if problems else ""
+
+
+def _take_over(
+    host: Host, settings: CycleSettings, request: CycleRequest, clone: PrivateClone, after: bytes, before: bytes,
+    result: CycleResult,
+) -> None:  # fmt: skip
+    name, author = f"{settings.engine.name}-{request.number:04d}", f"cycle:{settings.engine.name}"
+    notes = []
+    if after == before:
+        result.outcome = "no_progress"
+        notes.append("warning: the consensus is as it was")
+    else:
+        consensus = ConsensusFile(host.root)
+        if consensus.read() == before:
+            consensus.keep_backup()
+            consensus.replace(after)
+            consensus.keep_backup()
+        else:
+            path = consensus.put_beside(after, request.number)
+            notes.append(f"somebody edited the consensus meanwhile; the cycle's is {path}")
+            _try_note(host, name, author, f"You edited {CONSENSUS} while the cycle ran. Yours stays; its is {path}.")
+    try:
+        result.taken = take_changes(host, clone, name, author)
+    except ClearedError as error:
+        notes.append(f"its other changes were not taken over: {error.message}")
+    taken = result.taken
+    notes += [f"proposed as {taken.proposal}"] if taken.proposal else []
+    notes += [f"files on the branch {taken.branch}"] if taken.branch else []
+    notes += taken.notes
+    result.summary = "; ".join([{"soft_ok": "time over, consensus taken"}.get(result.outcome, "done"), *notes])
+
+
+def _try_note(host: Host, name: str, author: str, text: str) -> None:
+    try:
+        leave_note(host, name, author, text)
+    except ClearedError as error:
+        host.show_message(f"the card could not be made: {error.message}")
+
+
+def _read_consensus(folder: Path) -> bytes:
+    """The consensus that the engine left; empty for anything that is no plain file of bounded size."""
+    path = folder / CONSENSUS
+    try:
+        if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
+            return b""
+        return read_stable(path, MAX_BYTES, shown=CONSENSUS)[0]
+    except (ClearedError, OSError):
+        return b""
+
+
+def variables_seen(settings: CycleSettings, environment: Mapping[str, str]) -> list[str]:
+    """Names of the credentials in the environment that the engine gets."""
+    return [name for name in settings.engine.variables if environment.get(name)]

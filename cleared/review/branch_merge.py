@@ -1,0 +1,55 @@
+"""Merging a branch that a program left: its files become part of the workspace, or it is said which conflict.
+
+What is merged is read from the branch itself. Its card is a tracked file that anybody with the repository can write.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cleared.cards.card import Card
+from cleared.decisions.decision_context import DecisionContext
+from cleared.errors import Place, PolicyError, UsageError
+from cleared.gate.program_changes import sort_change
+from cleared.vcs import Snapshot, parse_parents
+from cleared.vcs.side_branch import find_branch
+
+PREFIX: Final = "cleared-cycle/"
+_BRANCH: Final = re.compile(rf"{PREFIX}[a-z0-9-]{{1,60}}")
+
+
+def read_branch_files(decision: DecisionContext, card: Card) -> dict[str, bytes | None]:
+    """The files that the branch of a card changes: path → content, None where it removes the file.
+
+    Raises ``UsageError`` where the branch is gone, ``PolicyError`` where it changes what no program may change, or a
+    file that was changed here since.
+    """
+    branch, commit = str(card.details.get("branch", "")), str(card.details.get("commit", ""))
+    tip = find_branch(decision.repo, branch) if _BRANCH.fullmatch(branch) else None
+    if tip is None or tip != commit:
+        raise UsageError(
+            f"the branch {branch[:80]!r} is gone, or another commit is on it", remedy="Drop the card, or merge by git."
+        )
+    parents = parse_parents(decision.repo.objects.read_object(tip)[1])
+    new, base = Snapshot(decision.repo, tip), Snapshot(decision.repo, parents[0] if parents else None)
+    before, after = base.list_entries(), new.list_entries()
+    files: dict[str, bytes | None] = {}
+    conflicts = []
+    for path in sorted(before.keys() | after.keys()):
+        if before.get(path) == after.get(path):
+            continue
+        if sort_change(decision.host, path) != "plain" or not after.get(path, ("100",))[0].startswith("100"):
+            raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")
+        here = decision.snapshot.find_blob_id(path)
+        theirs = new.find_blob_id(path)
+        if here != theirs and here != base.find_blob_id(path):
+            conflicts.append(path)
+        elif here != theirs:
+            files[path] = new.read_file(path)
+    if conflicts:
+        raise PolicyError(
+            f"changed here since, too: {', '.join(conflicts[:10])}; nothing was merged",
+            remedy=f"Merge it by hand: git merge {branch}, and then drop the card.",
+        )
+    return files
