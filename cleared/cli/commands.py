@@ -66,6 +66,7 @@ SECTIONS: Final = {
             "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they "
             "are asked for.",
         ),
+        Entry("cycle", "cycle", "app", "Let a coding engine work, again and again, behind the gate"),
     ),
     "Workspace": (
         Entry("init", "setup", "init_workspace", "Make a workspace"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -44,7 +44,7 @@ class CycleResult:
 
 @dataclass(frozen=True, slots=True)
 class CycleRequest:
-    """What one cycle is to do. ``number``: counted over all engines; ``stalled``: the Next Action was the same twice."""
+    """What one cycle is to do. ``number``: over all engines; ``stalled``: the Next Action was the same twice."""
 
     number: int
     began: datetime
@@ -174,8 +174,3 @@ def _read_consensus(folder: Path) -> bytes:
         return read_stable(path, MAX_BYTES, shown=CONSENSUS)[0]
     except (ClearedError, OSError):
         return b""
-
-
-def variables_seen(settings: CycleSettings, environment: Mapping[str, str]) -> list[str]:
-    """Names of the credentials in the environment that the engine gets."""
-    return [name for name in settings.engine.variables if environment.get(name)]

@@ -15,9 +15,7 @@ from cleared.terminal import escape_text
 
 ROTATE_BYTES: Final = 10 << 20
 _KEPT_MAIN_LOGS: Final = 3
-_CYCLE_LOG: Final = re.compile(
-    r"cycle(?:-(?P<engine>[a-z]+))?-(?P<number>[0-9]{4,9})-(?P<stamp>[0-9]{8}-[0-9]{6})\.log"
-)
+CYCLE_LOG: Final = re.compile(r"cycle(?:-(?P<engine>[a-z]+))?-(?P<number>[0-9]{4,9})-(?P<stamp>[0-9]{8}-[0-9]{6})\.log")
 
 
 class CycleLog:
@@ -37,13 +35,13 @@ class CycleLog:
 def list_cycle_logs(root: Path) -> list[Path]:
     """The logs of cycles of every engine, oldest first."""
     folder = root / "logs"
-    found = [path for path in folder.glob("cycle-*.log") if _CYCLE_LOG.fullmatch(path.name) and not path.is_symlink()]
+    found = [path for path in folder.glob("cycle-*.log") if CYCLE_LOG.fullmatch(path.name) and not path.is_symlink()]
     return sorted(found, key=lambda path: (_stamp_of(path), path.name))
 
 
 def last_cycle_number(root: Path) -> int:
     """The highest number that a log names; 0 where there is none."""
-    matches = (_CYCLE_LOG.fullmatch(path.name) for path in list_cycle_logs(root))
+    matches = (CYCLE_LOG.fullmatch(path.name) for path in list_cycle_logs(root))
     return max((int(match["number"]) for match in matches if match), default=0)
 
 
@@ -61,5 +59,5 @@ def main_logs(root: Path) -> list[Path]:
 
 
 def _stamp_of(path: Path) -> str:
-    match = _CYCLE_LOG.fullmatch(path.name)
+    match = CYCLE_LOG.fullmatch(path.name)
     return match["stamp"] if match else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ class CycleLoop:
         self._breaker = CircuitBreaker(settings.max_consecutive_errors)
         self._state: dict[str, Any] = cycle_state.read_state(host.root)
         self._stop_now = False
+        self._cycles_done = 0
 
     def run(self) -> int:
         """Run cycles; the exit code: 0 where it was stopped or is done, 1 where it gave up.
@@ -85,8 +87,6 @@ class CycleLoop:
                 signal.signal(each, handler)
 
     def _begin(self) -> None:
-        import os
-
         started = cycle_state.claim_pid_file(self.host.root, self.settings.engine)
         self._update(
             status="starting", engine=self.settings.engine.name, pid=os.getpid(), pid_started=started,
@@ -99,15 +99,14 @@ class CycleLoop:
         consensus.keep_backup()
 
     def _run_cycles(self) -> int:
-        done = 0
         while not self._must_stop():
-            if self.settings.max_cycles is not None and done >= self.settings.max_cycles:
-                return self._end("stopped", f"{done} cycles are done")
+            if self._is_last():
+                return self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
             if (self.host.root / cycle_state.PAUSE_FILE).exists():
                 self._wait(self.settings.interval_seconds or 1.0, "paused", None)
                 continue
             result = self._run_one()
-            done += 1
+            self._cycles_done += 1
             if result.outcome == "stopped":
                 break
             code = self._settle(result)
@@ -157,6 +156,8 @@ class CycleLoop:
         if result.outcome == "limit" and result.limit is not None:
             if result.limit.is_administrative:
                 return self._end("failed", f"the account needs a person: {result.limit.words}")
+            if self._is_last():
+                return None
             until = result.limit.until or self._in_seconds(self.settings.limit_wait_seconds)
             self._wait(max((until - self.host.clock.now()).total_seconds(), 0.0), "waiting_limit", result.limit.words)
             return None
@@ -166,7 +167,7 @@ class CycleLoop:
             consensus = ConsensusFile(self.host.root)
             if consensus.restore():
                 self._say("the consensus was restored from its last good version")
-            if opened:
+            if opened and not self._is_last():
                 self._say(f"{self._breaker.failures} failures in a row; it cools down")
                 self._wait(self.settings.cooldown_seconds, "cooldown", f"{self._breaker.failures} failures in a row")
                 self._breaker.close_again()
@@ -177,10 +178,12 @@ class CycleLoop:
             self._update(consecutive_errors=0)
         if cap and Decimal(self._state["total_cost"]) >= cap:
             return self._end("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
-        more = self.settings.max_cycles is None or self._state["cycle"] > 0
-        if more and not self._must_stop():
+        if not self._is_last():
             self._wait(self.settings.interval_seconds, "sleeping", None)
         return None
+
+    def _is_last(self) -> bool:
+        return self.settings.max_cycles is not None and self._cycles_done >= self.settings.max_cycles
 
     def _wait(self, seconds: float, status: str, reason: str | None) -> None:
         """Wait, unless somebody wants the loop to stop."""

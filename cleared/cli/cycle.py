@@ -1,0 +1,220 @@
+"""``cleared cycle …``: AI cycles. A coding engine works in a private clone; what it changed goes through the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cleared.cli.command_groups import new_group
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+
+app = new_group()
+
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", metavar="ENGINE", help="codex, qwen, opencode or claude (loop.ai.engine).")
+]
+AllowOption = Annotated[
+    bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
+]
+
+
+@app.command("init")
+def init_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Make PROMPT.md, memories/consensus.md, scripts/core/ and the Makefile. Files that are there stay as they are."""
+    from cleared.cycles.cycle_files import make_cycle_files
+
+    made, kept = make_cycle_files(open_host(workspace).root)
+    if json:
+        print_json({"made": made, "kept": kept})
+        return
+    for path in made:
+        print_line(path)
+    if kept:
+        print_message(f"Left as they are: {', '.join(kept)}.")
+    print_message("Say what you want in PROMPT.md, commit it, then: cleared cycle start --allow-ai.")
+
+
+@app.command("start")
+def start_cycles(
+    engine: EngineOption = None,
+    allow_ai: AllowOption = False,
+    awake: Annotated[bool, typer.Option("--awake", help="Keep the machine awake meanwhile.")] = False,
+    max_cycles: Annotated[int | None, typer.Option("--max-cycles", metavar="N", min=1, help="End after N.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="MODEL.")] = None,
+    interval: Annotated[float | None, typer.Option("--interval", metavar="S", help="LOOP_INTERVAL.")] = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="CYCLE_TIMEOUT_SECONDS.")] = None,
+    max_errors: Annotated[int | None, typer.Option("--max-errors", metavar="N", help="MAX_CONSECUTIVE_ERRORS.")] = None,
+    cooldown: Annotated[float | None, typer.Option("--cooldown", metavar="S", help="COOLDOWN_SECONDS.")] = None,
+    limit_wait: Annotated[float | None, typer.Option("--limit-wait", metavar="S", help="LIMIT_WAIT_SECONDS.")] = None,
+    max_logs: Annotated[int | None, typer.Option("--max-logs", metavar="N", help="MAX_LOGS.")] = None,
+    sandbox_mode: Annotated[
+        str | None, typer.Option("--sandbox-mode", metavar="MODE", help="CODEX_SANDBOX_MODE.")
+    ] = None,
+    codex_bin: Annotated[str | None, typer.Option("--codex-bin", metavar="PATH", help="CODEX_BIN.")] = None,
+    qwen_bin: Annotated[str | None, typer.Option("--qwen-bin", metavar="PATH", help="QWEN_BIN.")] = None,
+    opencode_bin: Annotated[str | None, typer.Option("--opencode-bin", metavar="PATH", help="OPENCODE_BIN.")] = None,
+    claude_bin: Annotated[str | None, typer.Option("--claude-bin", metavar="PATH", help="CLAUDE_BIN.")] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Run AI cycles in the foreground, one after another, until stopped. Off unless the approved settings allow it.
+
+    The engine works in a private clone, with the network and its own credential. It cannot write this workspace, the
+    books or your keys. Changes of agents and settings are proposed; other files wait on a branch with a card. The name
+    in capitals behind an option is the environment variable that says the same.
+    """
+    import os
+
+    from cleared.cycles.cycle_loop import CycleLoop
+    from cleared.cycles.cycle_prompt import read_prompt_file
+    from cleared.cycles.cycle_settings import read_cycle_settings, require_opt_in
+    from cleared.cycles.engine_confinement import find_binary
+    from cleared.cycles.keep_awake import keep_awake
+
+    flags: dict[str, Any] = {
+        "engine": engine, "max_cycles": max_cycles, "model": model, "interval_seconds": interval,
+        "cycle_timeout_seconds": timeout, "max_consecutive_errors": max_errors, "cooldown_seconds": cooldown,
+        "limit_wait_seconds": limit_wait, "max_logs": max_logs, "codex_sandbox_mode": sandbox_mode,
+        "codex_bin": codex_bin, "qwen_bin": qwen_bin, "opencode_bin": opencode_bin, "claude_bin": claude_bin,
+    }  # fmt: skip
+    host = open_host(workspace)
+    host.refuse_invalid_policy()
+    require_opt_in(host.config, allow_ai)
+    settings = read_cycle_settings(host.config, flags)
+    read_prompt_file(host.root)
+    binary = find_binary(settings, host.root, os.environ)
+    _announce(settings, binary)
+    with keep_awake(awake):
+        raise typer.Exit(CycleLoop(host, settings, binary).run())
+
+
+def _announce(settings: Any, binary: Path) -> None:
+    from cleared.sandbox.confinement import landlock_abi
+
+    print_message(f"{settings.engine.title}: {binary}; what it may do: its clone, its credential, the network.")
+    if settings.engine.name == "codex":
+        print_message(f"Codex's own sandbox is {settings.launch.sandbox_mode}: it runs any command in its clone.")
+    else:
+        print_message("It runs any command in its clone without asking.")
+    if not landlock_abi():
+        print_message("This machine has no Landlock: NOTHING keeps the engine from your other files.")
+
+
+@app.command("stop")
+def stop_cycles(
+    now: Annotated[bool, typer.Option("--now", help="End the engine that works, too.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Stop the loop of cycles, whatever its engine: after the cycle that runs, or now."""
+    from cleared.cycles.cycle_control import stop_loop
+
+    print_message(stop_loop(open_host(workspace), now=now))
+
+
+@app.command("status")
+def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show what the loop of cycles does now, its last cycle, and the consensus."""
+    from cleared.cycles.consensus import ConsensusFile
+    from cleared.cycles.cycle_control import read_status
+
+    host = open_host(workspace)
+    state = read_status(host.root)
+    if json:
+        print_json(state)
+        return
+    last = state["last_cycle"] or {}
+    print_fields(
+        [
+            ("status", state["status"]), ("engine", state["engine"] or "none yet"), ("process", state["pid"]),
+            ("until", state["until"]), ("reason", state["reason"]), ("cycles", state["cycle"]),
+            ("failures in a row", state["consecutive_errors"]), ("cost", f"{state['total_cost']} USD"),
+            ("last cycle", f"{last.get('number')}: {last.get('outcome')}: {last.get('summary')}" if last else "none"),
+        ]
+    )  # fmt: skip
+    print_line("")
+    print_line(escape_lines(ConsensusFile(host.root).read().decode("utf-8", "replace").rstrip() or "No consensus yet."))
+
+
+@app.command("cycles")
+def list_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the cycles whose logs are kept."""
+    from cleared.cycles.cycle_control import list_history
+
+    rows = list_history(open_host(workspace).root)
+    if json:
+        print_json(rows)
+        return
+    print_table(["cycle", "engine", "began", "bytes", "log"],
+                ((r["number"], r["engine"], r["began"], r["bytes"], r["log"]) for r in rows),
+                empty="No cycle yet.")  # fmt: skip
+
+
+@app.command("last")
+def show_last_cycle(workspace: WorkspaceOption = None) -> None:
+    """Print the whole output of the last cycle."""
+    from cleared.cycles.cycle_log import list_cycle_logs
+
+    logs = list_cycle_logs(open_host(workspace).root)
+    if not logs:
+        print_message("No cycle yet.")
+        return
+    print_line(escape_lines(logs[-1].read_text("utf-8", "replace").rstrip()))
+
+
+@app.command("monitor")
+def follow_log(workspace: WorkspaceOption = None) -> None:
+    """Follow the log of the loop of cycles, until Ctrl-C."""
+    from cleared.cycles.cycle_control import follow_main_log
+
+    for line in follow_main_log(open_host(workspace).root):
+        print_line(escape_lines(line))
+
+
+@app.command("pause")
+def pause_cycles(workspace: WorkspaceOption = None) -> None:
+    """Begin no further cycle until `cleared cycle resume`, also after a restart of the machine."""
+    from cleared.cycles.cycle_control import set_paused
+
+    set_paused(_host(workspace).root, True)
+    print_message("Paused: no further cycle begins. Go on with: cleared cycle resume.")
+
+
+@app.command("resume")
+def resume_cycles(workspace: WorkspaceOption = None) -> None:
+    """Let cycles begin again."""
+    from cleared.cycles.cycle_control import set_paused
+
+    set_paused(_host(workspace).root, False)
+    print_message("Cycles begin again.")
+
+
+@app.command("clean-logs")
+def clean_logs(workspace: WorkspaceOption = None) -> None:
+    """Remove the logs of cycles. The main log stays."""
+    from cleared.cycles.cycle_log import remove_old_logs
+
+    removed = remove_old_logs(_host(workspace).root, 0)
+    print_message(f"Removed {removed} {'log' if removed == 1 else 'logs'}.")
+
+
+@app.command("reset-consensus")
+def reset_consensus(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, workspace: WorkspaceOption = None
+) -> None:
+    """Begin the consensus anew, and count costs from zero. The old one is kept beside it."""
+    from cleared.cycles.cycle_control import reset_consensus
+
+    host = _host(workspace)
+    if not yes and not typer.confirm("Replace memories/consensus.md by the initial one?", err=True):
+        raise typer.Exit(1)
+    kept = reset_consensus(host)
+    print_message(f"The consensus is the initial one. The old one is {kept}." if kept else "There was none to keep.")
+
+
+def _host(workspace: Path | None) -> Host:
+    return open_host(workspace)
