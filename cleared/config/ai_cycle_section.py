@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
 from cleared.config.section import Section, config_section
+
+ONE_LINE_TEXTS: Final = ("model", "codex_bin", "qwen_bin", "opencode_bin", "claude_bin", "codex_sandbox_mode")
+"""Settings that are handed to another program as one argument."""
 
 
 @config_section

@@ -17,7 +17,7 @@ from cleared.config.address_checks import (
     check_model_name,
     check_variable,
 )
-from cleared.config.ai_cycle_section import LoopAi
+from cleared.config.ai_cycle_section import ONE_LINE_TEXTS, LoopAi
 from cleared.config.model import (
     Agent,
     AutoRevert,
@@ -341,12 +341,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "address"): check_mail_address,
     (Notifications, "sender"): check_mail_address,
     (Notifications, "smtp_host"): check_host_name,
-    (LoopAi, "model"): _check_one_line,
-    (LoopAi, "codex_bin"): _check_one_line,
-    (LoopAi, "qwen_bin"): _check_one_line,
-    (LoopAi, "opencode_bin"): _check_one_line,
-    (LoopAi, "claude_bin"): _check_one_line,
-    (LoopAi, "codex_sandbox_mode"): _check_one_line,
+    **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
     (LoopAi, "interval_seconds"): _is_between(0, 86_400),
     (LoopAi, "cycle_timeout_seconds"): _is_between(1, 86_400),
     (LoopAi, "max_consecutive_errors"): _is_between(1, 1_000),

@@ -12,7 +12,7 @@ from harness import Done, Workspace
 
 GOOD = "# Auto Company Consensus\n\n## Company State\n\n{state}\n\n## Next Action\n\n{action}\n"
 
-_PROGRAM = '''#!{python}
+_PROGRAM = """#!{python}
 import json, os, pathlib, signal, subprocess, sys, time
 prompt = sys.stdin.read()
 home = pathlib.Path({home!r})
@@ -53,7 +53,7 @@ if step.get("hang"):
     (home / "hangs").touch()
     time.sleep(600)
 sys.exit(step.get("exit", 0))
-'''
+"""
 
 
 class FakeEngine:
