@@ -75,6 +75,7 @@ SECTIONS: Final = {
         Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
+        Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),
         Entry("rpc", "rpc", "serve_rpc", "Offer the workspace to programs, as JSON-RPC"),
         Entry("bridge", "rpc", "run_bridge", "Run scripts for a host in another process"),
     ),

@@ -253,6 +253,14 @@ class Llm(Section):
 
 
 @config_section
+class Mcp(Section):
+    """What clients may do through ``cleared mcp``. They may always read, check and propose, and never decide."""
+
+    allow_run: bool = False
+    """Let them run approved agents."""
+
+
+@config_section
 class AutoRevert(Section):
     review_queue_spike: float = reserved(default=2.0)
     invariant_violations: int = reserved(default=1)
@@ -383,6 +391,7 @@ class Config(Section):
     lock: Lock = field(default_factory=Lock)
     agent: Agent = field(default_factory=Agent)
     llm: Llm = field(default_factory=Llm)
+    mcp: Mcp = field(default_factory=Mcp)
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
     triggers: Triggers = field(default_factory=Triggers)
     notifications: Notifications = field(default_factory=Notifications)

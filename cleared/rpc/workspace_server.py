@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
@@ -18,14 +16,13 @@ from cleared.changes.session import make_context
 from cleared.deadline import run_deadline
 from cleared.dispatch import Dispatcher, UnknownPrimitive
 from cleared.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
+from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.registry.json_values import from_wire, to_wire
 from cleared.registry.primitive import Effect, Primitive
 from cleared.registry.projections import params_schema
 from cleared.rpc.methods import COMMANDS, call_command, describe_command
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.vcs import Snapshot
-
-HostFactory = Callable[[], Host]
 
 ONLY_IN_A_RUN: Final = frozenset(
     {"ctx_log", "ctx_dry_run", "ctx_event", "script_run", "importer_deduplicate"},
@@ -147,23 +144,15 @@ class CurrentHandler:
     """Answers requests under the settings in force; opens the workspace again when they have changed."""
 
     def __init__(self, open_host: HostFactory) -> None:
-        self._open = open_host
-        self._lock = threading.Lock()
-        self._host = open_host()
+        self._current = CurrentHost(open_host)
 
     def handle_request(self, request: Request) -> Any:
         """As ``RequestHandler.handle_request``."""
         try:
-            handler = self._open_handler()
+            host = self._current.open_host()
         except ClearedError as e:
             raise refusal_error(e) from None
-        return handler.handle_request(request)
-
-    def _open_handler(self) -> RequestHandler:
-        with self._lock:
-            if self._host.is_outdated:
-                self._host = self._open()
-            return RequestHandler(copy(self._host))  # one request's host may read newer commits without the others
+        return RequestHandler(host).handle_request(request)
 
 
 def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
