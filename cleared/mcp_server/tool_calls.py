@@ -71,8 +71,8 @@ class WorkspaceTools:
         if operation.effect == "run" and not host.config.mcp.allow_run:
             raise PolicyError(
                 "clients may not run agents here (mcp.allow_run is off)",
-                remedy="agent_dry_run shows what a run would do. To allow runs, a person sets and approves it: "
-                "cleared config set mcp.allow_run true, then cleared config approve.",
+                remedy="agent_dry_run shows what a run would do. A person may allow runs: "
+                "cleared config set mcp.allow_run true.",
             )
         try:
             return operation.call_function(host, arguments, author=f"mcp:{client_name(client)}")
