@@ -31,6 +31,10 @@ def says(text, words):
     return False
 
 
+def counted(number, noun):
+    return str(number) + " " + noun + ("" if number == 1 else "s")
+
+
 files = importer_scan()
 if not files:
     ctx_log("No new files to import")
@@ -46,7 +50,7 @@ else:
         bank = f["ledger_account"]
         is_asset = accounts_get(bank)["account_type"] == "asset"
         txns = importer_parse(f["name"])
-        ctx_log("Parsed " + str(len(txns)) + " transactions from " + f["name"])
+        ctx_log("Parsed " + counted(len(txns), "transaction") + " from " + f["name"])
 
         for txn in txns:
             amount = txn["amount"]
@@ -93,6 +97,6 @@ else:
 
         importer_mark_processed(f["name"])
 
-    git_commit("import: " + str(total_imported) + " transactions from " + str(len(files)) + " files")
+    git_commit("import: " + counted(total_imported, "transaction") + " from " + counted(len(files), "file"))
     ctx_log("Done: " + str(total_confirmed) + " auto-confirmed, " + str(total_review) + " for review")
     {"imported": total_imported, "confirmed": total_confirmed, "review": total_review}

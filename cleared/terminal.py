@@ -82,6 +82,11 @@ def _inner_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping) else field_text(value)
 
 
+def count_noun(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: ``1 file``, ``2 files``. ``many``: the plural where it is not ``one`` and an s."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 # --- tables -------------------------------------------------------------------------------------------------
 
 

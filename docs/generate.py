@@ -322,7 +322,7 @@ def errors() -> str:
     out += ["|---|---|---|---|"]
     for card in KINDS.values():
         answers = ", ".join(f"`{answer}`" for answer in card.answers)
-        out.append(f"| `{card.name}` | {card.meaning} | {answers} | {card.settled_by} |")
+        out.append(f"| `{card.name}` | {card.meaning} | {answers} | {card.settled_by or 'Nothing else.'} |")
     return "\n".join(out) + "\n"
 
 

@@ -29,7 +29,7 @@ class CardKind:
     meaning: str
     """What such a card says, in one sentence."""
     settled_by: str
-    """What settles it, besides an answer."""
+    """What settles it, besides an answer; empty where nothing else does."""
     answers: Mapping[str, str] = field(default_factory=dict)
     """What ``cleared queue answer`` takes: answer → what it means. A question's answers are in the card itself."""
     actions: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ LINE: Final = CardKind(
     person_only=True,
 )  # fmt: skip
 PROPOSAL: Final = CardKind(
-    "proposal", "Proposal", "proposal", "A change of scripts, settings or regression cases, to approve or reject.",
+    "proposal", "Proposal", "proposal", "A change of scripts, settings or tests, to approve or reject.",
     "Approving or rejecting the proposal.", actions={"approve": "Approve: it becomes live", "decline": "Reject"},
 )  # fmt: skip
 QUESTION: Final = CardKind(
@@ -68,11 +68,11 @@ BAD_FILE: Final = CardKind(
 )  # fmt: skip
 DUPLICATE_FILE: Final = CardKind(
     "duplicate_file", "Rows that came before", "came before", "A file, or rows of it, came before.",
-    "Nothing else.", answers=_SEEN,
+    "", answers=_SEEN,
 )  # fmt: skip
 GROWN_FILE: Final = CardKind(
     "grown_file", "File written to after its import", "grew",
-    "A file was written to after it was imported; all of it lies in import/ again.", "Nothing else.", answers=_SEEN,
+    "A file was written to after it was imported; all of it lies in import/ again.", "", answers=_SEEN,
 )  # fmt: skip
 SET_ASIDE: Final = CardKind(
     "set_aside", "File set aside", "set aside",
@@ -81,15 +81,15 @@ SET_ASIDE: Final = CardKind(
 )  # fmt: skip
 EVENT_CYCLE: Final = CardKind(
     "event_cycle", "Agents starting one another", "event cycle",
-    "Agents start one another by events; the chain was stopped.", "Nothing else.", answers=_SEEN,
+    "Agents start one another by events; the chain was stopped.", "", answers=_SEEN,
 )  # fmt: skip
 NEAR_MATCH: Final = CardKind(
     "near_match", "Look-alike rows", "look-alikes", "A row looks like one that came before under another text.",
-    "Nothing else.", answers={"different": "Both rows are right.", "seen": "Seen."},
+    "", answers={"different": "Both rows are right.", "seen": "Seen."},
 )  # fmt: skip
 REVISION: Final = CardKind(
     "revision", "Amount changed by the bank", "revision", "The bank changed the amount of a line it had reported.",
-    "Nothing else.", answers=_SEEN,
+    "", answers=_SEEN,
 )  # fmt: skip
 BALANCE_GAP: Final = CardKind(
     "balance_gap", "Gap in the balance", "gap", "The running balance jumps: rows are missing.",

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final, NewType
 
+from cleared.terminal import count_noun
+
 CommitSubject = NewType("CommitSubject", str)
 """A commit's first line. Only this module makes one."""
 
@@ -73,12 +75,12 @@ def entry_voided(entry_id: str, reason: str) -> CommitSubject:
 
 
 def opening_balances_posted(count: int) -> CommitSubject:
-    return CommitSubject(f"bootstrap: opening balances of {count} account{'s' if count > 1 else ''}")
+    return CommitSubject(f"bootstrap: opening balances of {count_noun(count, 'account')}")
 
 
 def period_closed(through: date, unsettled: int, despite: str) -> CommitSubject:
     """``unsettled``: how many bank lines are not in the books; ``despite``: why it is closed all the same."""
-    exception = f", despite {unsettled} open matter{'s' if unsettled > 1 else ''}: {despite}" if unsettled else ""
+    exception = f", despite {count_noun(unsettled, 'open matter')}: {despite}" if unsettled else ""
     return _subject("close", f"through {through}{exception}")
 
 
@@ -141,7 +143,7 @@ def questions_timed_out(titles: Sequence[str], *, only_escalated: bool) -> Commi
 
 
 def damage_found(count: int) -> CommitSubject:
-    return CommitSubject(f"log: a check found {count} thing{'' if count == 1 else 's'} wrong with the books")
+    return CommitSubject(f"log: a check found {count_noun(count, 'thing')} wrong with the books")
 
 
 def cards_opened(titles: Sequence[str]) -> CommitSubject:

@@ -18,6 +18,7 @@ from typing import Final
 from cleared.cards.queue_files import SUFFIX
 from cleared.errors import WorkspaceError
 from cleared.ledger.entry import HEADER
+from cleared.terminal import count_noun
 from cleared.vcs import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.workspace.location import Layout
 
@@ -48,11 +49,11 @@ class LostRows:
     periods: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        noun = "entry" if len(self.entries) == 1 else "entries"
-        parts = [f"{len(self.entries)} {noun} ({_list_some(self.entries)})"] if self.entries else []
+        count = count_noun(len(self.entries), "entry", "entries")
+        parts = [f"{count} ({_list_some(self.entries)})"] if self.entries else []
         for ids, one in ((self.lines, "bank line"), (self.cards, "card"), (self.periods, "closing")):
             if ids:
-                parts.append(f"{len(ids)} {one}{'s' if len(ids) > 1 else ''}")
+                parts.append(count_noun(len(ids), one))
         summary = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
         return f"the branch has lost {summary} of what was committed up to {self.tip[:10]} ({self.subject[:60]})"
 

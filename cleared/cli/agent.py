@@ -13,7 +13,7 @@ from cleared.cli import proposals
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, parse_payload
-from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
+from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -107,10 +107,6 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     if result.exit_code:
         sys.stdout.flush()
         raise typer.Exit(int(result.exit_code))
-
-
-def count_noun(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _print_entries(entries: list[dict[str, object]]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cleared.cli import doctor_history
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
 from cleared.errors import ClearedError, WorkspaceError
+from cleared.terminal import count_noun
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -205,7 +206,11 @@ def _check_import_folder(host: Host) -> Row:
         )
         good = drop.scan_folder()
     rows = sum(len(file.new) for file in good)
-    detail = f"{len(good)} files wait with {rows} new rows" if good else "no files wait"
+    detail = (
+        f"{count_noun(len(good), 'file waits', 'files wait')} with {count_noun(rows, 'new row')}"
+        if good
+        else "no files wait"
+    )
     if not drop.refused:
         return Row("import folder", "ok", detail)
     shown = "\n".join(f"{name}: {str(error).splitlines()[0]}" for name, error in list(drop.refused.items())[:10])

@@ -10,7 +10,7 @@ import typer
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message, print_table
+from cleared.terminal import count_noun, print_json, print_line, print_message, print_table
 
 app = new_group()
 
@@ -92,9 +92,11 @@ def check_journal(
 
         done = update_damage_cards(host)
         if done.commit:
-            print_message(f"{len(done.opened)} cards made, {len(done.settled)} settled ({done.commit[:10]})")
+            print_message(
+                f"{count_noun(len(done.opened), 'card')} made, {len(done.settled)} settled ({done.commit[:10]})"
+            )
     if found:
-        print_message(f"cleared: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        print_message(f"cleared: {count_noun(len(found), 'violation')}")
         sys.stdout.flush()
         raise typer.Exit(1)
 

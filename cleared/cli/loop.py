@@ -46,7 +46,7 @@ def run_loop(
     max_cycles: CyclesOption = None,
     init: InitOption = None,
     enqueue: Annotated[
-        str | None, typer.Option("--enqueue", metavar="KIND", help="Enqueue a job of this type first.")
+        str | None, typer.Option("--enqueue", metavar="TYPE", help="Enqueue a job of this type first.")
     ] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="T", help="What that job is for.")] = None,
     allow_ai_turn: AllowOption = None,
@@ -67,7 +67,7 @@ def run_loop(
     if once and (loop or max_cycles is not None):
         raise typer.BadParameter("--once is one cycle: it goes with neither --loop nor --max-cycles")
     if target is not None and enqueue is None:
-        raise typer.BadParameter("--target is for --enqueue KIND")
+        raise typer.BadParameter("--target is for --enqueue TYPE")
     host, knobs = open_loop(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
         allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, runtime_dir=runtime_dir, log_dir=log_dir,
@@ -87,7 +87,7 @@ def run_loop(
 
 @app.command("enqueue")
 def enqueue_job(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="As cleared loop job-types shows it; or agent:NAME.")],
+    kind: Annotated[str, typer.Argument(metavar="TYPE", help="As cleared loop job-types shows it; or agent:NAME.")],
     target: Annotated[str | None, typer.Option("--target", metavar="T", help="What it is for.")] = None,
     runtime_dir: RuntimeOption = None,
     json: JsonOption = False,

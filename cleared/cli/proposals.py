@@ -11,7 +11,7 @@ import typer
 
 from cleared.cli.completion import complete_agents, complete_changes, complete_proposals
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message, print_table
+from cleared.terminal import count_noun, print_json, print_line, print_message, print_table
 
 _PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8})?")
 ProposalId = Annotated[
@@ -182,7 +182,7 @@ def print_impact(found: Mapping[str, Any]) -> None:
         print_line(f"! it fails over {failure}")
     counts = [f"{found[c]} {c}" for c in ("changed", "added", "removed") if found[c]]
     runs = found["runs"]
-    over = f"Over {runs} past run{'s' if runs != 1 else ''}: {', '.join(counts) or 'the same effects'}."
+    over = f"Over {count_noun(runs, 'past run')}: {', '.join(counts) or 'the same effects'}."
     print_line(over if runs else "There are no past runs to compare with.")
     if found["not_comparable"]:
         print_line(f"{len(found['not_comparable'])} more cannot be compared: their files are not in the repository.")
@@ -303,7 +303,7 @@ def roll_back_agent(
     if done.edited:
         _note_edited(done.path)
     if done.entries:
-        count = f"{len(done.entries)} {'entry that stands' if len(done.entries) == 1 else 'entries that stand'}"
+        count = count_noun(len(done.entries), "entry that stands", "entries that stand")
         print_message(f"It posted {count}. To void one: cleared journal void ID --reason …")
         print_table(["entry", "date", "amount", "status", "description"],
               ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in done.entries),

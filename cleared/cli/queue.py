@@ -138,7 +138,7 @@ def correct_booked_entries(
 ) -> None:
     """Say what entries should have been. Nothing is edited: a correcting entry is posted, in one commit.
 
-    A held bank line is posted as said. The correction becomes a regression case of the agent that made the entry.
+    A held bank line is posted as said. The correction becomes a test of the agent that made the entry.
     """
     from cleared.cli.options import parse_day
     from cleared.review.correction_tests import correct_and_record

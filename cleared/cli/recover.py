@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message
+from cleared.terminal import count_noun, print_json, print_line, print_message
 
 
 def recover_rows(
@@ -47,6 +47,6 @@ def recover_rows(
         (found.periods, "periods"),
     )
     what = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
-    print_line(f"Brought back {what} in {len(done.files)} files ({done.commit[:10]}).")
+    print_line(f"Brought back {what} in {count_noun(len(done.files), 'file')} ({done.commit[:10]}).")
     for path in done.left_files:
         print_message(f"left as it is, somebody has changed it since: {path}")

@@ -27,7 +27,7 @@ def add_test(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Keep what a run did as a regression case: a change that does otherwise is blocked from now on."""
+    """Keep what a run did as a test: a change that does otherwise is blocked from now on."""
     from cleared.proposals.recorded_tests import add_test as do
 
     corrections = {}
@@ -45,13 +45,13 @@ def add_test(
 
 @app.command("list")
 def list_tests(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """List the regression cases, and whether each is as it was approved."""
+    """List the tests, and whether each is as it was approved."""
     from cleared.proposals.proposal_history import list_tests
 
-    found = list_tests(open_host(workspace))
+    tests = list_tests(open_host(workspace))
     if json:
-        print_json(found)
+        print_json(tests)
         return
-    print_table(["case", "agent", "run", "state", "why"],
-          ((c["name"], c["agent"], c["run"], c["state"], c["why"]) for c in found),
-          wrap=["why", "run"], empty="There are no cases yet: cleared test add RUN.")  # fmt: skip
+    print_table(["test", "agent", "run", "state", "why"],
+          ((t["name"], t["agent"], t["run"], t["state"], t["why"]) for t in tests),
+          wrap=["why", "run"], empty="There are no tests yet: cleared test add RUN.")  # fmt: skip

@@ -6,15 +6,12 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cleared.cli.options import WorkspaceOption, open_host
 from cleared.terminal import escape_text, print_message
-
-if TYPE_CHECKING:
-    pass
 
 INSTALL = "pip install '.[review]'"
 

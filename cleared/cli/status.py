@@ -11,7 +11,7 @@ import typer
 
 from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
-from cleared.terminal import escape_text, print_fields, print_json, print_line, print_table
+from cleared.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 
 
 def show_status(
@@ -39,7 +39,7 @@ def show_status(
 def _print_status(found: dict[str, Any]) -> None:
     service = f"up since {found['since']} (process {found['pid']})" if found["up"] else "down (cleared up)"
     if found["stopping"]:
-        service += ", ends after the run that is on"
+        service += ", ends after the current run"
     on = found["running"]
     lock = found["lock"]
     held = found["deliveries"]["held"]
@@ -47,10 +47,10 @@ def _print_status(found: dict[str, Any]) -> None:
         [
             ("service", service if found["ready"] or not found["up"] else f"{service}, starting"),
             ("running", f"{on['agent']} for {on['kind']} {on['key']}, since {on['since']}" if on else "nothing"),
-            ("waiting", _count_noun(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
+            ("waiting", count_noun(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
             (
                 "queue",
-                f"{_count_noun(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty",
+                f"{count_noun(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty",
             ),
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
             ("confinement", found["confinement"] or "known while it is up"),
@@ -73,10 +73,6 @@ def _print_status(found: dict[str, Any]) -> None:
         print_line("")
     for line in found["trouble"]:
         print_line(f"! {line}")
-
-
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _notification_text(state: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def stop_service(
     wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")] = 60.0,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Stop the service after the run that is on."""
+    """Stop the service after the current run."""
     from cleared.service.process_lock import stop_service as stop
     from cleared.workspace.location import Layout, find_workspace
 

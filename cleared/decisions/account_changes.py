@@ -18,6 +18,7 @@ from cleared.ledger.csv_text import encode, format_record, read_records
 from cleared.ledger.staged_journal import Books
 from cleared.sandbox.header import parse_header
 from cleared.schema import money
+from cleared.terminal import count_noun
 
 MAX_TEXT: Final = 200
 """Characters of a name, a tax line or a description."""
@@ -190,7 +191,7 @@ def _refuse_wrong_entries(books: Books, chart: Chart, touched: tuple[int, ...]) 
     if wrong:
         shown = ", ".join(wrong[-_MAX_SHOWN:]) + (f" and {len(wrong) - _MAX_SHOWN} more" if wrong[_MAX_SHOWN:] else "")
         raise PolicyError(
-            f"{len(wrong)} {'entry' if len(wrong) == 1 else 'entries'} would be wrong then ({reason}): {shown}",
+            f"{count_noun(len(wrong), 'entry', 'entries')} would be wrong then ({reason}): {shown}",
             remedy="Choose a later day, or another account.",
         )
 

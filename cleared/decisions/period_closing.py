@@ -18,6 +18,7 @@ from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.periods import PeriodMark, append_mark
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Context
+from cleared.terminal import count_noun
 from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
@@ -98,7 +99,7 @@ def _report_pending(host: Host, context: Context, through: date) -> None:
     waiting = [e for e in context.books.iter_entries() if e.status == "pending-review" and e.date <= through]
     if waiting:
         host.show_message(
-            f"{len(waiting)} {'entry' if len(waiting) == 1 else 'entries'} up to {through} still "
+            f"{count_noun(len(waiting), 'entry', 'entries')} up to {through} still "
             f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
         )
     drop = host.root / host.layout.import_dir
@@ -106,7 +107,7 @@ def _report_pending(host: Host, context: Context, through: date) -> None:
              if p.is_file() and is_ready_name(p.name)]  # fmt: skip
     if files:
         host.show_message(
-            f"{len(files)} file{'s' if len(files) > 1 else ''} in {host.layout.import_dir}/ "
+            f"{count_noun(len(files), 'file')} in {host.layout.import_dir}/ "
             f"{'are' if len(files) > 1 else 'is'} not imported; rows up to {through} will be refused then"
         )
 

@@ -90,8 +90,9 @@ class DryRunChecks:
                 sample.add_run(inputs, {}, self._dry_run(subject.approved_setup, subject.old, inputs), new)
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
-        findings = [Finding("behaviour", w, Place(subject.file), "Look at cleared agent diff.")
-                    for w in dict.fromkeys([*impact.find_warnings(), *sample.find_warnings()])]  # fmt: skip
+        findings = [Finding("behaviour", f"over {label}, {warning}", Place(subject.file), "Look at cleared agent diff.")
+                    for label, compared in (("past runs", impact), ("sample data", sample))
+                    for warning in compared.find_warnings()]  # fmt: skip
         findings += [Finding("behaviour", f"it fails over {f}, which went well before", Place(subject.file),
                              "Correct it, or change what it is run over.") for f in impact.failed]  # fmt: skip
         blocking = gate.behaviour == "block"

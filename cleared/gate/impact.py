@@ -13,6 +13,7 @@ from typing import Any
 
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
+from cleared.terminal import count_noun
 
 _FIELDS_SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")
 
@@ -85,12 +86,20 @@ class Impact:
         found = []
         confirmed = self.after["auto-confirmed"]
         if confirmed and not self.after["pending-review"] and self.before["pending-review"]:
-            found.append(f"it confirms everything now: {confirmed} entries, none left for review")
+            found.append(
+                f"it confirms everything now: {count_noun(confirmed, 'entry', 'entries')}, none left for review"
+            )
         if self.before["cards"] and self.after["cards"] >= 2 * self.before["cards"]:
             found.append(
-                f"the review queue would double: {self.before['cards']} cards before, {self.after['cards']} now"
+                f"the review queue would double: {count_noun(self.before['cards'], 'card')} before, "
+                f"{self.after['cards']} now"
             )
         return found
+
+
+def describe_values(values: Mapping[str, Any] | None) -> str:
+    """What differs of an entry, in words: ``status confirmed, no counterparty``."""
+    return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in values.items()) if values else "nothing"
 
 
 def _key_entries(entries: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,10 +17,11 @@ from typing import Any, Final
 
 from cleared.approvals.approval_record import CASES, digest_of
 from cleared.approvals.verification import Approvals
+from cleared.cards.kinds import kind_named
 from cleared.clock import format_iso
 from cleared.errors import Place
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
-from cleared.gate.impact import Impact
+from cleared.gate.impact import Impact, describe_values
 from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
@@ -270,7 +272,7 @@ def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Sc
     legs = case.expected.get("legs")
     try:
         return found, _compare_legs(legs, found) if legs is not None else compare_effects(case, found)
-    except (KeyError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
         return found, ["what it expects is not in the form of effects"]
 
 
@@ -285,15 +287,42 @@ def compare_effects(case: RegressionTest, found: DryRun) -> list[str]:
     after = DryRun(found.label, None, None, tuple(effects["entries"]), (), ())
     diff = Impact()
     diff.add_run(DryRunInput(found.label, FilesSnapshot({}), {}), {}, before, after)
-    said = [
-        f"{e['date']} {e['description'][:60]} {e['amount']}: {_describe_values(e['before'])} became "
-        f"{_describe_values(e['after'])}"
+    entries = [
+        f"{e['date']} {e['description'][:60]} {e['amount']}: {describe_values(e['before'])} became "
+        f"{describe_values(e['after'])}"
         for e in diff.entries
     ]
-    return said + [
-        f"{key}: {_shorten_json(expected[key])} became {_shorten_json(effects[key])}"
+    return entries + [
+        sentence
         for key in ("cards", "events", "lines", "files") if key in expected and expected[key] != effects[key]
+        for sentence in _describe_differences(key, expected[key], effects[key])
     ]  # fmt: skip
+
+
+def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
+    """How cards, events, files or outcomes of bank lines differ, in words."""
+    if isinstance(expected, Mapping):
+        pairs = [(line, expected.get(line), effects.get(line)) for line in [*expected, *effects]]
+        return [
+            f"bank line {line}: {before or 'posted'} became {after or 'posted'}"
+            for line, before, after in dict.fromkeys(pairs) if before != after
+        ]  # fmt: skip
+    before, after = Counter(map(_describe_effect, expected)), Counter(map(_describe_effect, effects))
+    one = key.removesuffix("s")
+    missing = [f"{one} no more: {text}" for text in (before - after).elements()]
+    added = [f"{one} not expected: {text}" for text in (after - before).elements()]
+    return missing + added or [f"{key}: the same in another order"]
+
+
+def _describe_effect(effect: Any) -> str:
+    """A card (kind and title), an event or a file's name, at most 200 characters."""
+    if isinstance(effect, list):
+        text = f"{effect[1]} ({kind_named(effect[0]).title.lower()})"
+    elif isinstance(effect, Mapping):
+        text = ", ".join(f"{name} {value}" for name, value in effect.items() if value not in ("", None, [], {}))
+    else:
+        text = str(effect)
+    return text if len(text) < 200 else f"{text[:200]}…"
 
 
 def _compare_legs(expected: Mapping[str, Any], found: DryRun) -> list[str]:
@@ -322,15 +351,6 @@ def _sum_by_account(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
 
 def _describe_legs(legs: Iterable[Iterable[Any]]) -> str:
     return ", ".join(f"{account} {'+' if str(d) not in ('0', '0.00', '') else '-'}" for account, d, _ in legs)
-
-
-def _describe_values(values: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{k} {v}" for k, v in values.items()) if values else "nothing"
-
-
-def _shorten_json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) < 200 else f"{text[:200]}…"
 
 
 def to_plain_json(value: Any) -> Any:

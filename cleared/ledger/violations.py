@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cleared.errors import CheckFailed, Place
+from cleared.terminal import count_noun
 
 CHECKS: Final = {
     "balanced": "1. The legs of one entry balance.",
@@ -50,6 +51,6 @@ class BooksViolated(CheckFailed):
     def __init__(self, violations: list[Violation]) -> None:
         shown = "\n".join(f"  - [{v.check}] {v}" for v in violations[:20])
         more = f"\n  … and {len(violations) - 20} more" if len(violations) > 20 else ""
-        count = "1 invariant is" if len(violations) == 1 else f"{len(violations)} invariants are"
+        count = count_noun(len(violations), "invariant is", "invariants are")
         super().__init__(f"{count} violated; nothing was committed:\n{shown}{more}")
         self.violations = violations

@@ -12,6 +12,7 @@ from typing import Any, Final
 from cleared.clock import format_iso
 from cleared.jobs.job_types import JobType
 from cleared.loop.job_process import JobContext, NoInput
+from cleared.terminal import count_noun
 
 _DOCUMENTS: Final = {".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".jsonl"}
 _MAX_LISTED: Final = 500
@@ -35,8 +36,7 @@ def continuity_scan(job: JobContext) -> str:
     if not documents:
         return f"no documents in {', '.join(places)}"
     size = sum(document[1] for document in documents)
-    noun = "document" if len(documents) == 1 else "documents"
-    return f"{len(documents)} {noun}, {size:,} bytes; last changed: {documents[0][2]}"
+    return f"{count_noun(len(documents), 'document')}, {size:,} bytes; last changed: {documents[0][2]}"
 
 
 def akela_meta_summary(job: JobContext) -> str:
@@ -81,7 +81,7 @@ def _flatten_fields(value: Any, path: str, depth: int = 0) -> list[tuple[str, st
             for row in _flatten_fields(inner, f"{path}.{key}".lstrip("."), depth + 1)
         ]
     if isinstance(value, dict | list):
-        return [(path or "items", f"{len(value)} entries")]
+        return [(path or "items", count_noun(len(value), "entry", "entries"))]
     return [(path or "value", str(value)[:200])]
 
 

@@ -27,6 +27,7 @@ from cleared.loop.machine import LoopMachine
 from cleared.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.loop.wakeup_pipe import WakeupPipe
 from cleared.safe_files import append_rotated, sweep_temporaries
+from cleared.terminal import count_noun
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.processes import is_alive, process_start
 
@@ -178,7 +179,7 @@ class _Runner:
             machine.state["status"] = "running" if machine.state["running"] else "idle"
         machine.store.save()
         machine.store.export_tree()
-        machine.store.log(f"the loop has ended after {count} {'cycle' if count == 1 else 'cycles'}")
+        machine.store.log(f"the loop has ended after {count_noun(count, 'cycle')}")
 
     def request_end(self) -> None:
         """End after the job that runs; at the second call, end that job too. Called in signal handlers."""

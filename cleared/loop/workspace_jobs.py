@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.jobs.job_types import JobType
 from cleared.loop.job_process import JobContext, JobFailed
+from cleared.terminal import count_noun
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -32,7 +33,7 @@ def queue_summary(job: JobContext) -> str:
         return "the queue is empty"
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(c["kind"] for c in waiting).most_common())
     oldest = min(c["created_at"] for c in waiting)
-    return f"{_count_noun(len(waiting), 'card')} to decide ({kinds}), the oldest of {oldest}"
+    return f"{count_noun(len(waiting), 'card')} to decide ({kinds}), the oldest of {oldest}"
 
 
 def books_check(job: JobContext) -> str:
@@ -45,9 +46,9 @@ def books_check(job: JobContext) -> str:
         print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201
     if violations:
         first = violations[0]["message"]
-        raise JobFailed(f"{_count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
+        raise JobFailed(f"{count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
     entries = len(read_journal(host))
-    return f"the books are in order: {entries} {'entry' if entries == 1 else 'entries'}, every invariant holds"
+    return f"the books are in order: {count_noun(entries, 'entry', 'entries')}, every invariant holds"
 
 
 def runs_report(job: JobContext) -> str:
@@ -61,7 +62,7 @@ def runs_report(job: JobContext) -> str:
     if not recent:
         return "no agent has run yet"
     ended = ", ".join(f"{count} {how}" for how, count in Counter(str(r["status"]) for r in recent).most_common())
-    return f"the last {_count_noun(len(recent), 'run')}: {ended}"
+    return f"the last {count_noun(len(recent), 'run')}: {ended}"
 
 
 def agent_run(job: JobContext) -> str:
@@ -93,8 +94,8 @@ def gate_check_all(job: JobContext) -> str:
         print(f"{name}: {'not passed: ' + ', '.join(bad) if bad else 'passed'}")  # noqa: T201
         wrong += [name] if bad else []
     if wrong:
-        raise JobFailed(f"{_count_noun(len(wrong), 'agent')} did not pass the gate: {', '.join(wrong)}")
-    return f"{_count_noun(len(names), 'agent')} passed the gate"
+        raise JobFailed(f"{count_noun(len(wrong), 'agent')} did not pass the gate: {', '.join(wrong)}")
+    return f"{count_noun(len(names), 'agent')} passed the gate"
 
 
 def _open_host(job: JobContext) -> Host:
@@ -102,10 +103,6 @@ def _open_host(job: JobContext) -> Host:
     from cleared.clock import clock_from
 
     return open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
-
-
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 JOB_TYPES: Final = (

@@ -18,6 +18,7 @@ from cleared.changes.host import Host
 from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.clock import format_iso
 from cleared.notify.channels import Message, escape_text
+from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
 
 _MAX_LISTED: Final = 20
@@ -45,8 +46,8 @@ def digest_message(host: Host, cards: list[Card], failed: Counter[str], now: dat
     """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one."""
     kinds = Counter(card.kind for card in cards)
     proposals = [card for card in cards if card.kind == PROPOSAL.name]
-    counts = [_count_text(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
-    counts += [_count_text(failed.total(), "run") + " failed"] if failed else []
+    counts = [count_noun(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
+    counts += [count_noun(failed.total(), "run") + " failed"] if failed else []
     lines = [f"{', '.join(counts)}.", ""]
     lines += [f"{count:>5}  {kind_named(kind).meaning}" for kind, count in kinds.most_common()]
     if cards:
@@ -74,7 +75,7 @@ def failure_message(host: Host, failures: list[dict[str, str]], more: int, now: 
     total = len(failures) + more
     agents = sorted({f["agent"] for f in failures})
     who = agents[0] if len(agents) == 1 else f"{len(agents)} agents"
-    subject = f"{who} failed" if total == 1 else f"{_count_text(total, 'run')} of {who} failed"
+    subject = f"{who} failed" if total == 1 else f"{count_noun(total, 'run')} of {who} failed"
     lines: list[str] = []
     for f in failures:
         cause = f["cause"].strip().splitlines() or ["no cause is known"]
@@ -121,7 +122,3 @@ def _card_summary(card: Card) -> dict[str, str]:
 def _list_items(items: list[str]) -> list[str]:
     left = len(items) - _MAX_LISTED
     return [*(f"  {item}" for item in items[:_MAX_LISTED]), *([f"  and {left} more"] if left > 0 else [])]
-
-
-def _count_text(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

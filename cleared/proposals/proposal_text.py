@@ -13,12 +13,14 @@ from cleared.config.protected_settings import protected_settings_of
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
+from cleared.gate.impact import describe_values
 from cleared.gate.lint_rules import TITLES
 from cleared.registry.grants import GRANTS
 from cleared.registry.primitive import Primitive
 from cleared.sandbox import trigger_kinds
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
+from cleared.terminal import count_noun
 
 _MOST_EXAMPLES: Final = 3
 
@@ -137,7 +139,7 @@ def _text_line(change: Change) -> str:
     old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
     steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
     added = sum(step[0] == "+" for step in steps)
-    count = f"{added} {'line' if added == 1 else 'lines'} added, {len(steps) - added} removed"
+    count = f"{count_noun(added, 'line')} added, {len(steps) - added} removed"
     state = f"changes: {count}" if change.old is not None else "is new"
     return f"The text {change.path} {state}. People and models read it; nothing runs it."
 
@@ -220,7 +222,7 @@ def _duration_text(seconds: float) -> str:
     for unit, name in ((3600, "hour"), (60, "minute")):
         if seconds >= unit and seconds % unit == 0:
             count = int(seconds // unit)
-            return f"{count} {name}{'s' if count != 1 else ''}"
+            return count_noun(count, name)
     return f"{seconds:.15g} seconds"
 
 
@@ -247,10 +249,10 @@ def _impact_lines(report: Report) -> list[str]:
     new = [s for s in report.subjects.values() if s.kind == "agent" and s.old is None]
     if diff.runs:
         counts = [f"{diff.count_changes(c)} {c}" for c in ("changed", "added", "removed") if diff.count_changes(c)]
-        over = f"Over the last {diff.runs} run{'s' if diff.runs != 1 else ''}"
+        over = f"Over the last {count_noun(diff.runs, 'run')}"
         if counts:
             count = sum(diff.count_changes(c) for c in ("changed", "added", "removed"))
-            lines.append(f"{over}, {count} {'entry' if count == 1 else 'entries'} would differ: {', '.join(counts)}.")
+            lines.append(f"{over}, {count_noun(count, 'entry', 'entries')} would differ: {', '.join(counts)}.")
             lines += [example_line(e) for e in diff.entries[:_MOST_EXAMPLES]]
         else:
             lines.append(f"{over}, it would have done the same.")
@@ -258,13 +260,13 @@ def _impact_lines(report: Report) -> list[str]:
     elif not new and report.subjects:
         lines.append("There are no past runs to compare it with.")
     if diff.not_comparable:
-        lines.append(f"{len(diff.not_comparable)} more runs cannot be compared: their files are not in the repository.")
+        more = count_noun(len(diff.not_comparable), "more run")
+        lines.append(f"{more} cannot be compared: the imported files are not in the repository.")
     for subject in new:
         for rehearsal in subject.dry_runs[1:]:
-            lines.append(
-                f"Over {rehearsal.label} {subject.name} would post {len(rehearsal.entries)} entries and ask "
-                f"{len(rehearsal.cards)} times."
-            )
+            entries = count_noun(len(rehearsal.entries), "entry", "entries")
+            questions = count_noun(len(rehearsal.cards), "time")
+            lines.append(f"Over {rehearsal.label} {subject.name} would post {entries} and ask {questions}.")
     return lines
 
 
@@ -273,7 +275,7 @@ def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[st
     asked, asks = before.get("cards", 0), after.get("cards", 0)
     lines = []
     if old != new:
-        lines.append(f"Booked without asking: {new} {'entry' if new == 1 else 'entries'} instead of {old}.")
+        lines.append(f"Booked without asking: {count_noun(new, 'entry', 'entries')} instead of {old}.")
     if asked != asks:
         lines.append(f"Questions to you: {asks} instead of {asked}.")
     return lines
@@ -284,12 +286,8 @@ def example_line(entry: Mapping[str, Any]) -> str:
     what = entry["entry_id"] or entry["change"]
     return (
         f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
-        f"{values_text(entry['before'])} → {values_text(entry['after'])}"
+        f"{describe_values(entry['before'])} → {describe_values(entry['after'])}"
     )
-
-
-def values_text(found: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in found.items()) if found else "nothing"
 
 
 def _value_or_shipped(value: object) -> object:

@@ -33,7 +33,7 @@ class CardSection:
 def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A card, as ``queries.read_card`` gives it, as labels and values; what needs more room is in ``card_tables``."""
     kind, details = kind_named(card["kind"]), card["details"]
-    answers = details.get("choices") or [f"{answer} ({meaning})" for answer, meaning in kind.answers.items()]
+    answers = details.get("choices") or [_answer_text(*pair) for pair in kind.answers.items()]
     first = card["agreed"][-1] if card["agreed"] else None
     is_open = card["status"] == "open"
     fields = [
@@ -69,7 +69,10 @@ def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
     """Details that are tables, and what each answer to a question would do."""
     for name, value in details.items():
         if _is_table(value) and not name.startswith("_"):
-            columns = dict.fromkeys(c for row in value[:MAX_ROWS] for c in row if c not in _ROWS_FOR_PROGRAMS)
+            columns = dict.fromkeys(
+                c for row in value[:MAX_ROWS] for c, cell in row.items()
+                if c not in _ROWS_FOR_PROGRAMS and cell not in ("", None)
+            )  # fmt: skip
             rows = tuple(tuple(_text(row.get(c, "")) for c in columns) for row in value[:MAX_ROWS])
             yield CardSection(_label(name).capitalize(), rows=rows, columns=tuple(map(_label, columns)))
     futures = details.get("futures")
@@ -89,6 +92,11 @@ def preview_lines(future: Any) -> list[str]:
     lines += [f"… and {len(entries) - 5} more entries"] if len(entries) > 5 else []
     lines += [f"Asks: {title}" for title in future.get("cards", ())[:3]]
     return lines or ["Nothing would be posted."]
+
+
+def _answer_text(answer: str, meaning: str) -> str:
+    """An answer with its meaning, where that says more than the answer's name."""
+    return answer if meaning.rstrip(".").lower() == answer else f"{answer} ({meaning})"
 
 
 def _is_table(value: Any) -> bool:

@@ -15,6 +15,7 @@ from cleared.review.card_details import CardSection, detail_fields, detail_table
 from cleared.review.card_groups import card_group, similar_entries
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
 from cleared.schema import money
+from cleared.terminal import count_noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
         yield from _detail_sections(card)
     if card.id in queue.overdue:
         days = queue.overdue[card.id]
-        waiting = f"for {days} day{'' if days == 1 else 's'}" if days else f"since {card.created_at}"
+        waiting = f"for {count_noun(days, 'day')}" if days else f"since {card.created_at}"
         yield CardSection("Waiting", (waiting,))
 
 

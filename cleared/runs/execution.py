@@ -26,6 +26,7 @@ from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.outcome import RunError, RunResult, make_run_error
+from cleared.terminal import count_noun
 from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
 
 if TYPE_CHECKING:
@@ -211,12 +212,13 @@ class _AgentRun:
             result.status = "dry_run"
             result.message = self._commit_message()
             return
-        context.log_action("run", f"succeeded: {len(result.entries)} entries, {len(result.cards)} cards")
+        counts = f"{count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}"
+        context.log_action("run", f"succeeded: {counts}")
         kept = bool(context.commit_messages or self.host.config.git.auto_commit)
         if context.has_changes and not kept:
             result.warnings.append(
-                f"{len(result.entries)} entries were discarded: the script did not call git_commit, "
-                "and git.auto_commit is off"
+                f"{count_noun(len(result.entries), 'entry was', 'entries were')} discarded: the script did not call "
+                "git_commit, and git.auto_commit is off"
             )
             result.entries, result.cards, result.events = [], [], []
         if context.has_changes and kept:

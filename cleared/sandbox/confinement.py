@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import math
 import os
 import platform
 import sys
@@ -165,6 +166,19 @@ def limit_data(pid: int, limit: int) -> None:
 
         try:
             resource.prlimit(pid, resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+        except (OSError, ValueError):
+            pass
+
+
+def limit_processor_time(pid: int, seconds: float) -> None:
+    """Let the worker use ``seconds`` more of processor time; the kernel ends it when they are used up."""
+    if sys.platform == "linux":
+        import resource
+
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            resource.prlimit(pid, resource.RLIMIT_CPU, (math.ceil(used + seconds), resource.RLIM_INFINITY))
         except (OSError, ValueError):
             pass
 

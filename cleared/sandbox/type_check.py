@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from cleared.errors import Place, WorkspaceError
+from cleared.sandbox.confinement import limit_processor_time
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import find_dead_code, find_misplaced, normalise_text, parse_script, walk_in_order
 from cleared.sandbox.worker_pool import Worker, start_worker
@@ -25,6 +26,9 @@ _SELF_TEST: Final = "format(1, 2)\nno_such_primitive()\n"
 # The lint refuses such comments; that one was not needed is no second mistake.
 _UNUSED_IGNORES: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
 _SECONDS: Final = 20.0
+"""Of processor time, so that a busy machine gives the same findings as an idle one."""
+_PATIENCE: Final = 15 * _SECONDS
+"""Of time on the clock, for a worker that waits for ever, and where processor time cannot be limited."""
 _MAX_CHECKS: Final = 200
 """Checks after which a worker is replaced, as it grows a little with each."""
 _SIGNATURE: Final = "See its signature in cleared primitives --stubs."
@@ -211,7 +215,7 @@ class TypeChecker:
             self._drop_worker()
         while True:
             if self._worker is None:
-                self._worker, self._checks = start_worker("best", _SECONDS), 0
+                self._worker, self._checks = start_worker("best", _PATIENCE), 0
             with self._worker.pool.checkout(
                 type_check=True,
                 type_check_stubs=self._stubs,
@@ -220,6 +224,7 @@ class TypeChecker:
             ) as session:
                 if session.worker_pid == self._worker.pid:
                     self._checks += 1
+                    limit_processor_time(self._worker.pid, _SECONDS)
                     yield session
                     return
             self._drop_worker()
@@ -307,7 +312,7 @@ class TypeChecker:
                 return [d for d in errors if d.get("code") not in _UNUSED_IGNORES]
         except MontyCrashedError:
             self._drop_worker()
-            raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s") from None
+            raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s of processor time") from None
         except MontyError as e:
             raise _CheckUnfinished(f"the type check did not end: {e}") from None
         raise WorkspaceError("the type checker did not understand its stubs", remedy="This is a fault of cleared.")

@@ -68,7 +68,7 @@ class ServiceDriver:
         self.stopping = False
 
     def stop(self) -> None:
-        """End after the run that is on, if one is."""
+        """End after the current run, if one is."""
         self.stopping = True
         self.waker.wake()
 
@@ -103,7 +103,7 @@ class ServiceDriver:
 
 @contextmanager
 def stop_on_signals(driver: ServiceDriver, on_stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the loop after the run that is on; a second one breaks that run off, with nothing done.
+    """SIGTERM and Ctrl-C end the loop after the current run; a second one breaks that run off, with nothing done.
 
     ``on_stop`` is called at the first signal; perhaps twice, and from another thread.
     """

@@ -92,7 +92,7 @@ def read_service_status(state_dir: Path) -> Mapping[str, Any]:
 
 
 def stop_service(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> LockHolder | None:
-    """End the service after the run that is on (``now``: break it off), and wait until it has ended.
+    """End the service after the current run (``now``: break it off), and wait until it has ended.
 
     Returns which process it was; None where none was up. Raises ``BusyError`` where it still runs after ``wait``
     seconds.

@@ -164,7 +164,7 @@ def serve_workspaces(
         confinement = {"confinement": members[0].service.confinement_level}
         for member in members:
             member.status.update_fields(ready=True, roots=[str(root) for root in roots], **confinement)
-            member.log("service.up", "up; Ctrl-C ends it after the run that is on", **confinement)
+            member.log("service.up", "up; Ctrl-C ends it after the current run", **confinement)
         try:
             driver.run_until_stopped()
         finally:
@@ -177,7 +177,7 @@ def _announce_stop(members: Sequence[ServedWorkspace]) -> None:
     for member in members:
         if member.status.current_value("running") and not member.status.current_value("stopping"):
             member.status.update_fields(stopping=True)
-            member.log("service.stopping", "ends after the run that is on; the same again breaks it off")
+            member.log("service.stopping", "ends after the current run; the same again breaks it off")
 
 
 def _do_idle_work(members: Sequence[ServedWorkspace]) -> float | None:

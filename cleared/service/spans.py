@@ -47,7 +47,7 @@ class SpanExporter:
         except ImportError:
             raise UsageError(
                 f"{ENDPOINT_VARIABLES[1]} is set, but the packages for spans are missing",
-                remedy='pip install "cleared[otel]", or unset it.',
+                remedy="In the checkout: pip install '.[otel]'; or unset it.",
             ) from None
         service = {} if environment.get("OTEL_SERVICE_NAME") else {"service.name": "cleared"}
         provider = TracerProvider(resource=Resource.create(service))

@@ -14,7 +14,7 @@ from cleared.review.card_view import CardChoice, CardView, cards_summary, show_c
 from cleared.review.entry_decisions import Correction, add_typed_details
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
-from cleared.terminal import escape_text
+from cleared.terminal import count_noun, escape_text
 from cleared.tui import key_bindings
 from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, card_code
 
@@ -55,7 +55,7 @@ class PlainReview:
         if not left and not self.decided:
             self._tell("Nothing waits for you.")
             return
-        self._tell(f"{_count_text(self.decided, 'decision')} made. {_count_text(left, 'card')} left.")
+        self._tell(f"{count_noun(self.decided, 'decision')} made. {count_noun(left, 'card')} left.")
 
     def _next_card(self) -> str | None:
         first, self.first = self.first, None
@@ -67,7 +67,7 @@ class PlainReview:
         """Ask what to do when all cards are decided or skipped. False for ``q``."""
         self._tell("")
         if self.queue.cards:
-            again = f"Enter shows the {_count_text(len(self.queue.cards), 'skipped card')} again"
+            again = f"Enter shows the {count_noun(len(self.queue.cards), 'skipped card')} again"
         else:
             again = "Nothing waits for you"
         typed = self._read_line(f"{again}; u undo, q quit: ")
@@ -114,7 +114,7 @@ class PlainReview:
     def _print_card(self, card: CardView) -> None:
         left = len(self.queue.cards)
         self._tell("")
-        self._tell(f"{card.heading}. {_count_text(left, 'card')} left, {self.decided} done.")
+        self._tell(f"{card.heading}. {count_noun(left, 'card')} left, {self.decided} done.")
         self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
         for section in card.sections:
             self._tell(f"{escape_text(section.title)}:")
@@ -160,7 +160,7 @@ class PlainReview:
         if more and request.correction is not None and request.correction.account is not None:
             rows = [self.queue.row_of(self.queue.cards[i]) for i in more]
             self._print_rows(rows)
-            question = f"{_count_text(len(more), 'more card')} like it. Correct them the same way? (y or n) "
+            question = f"{count_noun(len(more), 'more card')} like it. Correct them the same way? (y or n) "
             if self._read_line(question) == "y":
                 self._execute_request(
                     ActionRequest(request.choice, tuple(more), cards_summary(rows), request.correction)
@@ -213,7 +213,7 @@ class PlainReview:
             self._tell("This kind of card has no group.")
             return False
         vendor, accounts = escape_text(group.vendor), escape_text(group.accounts)
-        self._tell(f"{_count_text(len(group.rows), 'card')}, {vendor}, {accounts}, {group.total} in all:")
+        self._tell(f"{count_noun(len(group.rows), 'card')}, {vendor}, {accounts}, {group.total} in all:")
         self._print_rows(list(group.rows))
         card = show_card(self.queue, card_id)
         verbs = ("confirm", "correct", "reject") if group.kind == ENTRY.name else ("correct",)
@@ -250,7 +250,3 @@ class PlainReview:
         if typed is None:
             raise InputEnded
         return typed.strip()
-
-
-def _count_text(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

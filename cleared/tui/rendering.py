@@ -17,7 +17,7 @@ from cleared.review.card_details import CardSection
 from cleared.review.card_view import CardView
 from cleared.review.queue_snapshot import QueueRow
 from cleared.review.source_files import FileView as File
-from cleared.terminal import escape_text
+from cleared.terminal import count_noun, escape_text
 
 LABEL = 16
 QUIET, STRONG = "dim", "bold"
@@ -166,7 +166,7 @@ def render_keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
 
 def render_empty(done: int) -> RenderableType:
     """Nothing waits."""
-    said = f"{done} decision{'' if done == 1 else 's'} made here.  u takes the last one back." if done else ""
+    said = f"{count_noun(done, 'decision')} made here.  u takes the last one back." if done else ""
     return Padding(
         Group(
             Text("✓  Nothing waits for you.", STRONG, justify="center"), Text(""),

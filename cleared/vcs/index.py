@@ -18,6 +18,7 @@ from typing import Final
 
 from cleared.clock import SystemClock
 from cleared.errors import WorkspaceError
+from cleared.terminal import count_noun
 from cleared.vcs.git_process import Git, GitFailed
 from cleared.vcs.object_writer import encode_name, sync_files
 from cleared.vcs.refs import GitBusy
@@ -163,7 +164,7 @@ def describe_lock_holder(repo: Repository) -> str | None:
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         if age >= size or size == 1:
             count = age // size
-            return f"another git command holds {lock} (for {count} {unit}{'' if count == 1 else 's'})"
+            return f"another git command holds {lock} (for {count_noun(count, unit)})"
     raise AssertionError("unreachable")
 
 

@@ -180,7 +180,7 @@ def test_bank_files_that_cannot_be_read(doctor: Doctor, root: Path) -> None:
     (root / "import/bad.csv").write_bytes(b"\x00\x01")
     _, rows = doctor()
     assert rows["import folder"]["status"] == "warn"
-    assert "1 files wait with 1 new rows" in rows["import folder"]["detail"]
+    assert "1 file waits with 1 new row" in rows["import folder"]["detail"]
     assert "bad.csv: " in rows["import folder"]["detail"]
 
 

@@ -10,9 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from docs import terminal  # noqa: E402
+from docs import shown_commands  # noqa: E402
 
-PAGES = terminal.pages(ROOT)
+PAGES = shown_commands.pages(ROOT)
 
 
 def test_the_tutorial_is_among_them() -> None:
@@ -27,9 +27,9 @@ def test_pages_about_the_gate_are_among_them(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_shows_what_happens(page: str, tmp_path: Path) -> None:
-    for block, shown in terminal.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path):
-        expected = terminal.shape(block.printed or "")
-        assert terminal.shape(shown) == expected, (
-            f"{page}:{block.line} prints something else now; look, then: python -m docs.terminal {page}\n"
+    for block, shown in shown_commands.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path):
+        expected = shown_commands.shape(block.printed or "")
+        assert shown_commands.shape(shown) == expected, (
+            f"{page}:{block.line} prints something else now; look, then: python -m docs.shown_commands {page}\n"
             f"$ {block.commands}\n{shown}"
         )

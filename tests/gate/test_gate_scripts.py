@@ -98,9 +98,9 @@ def test_a1_headers(check: Check, name: str) -> None:
 def test_hostile_texts_end_in_findings(check: Check, name: str) -> None:
     data, expected = HOSTILE[name]
     source = data.decode("utf-8", "surrogateescape")
-    began = time.monotonic()
+    began = time.process_time()
     compare(check(source), [(rule, line, None) for rule, line in expected], source)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_there_are_enough_of_them() -> None:

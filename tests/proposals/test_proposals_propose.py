@@ -323,8 +323,8 @@ def test_the_code_is_shown_on_request(ws: Workspace) -> None:
 
 
 SURE = "if confidence >= threshold:"
-EVERYTHING = "it confirms everything now: 6 entries, none left for review"
-DOUBLED = "the review queue would double: 2 cards before, 6 now"
+EVERYTHING = "over past runs, it confirms everything now: 6 entries, none left for review"
+DOUBLED = "over past runs, the review queue would double: 2 cards before, 6 now"
 
 
 @pytest.mark.parametrize(("now", "said"), [("if threshold > 0:", EVERYTHING), ("if threshold > 1:", DOUBLED)])

@@ -264,7 +264,7 @@ def test_a13_the_log(ws: Workspace) -> None:
     assert header == ["timestamp", "agent", "action", "details", "entry_id", "commit_hash"]
     said = [(r[1], r[2], r[3]) for r in rows]
     assert ("probe", "log", "quiet") in said and ("second", "log", "loud") in said
-    assert ("second", "print", "printed") in said and ("second", "run", "succeeded: 1 entries, 0 cards") in said
+    assert ("second", "print", "printed") in said and ("second", "run", "succeeded: 1 entry, 0 cards") in said
     assert ("second", "journal_add", "2025-01-03 4.00 GITHUB") in said
     assert LOG in ws.git("show", "--name-only", "--format=", "HEAD")
     fails(ws, 'ctx_log("before")\n1 // 0', name="third")
@@ -318,7 +318,7 @@ def test_a14_results_on_stdout_the_rest_on_stderr(ws: Workspace) -> None:
     assert json.loads(done.out) == {"imported": 4, "confirmed": 2, "review": 2} and done.out.count("\n") == 1
     assert (
         "ingest: Parsed 4 transactions from january.csv" in done.err
-        and "import: 4 transactions from 1 files" in done.err
+        and "import: 4 transactions from 1 file" in done.err
     )
 
 

@@ -65,7 +65,7 @@ def test_a_collector_without_the_packages_is_refused_with_the_remedy(
     import sys
 
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    refused(ws("up"), 2, "cleared[otel]", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    refused(ws("up"), 2, "pip install '.[otel]'", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 def test_without_a_collector_in_the_environment_there_are_no_spans() -> None:

@@ -115,8 +115,8 @@ def test_the_first_sigterm_says_that_it_was_heard(up: Up) -> None:
     began = time.monotonic()
     eventually(lambda: up.log("service.stopping"))
     assert time.monotonic() - began < 2 and process.poll() is None, "it is said while the run is on"
-    assert up.ws.json("status")["stopping"] and "ends after the run that is on" in up.ws.ok("status").out
+    assert up.ws.json("status")["stopping"] and "ends after the current run" in up.ws.ok("status").out
     _, err = process.communicate(timeout=SECONDS * 2)
-    assert process.returncode == 0 and "ends after the run that is on" in err.decode()
+    assert process.returncode == 0 and "ends after the current run" in err.decode()
     assert len(up.log("service.stopping")) == len(up.log("run.succeeded")) == 1
     assert not up.log("run.interrupted")

@@ -14,7 +14,7 @@ from cleared.terminal import escape_text, field_text, fold_text, print_table, te
 COLUMNS = ["run", "status", "entries", "message"]
 LONG = "nothing of it was committed: " + "the bank's file says one thing and the books another, " * 4
 ROWS = [
-    ("r-20250131-ab12", "succeeded", 12, "import: 12 transactions from 1 files"),
+    ("r-20250131-ab12", "succeeded", 12, "import: 12 transactions from 1 file"),
     ("r-20250201-cd34", "failed", 0, LONG),
 ]
 

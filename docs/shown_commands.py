@@ -1,9 +1,9 @@
 """The pages' commands, run for real: ``sh`` blocks are executed, the ``text`` block that follows is what they print.
 
-A page is read from top to bottom in one terminal: blocks share the directory and nothing else. ``python -m
-docs.terminal PAGE…`` writes what the commands print now into the page; the tests compare. Ids, hashes and durations
-differ from run to run: they are compared by their shape, and an id that a later command uses is replaced by its
-counterpart.
+A page is read from top to bottom in one terminal: blocks share the directory and nothing else.
+``python -m docs.shown_commands PAGE…`` writes what the commands print now into the page; the tests compare. Ids, hashes
+and durations differ from run to run: they are compared by their shape, and an id that a later command uses is replaced
+by its counterpart.
 
 Directives, as HTML comments of their own before a block: ``<!-- start: COMMAND -->`` runs before the page's first
 block, ``<!-- not run: WHY -->`` leaves the next ``sh`` block out.
