@@ -47,7 +47,7 @@ def open_workspace(
         force = settings_in_force(root, layout.config)
         return replace(layout, config=force.config), force
 
-    seen = settings_stamp(root)
+    stamp = settings_stamp(root)
     layout, force = read()
     return Host(
         layout.root,
@@ -59,7 +59,7 @@ def open_workspace(
         on_step,
         policy=force,
         reread_policy=read,
-        policy_stamp=seen,
+        policy_stamp=stamp,
         make_executor=make_executor,
     )
 

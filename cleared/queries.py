@@ -64,11 +64,11 @@ def read_agent(host: Host, name: str) -> dict[str, Any]:
     """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
     path = host.layout.agent_path(name)
     with open_committed_books(host) as (_, snapshot, _books, _bank):
-        found = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
-        if found["state"] == "missing":
-            known = [a["name"] for a in read_agents(host)]
-            raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(known) or 'none yet'}.")
-        return found
+        agent = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
+        if agent["state"] == "missing":
+            names = [a["name"] for a in read_agents(host)]
+            raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(names) or 'none yet'}.")
+        return agent
 
 
 _STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted", "elsewhere": "other books"}
@@ -112,13 +112,13 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
 
 def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
-    found = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
-    if len(found) < limit or any(r["status"] == "killed" for r in found):
+    runs = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
+    if len(runs) < limit or any(r["status"] == "killed" for r in runs):
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
-        found = [_with_commit_outcome(r, in_commits.pop(r["run_id"], None)) for r in found]
-        found += [r for r in in_commits.values() if agent in (None, r["agent"])]
+        runs = [_with_commit_outcome(r, in_commits.pop(r["run_id"], None)) for r in runs]
+        runs += [r for r in in_commits.values() if agent in (None, r["agent"])]
     # Several may have begun in one second: those stay in the order they came in, newest first.
-    return sorted(found, key=lambda r: str(r["started_at"]), reverse=True)[:limit]
+    return sorted(runs, key=lambda r: str(r["started_at"]), reverse=True)[:limit]
 
 
 def _with_commit_outcome(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -163,17 +163,17 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
     traces = TraceStore(host.layout.state_dir)
     briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
     committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]
-    meant = sorted({*traces.find_run_ids(run_id), *committed_ids})
-    if len(meant) > 1 and run_id not in meant:
+    run_ids = sorted({*traces.find_run_ids(run_id), *committed_ids})
+    if len(run_ids) > 1 and run_id not in run_ids:
         raise UsageError(
-            f"{run_id!r} fits {len(meant)} runs: {', '.join(meant[:3])}{' …' if len(meant) > 3 else ''}",
+            f"{run_id!r} fits {len(run_ids)} runs: {', '.join(run_ids[:3])}{' …' if len(run_ids) > 3 else ''}",
             remedy="Give more of the id.",
         )
-    for identity in [run_id] if run_id in meant else meant:
-        found = traces.find_run(identity)
-        if found is not None:
-            del found["id"], found["pid"]
-            return _with_commit_outcome({"run_id": identity, **found}, briefs.get(identity))
+    for identity in [run_id] if run_id in run_ids else run_ids:
+        run = traces.find_run(identity)
+        if run is not None:
+            del run["id"], run["pid"]
+            return _with_commit_outcome({"run_id": identity, **run}, briefs.get(identity))
         note = "the trace of this run is not on this machine; its commit is"
         return {**briefs[identity], "calls": [], "note": note}
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
@@ -183,42 +183,42 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
     """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
     ``held``: why an open question cannot be answered as things are, and what to do."""
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        late = {c.id for c in overdue_cards(known.values(), host.clock.now(), host.config.review.remind_after)}
-        held = Questions(host, repo, snapshot, known).list_held()
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        late = {c.id for c in overdue_cards(cards.values(), host.clock.now(), host.config.review.remind_after)}
+        hold_errors = Questions(host, repo, snapshot, cards).list_held()
         return [
-            card_to_json(c) | {"overdue": c.id in late, "held": held.get(c.id)}
-            for c in known.values() if status in ("all", c.status)
+            card_to_json(c) | {"overdue": c.id in late, "held": hold_errors.get(c.id)}
+            for c in cards.values() if status in ("all", c.status)
         ]  # fmt: skip
 
 
 def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        known = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        found = find_card(known, text)
-        late = overdue_cards([found], host.clock.now(), host.config.review.remind_after)
-        held = Questions(host, repo, snapshot, known).list_held([found])
-        return card_to_json(found) | {"overdue": bool(late), "held": held.get(found.id)}
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        card = find_card(cards, text)
+        late = overdue_cards([card], host.clock.now(), host.config.review.remind_after)
+        hold_errors = Questions(host, repo, snapshot, cards).list_held([card])
+        return card_to_json(card) | {"overdue": bool(late), "held": hold_errors.get(card.id)}
 
 
-def find_card(known: Mapping[str, Card], text: str) -> Card:
+def find_card(cards: Mapping[str, Card], text: str) -> Card:
     """The card that is meant by that, as ``card`` says. Raises ``UsageError``."""
-    found = list(queue_files.find_cards(known.values(), text)) if text else []
-    found = [c for c in found if c.id == text] or [c for c in found if c.status == "open"] or found
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{text!r} is the beginning of {len(found)} cards", remedy="Write more of the id.")
+    fitting = list(queue_files.find_cards(cards.values(), text)) if text else []
+    fitting = [c for c in fitting if c.id == text] or [c for c in fitting if c.status == "open"] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"{text!r} is the beginning of {len(fitting)} cards", remedy="Write more of the id.")
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
 
 
 def parse_month(text: str) -> tuple[int, int]:
     """``2025-01`` → ``(2025, 1)``. Raises ``UsageError``."""
-    found = _MONTH.fullmatch(text)
-    if not found:
+    match = _MONTH.fullmatch(text)
+    if not match:
         raise UsageError(f"{text!r} is not a month", remedy="Write it like 2025-01.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def read_journal(
@@ -228,8 +228,8 @@ def read_journal(
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
     year, number = parse_month(month) if month else (None, None)
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        found = find_entries(books, status, year, number, account, text, limit)
-        return [entry_to_json(e) for e in found]
+        entries = find_entries(books, status, year, number, account, text, limit)
+        return [entry_to_json(e) for e in entries]
 
 
 def read_balances(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
@@ -295,22 +295,22 @@ def find_violations(host: Host) -> list[Violation]:
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
         colliding = find_merge_collisions(host) if different else []
         if colliding or not different:
-            found = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
-            return found + find_unknown_origins(host, repo, snapshot)
+            violations = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
+            return violations + find_unknown_origins(host, repo, snapshot)
         books, bank = open_books(host, WorkingSource(host))
         months = sorted({*books.list_months(), *head_books.list_months()})
-        found = _include_unreadable(lambda: check_books(books, bank))
-        found += _include_unreadable(lambda: check_against_commit(books, CommittedSource(snapshot), months))
-        named = {v.place.file for v in found if v.place}
+        violations = _include_unreadable(lambda: check_books(books, bank))
+        violations += _include_unreadable(lambda: check_against_commit(books, CommittedSource(snapshot), months))
+        named = {v.place.file for v in violations if v.place}
         for d in different:
             if d.path not in named:
-                found.append(
+                violations.append(
                     Violation(
                         "unchanged", f"the file is {d.kind} compared with the last commit",
                         f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
                     )
                 )  # fmt: skip
-        return found + find_unknown_origins(host, repo, snapshot)
+        return violations + find_unknown_origins(host, repo, snapshot)
 
 
 def find_committed_violations(host: Host) -> list[Violation]:

@@ -138,10 +138,10 @@ def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tupl
                     f"the file has {first.st_size:,} bytes; at most {max_bytes:,} are read", place=place
                 )
             parts: list[bytes] = []
-            left = first.st_size + 1
-            while left > 0 and (part := file.read(min(left, _CHUNK))):
+            room = first.st_size + 1
+            while room > 0 and (part := file.read(min(room, _CHUNK))):
                 parts.append(part)
-                left -= len(part)
+                room -= len(part)
             last = os.fstat(descriptor)
         except OSError as error:
             raise WorkspaceError(f"the file cannot be read: {describe_os_error(error)}", place=place) from error

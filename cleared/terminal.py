@@ -135,9 +135,9 @@ def text_width(text: str) -> int:
 
 
 def _terminal_width(out: TextIO) -> int:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(out.fileno()).columns or 80
     except OSError:

@@ -182,8 +182,8 @@ class Bridge:
         except ClearedError as e:
             frame = error_frame(request.id, script_failure_error(e))
         except Exception as e:  # noqa: BLE001  (a fault of ours ends this script, not the bridge)
-            told = {"type": type(e).__name__, "message": str(e)[:1_000], "traceback": None}
-            frame = error_frame(request.id, RpcError(INTERNAL_ERROR, data=told))
+            error = {"type": type(e).__name__, "message": str(e)[:1_000], "traceback": None}
+            frame = error_frame(request.id, RpcError(INTERNAL_ERROR, data=error))
         # Free before it is told, so that the host may use the id again at once; told before it counts as ended.
         with self._state:
             self._runs.discard(request.id)

@@ -59,9 +59,9 @@ def _describe_outcome(host: Host, card: Card, path: str, context: Context, refus
     marks = identity.get("lines")
     if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
         return ""
-    wanted = {str(mark) for number, mark in enumerate(marks, 1) if number != identity.get("line")}
+    marks_before = {str(mark) for number, mark in enumerate(marks, 1) if number != identity.get("line")}
     for name, file in context.imports.list_moves().items():
-        if wanted <= set(hash_lines(file.data)):
+        if marks_before <= set(hash_lines(file.data)):
             return f"it is gone, and all its other lines were imported from {name} by {context.run_id}"
     return ""
 

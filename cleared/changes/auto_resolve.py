@@ -55,5 +55,5 @@ def find_restored_files(host: Host, snapshot: Snapshot, context: Context) -> lis
     if snapshot.find_entry(folder) is None:
         return []
     imported = {file.data for file in context.imports.list_moves().values()}
-    gone = [path for path in snapshot.list_entries(folder) if not (host.root / path).exists()]
-    return [path for path in gone if snapshot.read_file(path) in imported]
+    missing = [path for path in snapshot.list_entries(folder) if not (host.root / path).exists()]
+    return [path for path in missing if snapshot.read_file(path) in imported]

@@ -38,10 +38,10 @@ def _leave_current_folder_out() -> None:
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     if not sys.flags.safe_path and sys.path and sys.path[0] != own:
         try:
-            here = os.getcwd()  # noqa: PTH109
+            current = os.getcwd()  # noqa: PTH109
         except OSError:
-            here = ""
-        if sys.path[0] == here:
+            current = ""
+        if sys.path[0] == current:
             del sys.path[0]
     sys.path[:] = [p for p in sys.path if os.path.isabs(p) or not os.path.isdir(p or ".")]  # noqa: PTH112, PTH117
 

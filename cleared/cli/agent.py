@@ -58,8 +58,8 @@ def run_agent(
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
     payload = parse_payload(data) if data is not None else None
-    found = run_command(open_host(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
-    print_run(found, json=json)
+    result = run_command(open_host(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    print_run(result, json=json)
 
 
 def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
@@ -121,16 +121,16 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
     """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
     from cleared.queries import read_agents
 
-    found = read_agents(open_host(workspace))
+    agents = read_agents(open_host(workspace))
     if json:
-        print_json([{k: v for k, v in a.items() if k != "source"} for a in found])
+        print_json([{k: v for k, v in a.items() if k != "source"} for a in agents])
         return
     print_table(
         ["name", "trigger", "schedule", "state", "checks", "description"],
         (
             (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"] + (", edited" if a["edited"] else ""),
              f"{len(a['findings'])} findings" if a["findings"] else "ok", a["description"])
-            for a in found
+            for a in agents
         ),
         wrap=["description", "schedule", "trigger"],
         empty="There are no agents yet: put a script into agents/.",
@@ -142,17 +142,17 @@ def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOp
     """Show an agent: its header, what the checks say, its script."""
     from cleared.queries import read_agent
 
-    found = read_agent(open_host(workspace), name)
+    agent = read_agent(open_host(workspace), name)
     if json:
-        print_json(found)
+        print_json(agent)
         return
     print_fields(
-        (k, ", ".join(v) if isinstance(v, list) else v) for k, v in found.items() if k not in ("source", "findings")
+        (k, ", ".join(v) if isinstance(v, list) else v) for k, v in agent.items() if k not in ("source", "findings")
     )
-    for f in found["findings"]:
+    for f in agent["findings"]:
         print_line(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
     print_line("")
-    print_line(found["source"].rstrip())
+    print_line(agent["source"].rstrip())
 
 
 @app.command("check")
@@ -203,7 +203,7 @@ def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str,
     """The agents that can be looked at, and why each of the others cannot: one of them is not to hide the rest."""
     from cleared.errors import UsageError
 
-    found: list[str] = []
+    checkable: list[str] = []
     cannot: dict[str, str] = {}
     for name in names:
         try:
@@ -212,10 +212,10 @@ def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str,
             cannot[name] = str(error)
             continue
         if file.is_file() and not file.is_symlink():
-            found.append(name)
+            checkable.append(name)
         else:
             cannot[name] = f"agents/{name}.py is missing, or not a file; it was not checked"
-    return found, cannot
+    return checkable, cannot
 
 
 proposals.register_agent_commands(app)

@@ -117,18 +117,18 @@ class RootGroup(CommandGroup):
 
 
 def _load(entry: Entry) -> typer.Typer | Callable[..., Any]:
-    found: typer.Typer | Callable[..., Any] = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
-    return found
+    loaded: typer.Typer | Callable[..., Any] = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
+    return loaded
 
 
 def _load_command(entry: Entry, named: Sequence[str]) -> Any:
     """The click command of an entry. ``named``: of a group only this command, where it has one of that name."""
-    found = _load(entry)
-    if not isinstance(found, typer.Typer):
+    loaded = _load(entry)
+    if not isinstance(loaded, typer.Typer):
         single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-        single.command(entry.name)(found)
+        single.command(entry.name)(loaded)
         return typer.main.get_command(single)
-    group = copy(found)
+    group = copy(loaded)
     group._add_completion = False
     group.info = copy(group.info)
     group.info.name, group.info.help = entry.name, f"{entry.about}.\n\n{entry.more}"
@@ -169,11 +169,11 @@ def build_tree() -> typer.Typer:
     """All commands, as declared; for the reference page."""
     app = _new_root()
     for entry in ENTRIES.values():
-        found = _load(entry)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=entry.name)
+        loaded = _load(entry)
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=entry.name)
         else:
-            app.command(entry.name)(found)
+            app.command(entry.name)(loaded)
     return app
 
 

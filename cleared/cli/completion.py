@@ -50,8 +50,8 @@ class FolderSource:
         return file.read_bytes() if file.is_file() else None
 
     def list_paths(self, prefix: str) -> list[str]:
-        found = (Path(folder) / name for folder, _, names in os.walk(self.root / prefix) for name in names)
-        return sorted(path.relative_to(self.root).as_posix() for path in found)
+        paths = (Path(folder) / name for folder, _, names in os.walk(self.root / prefix) for name in names)
+        return sorted(path.relative_to(self.root).as_posix() for path in paths)
 
 
 def _read_agents(root: Path) -> list[str]:

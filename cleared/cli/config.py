@@ -53,18 +53,20 @@ def change_setting(
     from cleared.config.setting_keys import reserved_settings
     from cleared.proposals.setting_changes import set_setting
 
-    done = set_setting(open_host(workspace), key, value)
+    change = set_setting(open_host(workspace), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
     if json:
-        print_json({"key": key, "commit": done.commit, "file_committed": not done.is_uncommitted,
-                  "policy": [list(c) for c in done.changes]})  # fmt: skip
+        print_json({"key": key, "commit": change.commit, "file_committed": not change.is_uncommitted,
+                  "policy": [list(c) for c in change.changes]})  # fmt: skip
         return
-    _print_changes(done.changes)
-    if done.is_uncommitted:
+    _print_changes(change.changes)
+    if change.is_uncommitted:
         why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
-        where = f" ({done.commit[:10]}); the file is not committed: {why}" if done.commit else f"; not committed: {why}"
+        where = (
+            f" ({change.commit[:10]}); the file is not committed: {why}" if change.commit else f"; not committed: {why}"
+        )
     else:
-        where = f" ({done.commit[:10]})" if done.commit else "; it was before"
+        where = f" ({change.commit[:10]})" if change.commit else "; it was before"
     print_message(f"config.yaml: {key} is {shown}{where}")
     if key in reserved_settings():
         print_message(f"{key} is reserved: cleared itself does not read it yet.")
@@ -76,14 +78,16 @@ def approve_edited_settings(json: JsonOption = False, workspace: WorkspaceOption
     from cleared.proposals.setting_changes import approve_settings
 
     host = open_host(workspace)
-    done = approve_settings(host)
+    approved = approve_settings(host)
     if not json:
-        _print_changes(done.changes)
+        _print_changes(approved.changes)
     if json:
-        print_json({"commit": done.commit, "policy": [list(c) for c in done.changes]})
+        print_json({"commit": approved.commit, "policy": [list(c) for c in approved.changes]})
     else:
-        apart = " config.yaml itself is not committed: a secret stays out of git." if done.is_uncommitted else ""
-        print_message(f"Approved ({done.commit[:10]}).{apart}" if done.commit else "There was nothing to approve.")
+        apart = " config.yaml itself is not committed: a secret stays out of git." if approved.is_uncommitted else ""
+        print_message(
+            f"Approved ({approved.commit[:10]}).{apart}" if approved.commit else "There was nothing to approve."
+        )
 
 
 def _value_text(value: object) -> object:

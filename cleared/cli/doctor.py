@@ -60,5 +60,5 @@ def _rebuild_state(workspace: Path | None) -> list[Row]:
     with host.open_for_writing("doctor --rebuild"):
         aside = TraceStore(host.layout.state_dir).rebuild()
         (host.layout.state_dir / INDEX).unlink(missing_ok=True)  # read off the history again when it is asked for
-    kept = f"; the old one is {aside.relative_to(host.root).as_posix()}" if aside else ""
-    return [Row("rebuild", "ok", f"the trace database is new{kept}")]
+    old_state = f"; the old one is {aside.relative_to(host.root).as_posix()}" if aside else ""
+    return [Row("rebuild", "ok", f"the trace database is new{old_state}")]

@@ -20,16 +20,16 @@ def check_history(host: Host) -> Row:
     from cleared.vcs.object_check import find_damaged_objects
 
     with Repository.open(host.root, for_writing=False) as repo:
-        found = find_damaged_objects(repo)
-    if found is None:
+        damaged = find_damaged_objects(repo)
+    if damaged is None:
         return Row(NAME, "ok", "every object is there and whole")
-    named = [path or f"object {oid[:10]}" for oid, path in found.objects.items()]
-    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else found.git_messages[0]
+    named = [path or f"object {oid[:10]}" for oid, path in damaged.objects.items()]
+    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else damaged.git_messages[0]
     detail = f"damaged or missing: {shown}"
-    if named and len(found.repairable) == len(named):
+    if named and len(damaged.repairable) == len(named):
         commands = [
             f"rm -f {shlex.quote(os.fspath(file))} && git hash-object -w --no-filters {shlex.quote(path)}"
-            for path, file in found.repairable.items()
+            for path, file in damaged.repairable.items()
         ]
         return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
     return Row(NAME, "fail", detail, "Keep a copy of the directory, then take the objects from another clone "
@@ -42,7 +42,7 @@ def check_branch(host: Host) -> Row:
     from cleared.vcs import Repository, Snapshot
 
     with Repository.open(host.root, for_writing=False) as repo:
-        found = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
-    if found is None:
+        lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
+    if lost is None:
         return Row("branch", "ok", "it has all that was committed here")
-    return Row("branch", "fail", str(found), REMEDY)
+    return Row("branch", "fail", str(lost), REMEDY)

@@ -34,7 +34,7 @@ def check_machine() -> Iterator[Row]:
 def _check_dependencies() -> Row:
     from importlib.metadata import PackageNotFoundError, requires, version
 
-    found, wrong = [], []
+    installed, wrong = [], []
     for text in requires("cleared") or []:
         spec, _, marker = text.partition(";")
         if "extra" in marker or ("win32" in marker and sys.platform != "win32"):
@@ -45,15 +45,17 @@ def _check_dependencies() -> Row:
         except PackageNotFoundError:
             wrong.append(f"{name} is missing")
             continue
-        found.append(f"{name} {have}")
-        wanted = re.search(r"(==|>=)\s*([0-9.]+)", spec)
-        if wanted and not (
-            _version_numbers(have) >= _version_numbers(wanted[2]) if wanted[1] == ">=" else have == wanted[2]
+        installed.append(f"{name} {have}")
+        requirement = re.search(r"(==|>=)\s*([0-9.]+)", spec)
+        if requirement and not (
+            _version_numbers(have) >= _version_numbers(requirement[2])
+            if requirement[1] == ">="
+            else have == requirement[2]
         ):
-            wrong.append(f"{name} is {have}, not {wanted[1]} {wanted[2]}")
+            wrong.append(f"{name} is {have}, not {requirement[1]} {requirement[2]}")
     if wrong:
         return Row("dependencies", "fail", "; ".join(wrong), "Install again: pip install --upgrade cleared.")
-    return Row("dependencies", "ok", ", ".join(found))
+    return Row("dependencies", "ok", ", ".join(installed))
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:
@@ -64,10 +66,10 @@ def _check_git() -> Row:
     from cleared.vcs.git_process import NOT_INSTALLED, Git, find_git
 
     path = find_git()
-    said = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
-    if _version_numbers(said)[:2] < MIN_GIT:
-        return Row("git", "fail", f"{said} ({path}) is too old", NOT_INSTALLED)
-    return Row("git", "ok", f"{said} ({path})")
+    version = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
+    if _version_numbers(version)[:2] < MIN_GIT:
+        return Row("git", "fail", f"{version} ({path}) is too old", NOT_INSTALLED)
+    return Row("git", "ok", f"{version} ({path})")
 
 
 def _check_sandbox() -> Iterator[Row]:

@@ -32,8 +32,8 @@ def run_check(name: str, look: Callable[[], Row]) -> Row:
         e = as_refusal(error)
         if e is None:
             raise
-        said = f"{e.place}: {e.message}" if e.place and e.place.file else e.message
-        return Row(name, "fail", said, e.remedy or _MEND_FIRST)
+        cause = f"{e.place}: {e.message}" if e.place and e.place.file else e.message
+        return Row(name, "fail", cause, e.remedy or _MEND_FIRST)
 
 
 def check_space(name: str, folder: Path) -> Row:

@@ -30,18 +30,18 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
     try:
         root = location.find_workspace(options.chosen_workspace(workspace))
     except WorkspaceError as e:
-        asked = options.chosen_workspace(workspace) is not None
-        yield Row("workspace", "fail" if asked else "ok", f"none: {e.message}", e.remedy or "")
+        is_chosen = options.chosen_workspace(workspace) is not None
+        yield Row("workspace", "fail" if is_chosen else "ok", f"none: {e.message}", e.remedy or "")
         return
     yield Row("workspace", "ok", str(root))
-    said: list[str] = []
+    messages: list[str] = []
     try:
         host = options.open_host(workspace)
     except ClearedError as e:
         remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
         yield Row("config", "fail", str(e), remedy)
         return
-    host.show_message = said.append
+    host.show_message = messages.append
     summary = (
         f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
         f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}"
@@ -53,7 +53,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "repository": lambda: _check_repository(host),
         "history": lambda: doctor_history.check_history(host),
         "branch": lambda: doctor_history.check_branch(host),
-        "interrupted commit": lambda: _check_interrupted(host, said),
+        "interrupted commit": lambda: _check_interrupted(host, messages),
         "managed files": lambda: _check_managed_files(host),
         "approvals": lambda: _check_approvals(host),
         "stale files": lambda: _check_stale_files(host),
@@ -77,17 +77,19 @@ def _name_reserved(host: Host) -> str:
 def _check_lock(host: Host) -> Row:
     from cleared.workspace.lock import read_holder
 
-    found = read_holder(host.layout.state_dir)
-    if found is None:
+    holder = read_holder(host.layout.state_dir)
+    if holder is None:
         return Row("writer lock", "ok", "free")
-    return Row("writer lock", "warn", f"held by {found}", "Wait until it is done; it lets go even when it is killed.")
+    return Row("writer lock", "warn", f"held by {holder}", "Wait until it is done; it lets go even when it is killed.")
 
 
 def _check_service(host: Host) -> Row:
     from cleared.service.process_lock import find_running_service
 
-    found = find_running_service(host.layout.state_dir)
-    return Row("service", "ok", f"up since {found.since} (process {found.pid})" if found else "not up: cleared up")
+    service = find_running_service(host.layout.state_dir)
+    return Row(
+        "service", "ok", f"up since {service.since} (process {service.pid})" if service else "not up: cleared up"
+    )
 
 
 def _check_repository(host: Host) -> Row:
@@ -97,7 +99,7 @@ def _check_repository(host: Host) -> Row:
         return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
 
 
-def _check_interrupted(host: Host, said: list[str]) -> Row:
+def _check_interrupted(host: Host, messages: list[str]) -> Row:
     """A commit that was killed half-way: opening the repository for reading completes it, as every command does."""
     from cleared.vcs.commit_intent import intent_file
 
@@ -108,13 +110,13 @@ def _check_interrupted(host: Host, said: list[str]) -> Row:
     with host.open_for_reading():
         pass
     if not intent.exists():
-        return Row(name, "ok", "there was one; " + (" ".join(said) or "it is completed"))
+        return Row(name, "ok", "there was one; " + (" ".join(messages) or "it is completed"))
     if _check_lock(host).status != "ok":
         return Row(name, "warn", "a commit is under way", "Look again when the other command is done.")
     return Row(
         name,
         "fail",
-        "a commit was interrupted and cannot be completed yet: " + (" ".join(said) or intent.name),
+        "a commit was interrupted and cannot be completed yet: " + (" ".join(messages) or intent.name),
         "Put right what the other rows say; the next command then completes it.",
     )
 
@@ -134,15 +136,15 @@ def _check_approvals(host: Host) -> Row:
     from cleared.proposals.clone_trust import list_signatories, read_identity
     from cleared.queries import read_agents
 
-    found = read_agents(host)
-    barred = [a["name"] for a in found if a["state"] not in ("approved", "starter")]
+    agents = read_agents(host)
+    barred = [a["name"] for a in agents if a["state"] not in ("approved", "starter")]
     strangers = [s for s in list_signatories(host) if not s.trusted]
     key = "your key is" if own_key(host.root) else "no key of yours yet"
-    detail = f"{len(found) - len(barred)} of {len(found)} agents may run; {key} in {cleared_home()}"
+    detail = f"{len(agents) - len(barred)} of {len(agents)} agents may run; {key} in {cleared_home()}"
     if host.policy is not None and host.policy.problem is not None:
         return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
-    here = read_identity(host)
-    if here.id and not here.pinned:
+    identity = read_identity(host)
+    if identity.id and not identity.pinned:
         return Row("approvals", "warn", f"{detail}; this clone is not trusted on this machine", "See: cleared trust.")
     if strangers:
         return Row("approvals", "warn", f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
@@ -156,23 +158,23 @@ def _check_stale_files(host: Host) -> Row:
     """What a killed process can leave; not judged while a command is at work."""
     if _check_lock(host).status != "ok":
         return Row("stale files", "ok", "not looked for while another command is at work")
-    found = []
+    stale = []
     for folder, folders, files in os.walk(host.root, followlinks=False):
-        here = Path(folder)
-        if here == host.root:
+        directory = Path(folder)
+        if directory == host.root:
             folders[:] = [d for d in folders if d != ".git"]
-        found += [here / name for name in files if _TEMPORARY.fullmatch(name)]
+        stale += [directory / name for name in files if _TEMPORARY.fullmatch(name)]
     git = host.root / ".git"
     if git.is_dir():
-        found += [
+        stale += [
             path for path in (git / "index.lock", git / "HEAD.lock", *git.glob("cleared-index-*")) if path.exists()
         ]
     state = host.layout.state_dir
-    found += [*state.glob("seal.damaged-*.json"), *state.glob("runs.damaged*"), *state.glob("runs.set-aside-*")]
-    if not found:
+    stale += [*state.glob("seal.damaged-*.json"), *state.glob("runs.damaged*"), *state.glob("runs.set-aside-*")]
+    if not stale:
         return Row("stale files", "ok", "none")
-    shown = "\n".join(str(path.relative_to(host.root)) for path in sorted(found)[:10])
-    more = f"\nand {len(found) - 10} more" if len(found) > 10 else ""
+    shown = "\n".join(str(path.relative_to(host.root)) for path in sorted(stale)[:10])
+    more = f"\nand {len(stale) - 10} more" if len(stale) > 10 else ""
     return Row("stale files", "warn", f"left by a process that was killed, or set aside:\n{shown}{more}",
                "If no git or cleared command is running, look at them and delete them.")  # fmt: skip
 

@@ -18,15 +18,15 @@ def explain_entry(
     """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
     from cleared.review.explanation import explain_entry as do
 
-    found = do(open_host(workspace), entry)
+    explanation = do(open_host(workspace), entry)
     if json:
-        print_json(found)
+        print_json(explanation)
         return
-    print_fields(_explanation_rows(found))
+    print_fields(_explanation_rows(explanation))
 
 
-def _explanation_rows(found: dict[str, Any]) -> list[tuple[str, object]]:
-    entry, line, call = found["entry"], found["bank_line"], found.get("call")
+def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
+    entry, line, call = explanation["entry"], explanation["bank_line"], explanation.get("call")
     from decimal import Decimal
 
     legs = "\n".join(f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}"
@@ -37,17 +37,24 @@ def _explanation_rows(found: dict[str, Any]) -> list[tuple[str, object]]:
     ]  # fmt: skip
     if line:
         rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
-    rows.append(("commit", f"{found['commit']['id'][:10]}  {found['commit']['at']}  {found['commit']['subject']}"))
-    if found["run"]:
-        rows += [("run", found["run"]), ("event", found["event"])]
+    rows.append(
+        (
+            "commit",
+            f"{explanation['commit']['id'][:10]}  {explanation['commit']['at']}  {explanation['commit']['subject']}",
+        )
+    )
+    if explanation["run"]:
+        rows += [("run", explanation["run"]), ("event", explanation["event"])]
         place = f", line {call['line']}, column {call['column']}" if call else ", which line is not known any more"
-        rows.append(("script", f"{found['script']['file']}{place}"))
+        rows.append(("script", f"{explanation['script']['file']}{place}"))
         if call:
             rows.append(("called", f"{call['primitive']}({call['arguments']})"))
-        rows.append(("approval", (found["approval"] or {}).get("why")))
+        rows.append(("approval", (explanation["approval"] or {}).get("why")))
     else:
-        rows.append(("decided by", found["by"]))
-    rows += [("then", f"{d['at']}  {d['by']}: {d['what']}{_signature_note(d['signed'])}") for d in found["decisions"]]
+        rows.append(("decided by", explanation["by"]))
+    rows += [
+        ("then", f"{d['at']}  {d['by']}: {d['what']}{_signature_note(d['signed'])}") for d in explanation["decisions"]
+    ]
     return rows
 
 

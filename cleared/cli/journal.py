@@ -34,11 +34,11 @@ def list_entries(
 
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
-    found = read_journal(open_host(workspace), month=month, status=status, account=account, text=text, limit=limit)
+    entries = read_journal(open_host(workspace), month=month, status=status, account=account, text=text, limit=limit)
     if json:
-        print_json(found)
+        print_json(entries)
     else:
-        print_entries(found, sys.stdout)
+        print_entries(entries, sys.stdout)
 
 
 def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
@@ -76,27 +76,27 @@ def check_journal(
     from cleared.queries import read_violations as check_books
 
     host = open_host(workspace)
-    found = check_books(host)
+    violations = check_books(host)
     if json:
-        print_json({"ok": not found, "violations": found})
-    elif not found:
+        print_json({"ok": not violations, "violations": violations})
+    elif not violations:
         from cleared.queries import read_journal
 
         print_line(f"The books are in order: {len(read_journal(host))} entries, every invariant holds.")
-    for v in [] if json else found:
+    for v in [] if json else violations:
         where = f"{v['place']}: " if v["place"] else ""
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
         print_line(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
     if card:
         from cleared.review.damage_cards import update_damage_cards
 
-        done = update_damage_cards(host)
-        if done.commit:
+        update = update_damage_cards(host)
+        if update.commit:
             print_message(
-                f"{count_noun(len(done.opened), 'card')} made, {len(done.settled)} settled ({done.commit[:10]})"
+                f"{count_noun(len(update.opened), 'card')} made, {len(update.settled)} settled ({update.commit[:10]})"
             )
-    if found:
-        print_message(f"cleared: {count_noun(len(found), 'violation')}")
+    if violations:
+        print_message(f"cleared: {count_noun(len(violations), 'violation')}")
         sys.stdout.flush()
         raise typer.Exit(1)
 
@@ -162,12 +162,12 @@ def show_balances(
 
     from cleared.queries import read_balances as balances
 
-    found = balances(open_host(workspace), account, month=month, as_of=as_of)
+    accounts = balances(open_host(workspace), account, month=month, as_of=as_of)
     if json:
-        print_json(found)
+        print_json(accounts)
         return
-    rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in found]
+    rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in accounts]
     if account is None and rows:
-        rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in found))))
+        rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in accounts))))
     print_table(["account", "name", "type", "balance"], rows, right=["balance"], wrap=["name"],
                 empty="Nothing has been posted yet.")  # fmt: skip

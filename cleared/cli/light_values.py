@@ -25,10 +25,10 @@ class _LightParameter:
         if self._descriptor.parameter_info.parser is None:
             if value is None:
                 return () if param.multiple or param.nargs == -1 else None
-            wanted = self._descriptor.annotation
-            if isinstance(wanted, type) and isinstance(value, wanted):
+            annotation = self._descriptor.annotation
+            if isinstance(annotation, type) and isinstance(value, annotation):
                 return value
-            if wanted is Path and isinstance(value, str):
+            if annotation is Path and isinstance(value, str):
                 return Path(value)
         if self._full is None:
             self._full = self._build(self._descriptor)

@@ -125,13 +125,13 @@ def start_loop(
         allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, tmux_session=session, runtime_dir=runtime_dir,
         log_dir=log_dir,
     )  # fmt: skip
-    found = do(host, knobs)
-    if found is None:
+    started = do(host, knobs)
+    if started is None:
         print_message("the loop has done its cycles and ended. See: cleared loop status.")
     else:
         where = f" in the tmux session {knobs.tmux_session}" if knobs.tmux_session else ""
         print_message(
-            f"the loop is up: process {found.pid}{where}. See: cleared loop status. Stop it: cleared loop stop."
+            f"the loop is up: process {started.pid}{where}. See: cleared loop status. Stop it: cleared loop stop."
         )
 
 
@@ -147,8 +147,8 @@ def stop_loop(
     from cleared.loop.control import stop_loop as do
 
     host, knobs = open_loop(workspace, tmux_session=session, runtime_dir=runtime_dir)
-    found = do(host, knobs, now=now, wait=wait)
-    print_message(f"the loop has ended (process {found.pid})" if found else "no loop was running")
+    ending = do(host, knobs, now=now, wait=wait)
+    print_message(f"the loop has ended (process {ending.pid})" if ending else "no loop was running")
 
 
 @app.command("pause")

@@ -34,31 +34,31 @@ def show_loop_status(
     from cleared.jobs.loop_reader import read_status as read
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    found = read(knobs.runtime)
+    status = read(knobs.runtime)
     if json:
-        print_json(found)
+        print_json(status)
     else:
-        _print_status(found)
+        _print_status(status)
 
 
-def _print_status(found: dict[str, Any]) -> None:
-    on, stop, counts, last = found["running"], found["stop"], found["counts"], found["last_job"]
+def _print_status(status: dict[str, Any]) -> None:
+    on, stop, counts, last = status["running"], status["stop"], status["counts"], status["last_job"]
     print_fields(
         [
-            ("loop", f"up since {found['since']} (process {found['pid']})" if found["up"] else "not running"),
-            ("state", f"{found['status']}: {stop['reason']}" if stop else found["status"]),
-            ("cycles", found["cycles"]),
+            ("loop", f"up since {status['since']} (process {status['pid']})" if status["up"] else "not running"),
+            ("state", f"{status['status']}: {stop['reason']}" if stop else status["status"]),
+            ("cycles", status["cycles"]),
             ("running", f"{on['job_id']} since {on['started_at']}" if on else "nothing"),
-            ("waiting", ", ".join(i["kind"] for i in found["queued"][:10]) or "nothing"),
+            ("waiting", ", ".join(i["kind"] for i in status["queued"][:10]) or "nothing"),
             ("ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
                       f"{counts['failed_or_no_result']} without a result"),
             ("last", f"{last['job_id']} {last['status']}: {last['summary']}" if last else "none"),
-            ("files", found["runtime_dir"]),
+            ("files", status["runtime_dir"]),
         ]
     )  # fmt: skip
-    for item in found["safety_stops"][-3:]:
+    for item in status["safety_stops"][-3:]:
         print_line(f"! {item['at']} refused {item['kind']}: {item['reason']}")
-    for item in found["notices"][-3:]:
+    for item in status["notices"][-3:]:
         print_line(f"! {item['at']} {item['text']}")
 
 
@@ -67,16 +67,16 @@ def show_tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, works
     from cleared.jobs.loop_reader import read_tree
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    found = read_tree(knobs.runtime)
+    tree = read_tree(knobs.runtime)
     if json:
-        print_json(found)
+        print_json(tree)
         return
-    print_fields([(k.replace("_", " "), v if v is not None else "none") for k, v in found["summary"].items()])
+    print_fields([(k.replace("_", " "), v if v is not None else "none") for k, v in tree["summary"].items()])
     print_line("")
-    _print_jobs(list(reversed(found["jobs"])))
-    if found["knowledge"]:
+    _print_jobs(list(reversed(tree["jobs"])))
+    if tree["knowledge"]:
         print_line("")
-    for item in reversed(found["knowledge"]):
+    for item in reversed(tree["knowledge"]):
         print_line(f"{item['at']} {item['kind']}: {item['text']}")
 
 
@@ -90,20 +90,20 @@ def list_jobs(
     from cleared.jobs.loop_reader import list_jobs as read
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    found = read(knobs.runtime, limit)
+    jobs = read(knobs.runtime, limit)
     if json:
-        print_json(found)
+        print_json(jobs)
     else:
-        _print_jobs(found)
+        _print_jobs(jobs)
 
 
-def _print_jobs(found: list[dict[str, Any]]) -> None:
+def _print_jobs(jobs: list[dict[str, Any]]) -> None:
     print_table(
         ["job", "target", "status", "ended", "seconds", "summary"],
         (
             (r["job_id"], r["target"], r["status"], r["ended_at"] or "",
              "" if r["duration_sec"] is None else f"{r['duration_sec']:.1f}", r["summary"])
-            for r in found
+            for r in jobs
         ),
         right=["seconds"],
         wrap=["summary", "ended", "seconds", "target"],
@@ -118,20 +118,20 @@ def show_job(
     from cleared.jobs.loop_reader import read_job as read
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    found = read(knobs.runtime, job)
+    details = read(knobs.runtime, job)
     if json:
-        print_json(found)
+        print_json(details)
         return
-    result, manifest = found["result"], found["manifest"]
+    result, manifest = details["result"], details["manifest"]
     print_fields([(k, v) for k, v in result.items() if k not in ("schema_version", "manifest_path", "wakeup_written")])
     if manifest is not None:
         ran = " ".join(manifest["command"]) or manifest["function"]
         print_fields([("asked for by", manifest["by"]), ("ran", ran),
                 ("might read", ", ".join(manifest["reads"]) or "its target"),
                 ("might write", ", ".join(manifest["writes"]) or "nothing")])  # fmt: skip
-    if found["output"]:
+    if details["output"]:
         print_line("")
-        print_line(found["output"].rstrip("\n"))
+        print_line(details["output"].rstrip("\n"))
 
 
 def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
@@ -140,21 +140,21 @@ def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) 
 
     host = open_host(workspace)
     turn = host.config.loop.rotation
-    found = list(read(host.config).values())
+    job_types = list(read(host.config).values())
     if json:
         print_json(
             [
                 {"name": k.name, "about": k.about, "target": k.target, "command": list(k.command),
                  "function": k.function or None, "reads": list(k.reads), "writes": list(k.writes),
                  "timeout": k.timeout, "max_output": k.max_output, "in_rotation": k.name in turn}
-                for k in found
+                for k in job_types
             ]
         )  # fmt: skip
         return
     print_table(
         ["kind", "target", "limit", "rotates", "what it does"],
         ((k.name, "" if k.target == "none" else k.target, f"{k.timeout:g} s", str(turn.index(k.name) + 1)
-          if k.name in turn else "", k.about) for k in found),
+          if k.name in turn else "", k.about) for k in job_types),
         wrap=["what it does"], empty="",
     )  # fmt: skip
 
@@ -193,10 +193,10 @@ def monitor_loop(
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
     while True:
-        found, rows = read(knobs.runtime), read_jobs(knobs.runtime, 10)
+        status, rows = read(knobs.runtime), read_jobs(knobs.runtime, 10)
         if terminal:
             sys.stdout.write("\x1b[H\x1b[2J")
-        _print_status(found)
+        _print_status(status)
         print_line("")
         _print_jobs(rows)
         sys.stdout.flush()

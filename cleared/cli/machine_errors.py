@@ -62,5 +62,5 @@ def _lacks_memory(error: BaseException) -> bool:
         return True
     # The sandbox's client panics where it gets no thread; that is an exception of its own, below no other.
     named = isinstance(error, ImportError | RuntimeError | SystemError) or type(error).__name__ == "PanicException"
-    said = str(error).lower() if named else ""
-    return any(text in said for text in _NO_MAPPING)
+    message = str(error).lower() if named else ""
+    return any(text in message for text in _NO_MAPPING)

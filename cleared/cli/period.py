@@ -78,13 +78,13 @@ def list_closings(json: JsonOption = False, workspace: WorkspaceOption = None) -
     """List every closing and reopening."""
     from cleared.queries import read_periods
 
-    found = read_periods(open_host(workspace))
+    closings = read_periods(open_host(workspace))
     if json:
-        print_json(found)
+        print_json(closings)
         return
     print_table(
         ["through", "state", "by", "at", "reason"],
-        ((m["through"] or "(all open)", m["state"], m["by"], m["at"], m["reason"]) for m in found),
+        ((m["through"] or "(all open)", m["state"], m["by"], m["at"], m["reason"]) for m in closings),
         wrap=["reason", "at"],
         empty="No period has been closed.",
     )

@@ -47,11 +47,11 @@ def create_agent(
 
     host = open_host(workspace)
     if list_:
-        found = load_templates(host)
+        templates = load_templates(host)
         if json:
-            print_json([{"name": n, "about": t.description} for n, t in found.items()])
+            print_json([{"name": n, "about": t.description} for n, t in templates.items()])
         else:
-            print_table(["template", "what it does"], ((n, t.description) for n, t in found.items()),
+            print_table(["template", "what it does"], ((n, t.description) for n, t in templates.items()),
                         wrap=["what it does"], empty="")  # fmt: skip
         return
     if name is None:
@@ -150,8 +150,8 @@ def show_diff(
 
     host = open_host(workspace)
     if not _PROPOSAL_ID.fullmatch(what):
-        found = compare_agent(host, what, runs)
-        data = {**found.to_dict(), "warnings": found.find_warnings()}
+        impact_data = compare_agent(host, what, runs)
+        data = {**impact_data.to_dict(), "warnings": impact_data.find_warnings()}
         if json:
             print_json(data)
         else:
@@ -172,24 +172,24 @@ def show_diff(
             print_line(text.rstrip("\n"))
 
 
-def print_impact(found: Mapping[str, Any]) -> None:
+def print_impact(impact: Mapping[str, Any]) -> None:
     """Differences on past runs, at most 20 of them."""
     from cleared.proposals.proposal_text import example_line
 
-    for warning in found["warnings"]:
+    for warning in impact["warnings"]:
         print_line(f"! {warning}")
-    for failure in found["failed"]:
+    for failure in impact["failed"]:
         print_line(f"! it fails over {failure}")
-    counts = [f"{found[c]} {c}" for c in ("changed", "added", "removed") if found[c]]
-    runs = found["runs"]
+    counts = [f"{impact[c]} {c}" for c in ("changed", "added", "removed") if impact[c]]
+    runs = impact["runs"]
     over = f"Over {count_noun(runs, 'past run')}: {', '.join(counts) or 'the same effects'}."
     print_line(over if runs else "There are no past runs to compare with.")
-    if found["not_comparable"]:
-        print_line(f"{len(found['not_comparable'])} more cannot be compared: their files are not in the repository.")
-    for entry in found["entries"][:20]:
+    if impact["not_comparable"]:
+        print_line(f"{len(impact['not_comparable'])} more cannot be compared: their files are not in the repository.")
+    for entry in impact["entries"][:20]:
         print_line(example_line(entry))
-    if len(found["entries"]) > 20:
-        print_line(f"  … and {len(found['entries']) - 20} more (--json has all)")
+    if len(impact["entries"]) > 20:
+        print_line(f"  … and {len(impact['entries']) - 20} more (--json has all)")
 
 
 def _print_card(shown: Mapping[str, Any]) -> None:
@@ -258,13 +258,13 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
     """Everything that was proposed and decided about an agent, oldest first."""
     from cleared.proposals.proposal_history import read_history
 
-    found = read_history(open_host(workspace), name)
+    versions = read_history(open_host(workspace), name)
     if json:
-        print_json(found)
+        print_json(versions)
         return
     columns = ["when", "what", "proposal", "by", "version", "about"]
     keys = ("at", "event", "proposal", "by", "version", "about")
-    print_table(columns, ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in found),
+    print_table(columns, ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in versions),
           wrap=["about"], empty="Nothing was ever decided about it.")  # fmt: skip
 
 
@@ -280,31 +280,29 @@ def roll_back_agent(
     """
     from cleared.proposals.rollback import roll_back_script as do
 
-    done = do(open_host(workspace), name, reason)
+    result = do(open_host(workspace), name, reason)
     if json:
-        print_json({"path": done.path, "quarantined": done.quarantined, "restored": done.restored or None,
-                  "commit": done.commit, "kept": done.kept_text, "edited": done.edited, "entries": done.entries,
-                  "void": [f"cleared journal void {e['entry_id']} --reason …" for e in done.entries]})  # fmt: skip
+        print_json({"path": result.path, "quarantined": result.quarantined, "restored": result.restored or None,
+                  "commit": result.commit, "kept": result.kept_text, "edited": result.edited, "entries": result.entries,
+                  "void": [f"cleared journal void {e['entry_id']} --reason …" for e in result.entries]})  # fmt: skip
         return
-    short = done.quarantined.removeprefix("sha256:")[:12]
-    if done.restored:
-        print_line(f"{done.path} is as in {done.restored.removeprefix('sha256:')[:12]} again; {short} is quarantined "
-            f"({done.commit[:10]})")  # fmt: skip
+    short, commit = result.quarantined.removeprefix("sha256:")[:12], result.commit[:10]
+    if result.restored:
+        before = result.restored.removeprefix("sha256:")[:12]
+        print_line(f"{result.path} is as in {before} again; {short} is quarantined ({commit})")
     else:
-        print_line(
-            f"{done.path} is gone: there was no version before {short}, which is quarantined ({done.commit[:10]})"
-        )
-    print_message(f"Its text is kept as {done.kept_text}.")
-    if not done.restored:
+        print_line(f"{result.path} is gone: there was no version before {short}, which is quarantined ({commit})")
+    print_message(f"Its text is kept as {result.kept_text}.")
+    if not result.restored:
         print_message(
-            f"To have it back: git show {done.commit[:10]}~1:{done.path} > {done.path}, then cleared agent propose and "
-            "approve."
+            f"To have it back: git show {commit}~1:{result.path} > {result.path}, "
+            "then cleared agent propose and approve."
         )
-    if done.edited:
-        _note_edited(done.path)
-    if done.entries:
-        count = count_noun(len(done.entries), "entry that stands", "entries that stand")
+    if result.edited:
+        _note_edited(result.path)
+    if result.entries:
+        count = count_noun(len(result.entries), "entry that stands", "entries that stand")
         print_message(f"It posted {count}. To void one: cleared journal void ID --reason …")
         print_table(["entry", "date", "amount", "status", "description"],
-              ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in done.entries),
+              ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in result.entries),
               right=["amount"], wrap=["description"], empty="")  # fmt: skip

@@ -38,18 +38,18 @@ def list_cards(
     from cleared.queries import read_cards
 
     host = open_host(workspace)
-    found = read_cards(host, status.value)
+    cards = read_cards(host, status.value)
     if json:
-        print_json(found)
+        print_json(cards)
         return
-    late = sum(c["overdue"] for c in found)
+    late = sum(c["overdue"] for c in cards)
     if late:
         print_message(
             f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer."
         )
     print_table(
         ["card", "kind", "entry", "since", "title"],
-        ((c["id"], c["kind"], c["entry_id"], c["created_at"][:10], _card_title(c)) for c in found),
+        ((c["id"], c["kind"], c["entry_id"], c["created_at"][:10], _card_title(c)) for c in cards),
         wrap=["title", "since", "kind"], empty="Nothing waits for you.",
     )  # fmt: skip
 
@@ -148,12 +148,11 @@ def correct_booked_entries(
         account, tuple(_parse_leg(text) for text in line or ()), parse_day(date) if date else None, counterparty,
         tuple(tag) if tag is not None else None, note,
     )  # fmt: skip
-    done = correct_and_record(open_host(workspace), ids, correction)
-    _print_decision(done, json, "Corrected")
-    if done.similar_cards and not json:
-        print_message(
-            f"{len(done.similar_cards)} more like it wait: cleared queue correct {' '.join(done.similar_cards[:20])} …"
-        )
+    result = correct_and_record(open_host(workspace), ids, correction)
+    _print_decision(result, json, "Corrected")
+    if result.similar_cards and not json:
+        ids = result.similar_cards
+        print_message(f"{len(ids)} more like it wait: cleared queue correct {' '.join(ids[:20])} …")
 
 
 def _parse_leg(text: str) -> tuple[int, Decimal]:
@@ -196,11 +195,11 @@ def answer_question(
     from cleared.cli.agent import print_run
     from cleared.review.questions import answer_and_resume
 
-    done, result = answer_and_resume(open_host(workspace), card, choice)
+    decision, result = answer_and_resume(open_host(workspace), card, choice)
     if json:
-        print_json({**_decision_data(done), "run": result.to_json_object() if result else None})
+        print_json({**_decision_data(decision), "run": result.to_json_object() if result else None})
     else:
-        _print_decision(done, json, "Answered")
+        _print_decision(decision, json, "Answered")
     if result is not None:
         print_run(result, json=json, quiet=json)
 
@@ -226,18 +225,18 @@ def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) 
     """Show who may decide, and your own public key, which is made where there is none yet."""
     from cleared.review.reviewer_list import list_reviewers
 
-    found = list_reviewers(open_host(workspace))
+    people = list_reviewers(open_host(workspace))
     if json:
-        print_json(found)
+        print_json(people)
         return
-    if not found["reviewers"]:
+    if not people["reviewers"]:
         print_line("Nobody is named: whoever sits at the keyboard may decide.")
     else:
-        print_table(["name", "key", ""], [(r["name"], r["key"], "you" if r["you"] else "") for r in found["reviewers"]],
-              wrap=["key"], empty="")  # fmt: skip
-    if found["two_person"]:
-        print_line(f"From {found['two_person']} on it takes two of them.")
-    print_line(f"Your key: {found['key']}")
+        rows = [(r["name"], r["key"], "you" if r["you"] else "") for r in people["reviewers"]]
+        print_table(["name", "key", ""], rows, wrap=["key"], empty="")
+    if people["two_person"]:
+        print_line(f"From {people['two_person']} on it takes two of them.")
+    print_line(f"Your key: {people['key']}")
 
 
 @app.command("undo")
@@ -252,11 +251,11 @@ def undo_decision(
     """
     from cleared.review.undo import undo_decision as do
 
-    done = do(open_host(workspace), dry_run=dry_run)
+    result = do(open_host(workspace), dry_run=dry_run)
     if dry_run and not json:
-        print_message(done.messages[0])
+        print_message(result.messages[0])
     else:
-        _print_decision(done, json, "Taken back")
+        _print_decision(result, json, "Taken back")
 
 
 @app.command("expire")
@@ -266,17 +265,17 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
     from cleared.review.questions import settle_due_questions
 
     host = open_host(workspace)
-    done = settle_due_questions(host, host.clock.now())
+    ended = settle_due_questions(host, host.clock.now())
     if json:
-        print_json(done.data())
+        print_json(ended.data())
     else:
-        rows = [*((c, f"takes {choice}") for c, choice in done.answered.items()),
-                *((c, "rejected") for c in done.rejected), *((c, "still waits") for c in done.escalated)]  # fmt: skip
+        rows = [*((c, f"takes {choice}") for c, choice in ended.answered.items()),
+                *((c, "rejected") for c in ended.rejected), *((c, "still waits") for c in ended.escalated)]  # fmt: skip
         print_table(["card", "no answer in time"], rows, empty="No question's time has come.")
-    for line in done.messages:
+    for line in ended.messages:
         print_message(line)
     failed: list[int] = []
-    for result in done.runs:
+    for result in ended.runs:
         try:
             print_run(result, json=json, quiet=json)
         except typer.Exit as end:  # the others are shown too
@@ -285,29 +284,29 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
         raise typer.Exit(failed[0])
 
 
-def _decision_data(done: DecisionResult) -> dict[str, Any]:
+def _decision_data(result: DecisionResult) -> dict[str, Any]:
     return {
-        "commit": done.commit,
-        "cards": done.cards,
-        "entries": done.entries,
-        "posted": done.posted,
-        "siblings": done.similar_cards,
-        "case": done.test_path,
-        "agreed": done.agreed,
-        "said": done.messages,
+        "commit": result.commit,
+        "cards": result.cards,
+        "entries": result.entries,
+        "posted": result.posted,
+        "siblings": result.similar_cards,
+        "case": result.test_path,
+        "agreed": result.agreed,
+        "said": result.messages,
     }
 
 
-def _print_decision(done: DecisionResult, json: bool, what: str) -> None:
+def _print_decision(result: DecisionResult, json: bool, verb: str) -> None:
     if json:
-        print_json(_decision_data(done))
+        print_json(_decision_data(result))
         return
-    about = done.entries or done.cards
-    posted = f", posted {', '.join(done.posted)}" if done.posted else ""
-    if about or not done.agreed:
-        where = f" ({done.commit[:10]})" if done.commit else ", as it was before; nothing is committed"
-        print_line(f"{what}: {', '.join(about)}{posted}{where}")
-    if done.agreed:
-        print_line(f"Recorded, as the first of two: {', '.join(done.agreed)} ({done.commit[:10]})")
-    for line in done.messages:
+    about = result.entries or result.cards
+    posted = f", posted {', '.join(result.posted)}" if result.posted else ""
+    if about or not result.agreed:
+        where = f" ({result.commit[:10]})" if result.commit else ", as it was before; nothing is committed"
+        print_line(f"{verb}: {', '.join(about)}{posted}{where}")
+    if result.agreed:
+        print_line(f"Recorded, as the first of two: {', '.join(result.agreed)} ({result.commit[:10]})")
+    for line in result.messages:
         print_message(line)

@@ -31,22 +31,22 @@ def recover_rows(
         else:
             print_line(f"Forgotten: {lost}." if lost else "Nothing is missing.")
         return
-    done = recover_lost(host)
+    recovery = recover_lost(host)
     if json:
-        print_json({"lost": asdict(done.lost) if done.lost else None, "commit": done.commit or None,
-                  "files": done.files, "left": done.left_files})  # fmt: skip
+        print_json({"lost": asdict(recovery.lost) if recovery.lost else None, "commit": recovery.commit or None,
+                  "files": recovery.files, "left": recovery.left_files})  # fmt: skip
         return
-    if done.lost is None:
+    if recovery.lost is None:
         print_line("Nothing is missing.")
         return
-    found = done.lost
+    lost_rows = recovery.lost
     counts = (
-        (found.entries, "entries"),
-        (found.lines, "bank lines"),
-        (found.cards, "cards"),
-        (found.periods, "periods"),
+        (lost_rows.entries, "entries"),
+        (lost_rows.lines, "bank lines"),
+        (lost_rows.cards, "cards"),
+        (lost_rows.periods, "periods"),
     )
-    what = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
-    print_line(f"Brought back {what} in {count_noun(len(done.files), 'file')} ({done.commit[:10]}).")
-    for path in done.left_files:
+    counted = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
+    print_line(f"Brought back {counted} in {count_noun(len(recovery.files), 'file')} ({recovery.commit[:10]}).")
+    for path in recovery.left_files:
         print_message(f"left as it is, somebody has changed it since: {path}")

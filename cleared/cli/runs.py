@@ -28,16 +28,16 @@ def list_runs(
     """List the newest runs first."""
     from cleared.queries import read_runs
 
-    found = read_runs(open_host(workspace), limit, agent)
+    runs = read_runs(open_host(workspace), limit, agent)
     if json:
-        print_json(found)
+        print_json(runs)
         return
     print_table(
         ["run", "agent", "status", "started", "ms", "entries", "cards", "message"],
         (
             (r["run_id"], r["agent"], r["status"], r["started_at"], r["duration_ms"], r["entries"], r["cards"],
              r["error"] or r["message"])
-            for r in found
+            for r in runs
         ),
         right=["ms", "entries", "cards"],
         wrap=["message", "started", "ms", "agent"],
@@ -59,23 +59,23 @@ def show_past_run(
     """Show a run: each primitive call, its script line, its result, its time."""
     from cleared.queries import read_run
 
-    found = read_run(open_host(workspace), run_id)
+    run = read_run(open_host(workspace), run_id)
     if json:
-        print_json(found)
+        print_json(run)
         return
     skip = ("calls", "log", "entries", "cards", "commits", "event", "result", "error", "dry_run")
-    print_fields((k, v) for k, v in found.items() if k not in skip)
+    print_fields((k, v) for k, v in run.items() if k not in skip)
     for key in ("commits", "entries", "cards"):
-        if found.get(key):
-            value = found[key]
+        if run.get(key):
+            value = run[key]
             print_line(f"{key}: {', '.join(map(str, value[:20]))}{' …' if len(value) > 20 else ''}"
                 if isinstance(value, list) else f"{key}: {value}")  # fmt: skip
-    if found.get("result") is not None:
-        print_line(f"result: {jsonlib.dumps(found['result'], ensure_ascii=True)}")
-    if found.get("error"):
-        error = found["error"]
+    if run.get("result") is not None:
+        print_line(f"result: {jsonlib.dumps(run['result'], ensure_ascii=True)}")
+    if run.get("error"):
+        error = run["error"]
         print_line(f"error: {error['message'] if isinstance(error, dict) else error}")
-    if found["calls"]:
+    if run["calls"]:
         print_line("")
     print_table(
         ["#", "line", "call", "result", "ms"],
@@ -87,11 +87,11 @@ def show_past_run(
                 c["error"] or _preview(c["result"] or "", 60),
                 f"{c['duration_ms']:.2f}",
             )
-            for c in found["calls"]
+            for c in run["calls"]
         ),
         right=["#", "ms"],
         wrap=["result", "call"],
-        empty=found.get("note") or "It made no calls.",
+        empty=run.get("note") or "It made no calls.",
     )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ class _Systemd:
     def __init__(self, service: ServiceDefinition) -> None:
         from cleared.service.unit_file import systemd_unit
 
-        given = Path(os.environ.get("XDG_CONFIG_HOME") or "")
-        self.unit = systemd_unit(service, given if given.is_absolute() else Path.home() / ".config")
+        config_home = Path(os.environ.get("XDG_CONFIG_HOME") or "")
+        self.unit = systemd_unit(service, config_home if config_home.is_absolute() else Path.home() / ".config")
         self.wait = service.stop_seconds + _CALL_SECONDS
         name = self.unit.name
         self.by_hand = f"systemctl --user daemon-reload && systemctl --user enable --now {name}"
@@ -57,8 +57,8 @@ class _Systemd:
         self._systemctl("daemon-reload")
 
     def read_state(self) -> tuple[bool, str, int | None]:
-        said = self._systemctl("show", "--property=ActiveState,SubState,MainPID", self.unit.name)
-        facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        answer = self._systemctl("show", "--property=ActiveState,SubState,MainPID", self.unit.name)
+        facts = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
         pid = facts.get("MainPID", "0")
         running = facts.get("ActiveState") in ("active", "reloading", "deactivating")
         state = f"{facts.get('ActiveState', 'unknown')} ({facts.get('SubState', 'unknown')})"
@@ -105,12 +105,12 @@ class _Launchd:
 
     def read_state(self) -> tuple[bool, str, int | None]:
         try:
-            said = _run_manager(["launchctl", "print", self.target])
+            answer = _run_manager(["launchctl", "print", self.target])
         except _ProgramMissing:
             raise
         except _Unreachable:
             return False, "not loaded", None
-        facts = dict(line.strip().split(" = ", 1) for line in said.splitlines() if " = " in line)
+        facts = dict(line.strip().split(" = ", 1) for line in answer.splitlines() if " = " in line)
         pid, state = facts.get("pid", ""), facts.get("state", "unknown")
         return state == "running", state, int(pid) if pid.isdecimal() else None
 
@@ -128,7 +128,7 @@ def _run_manager(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
     if program is None:
         raise _ProgramMissing(f"{argv[0]} is not installed")
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, *argv[1:]], capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False,
             text=True, errors="replace",
         )  # fmt: skip
@@ -136,10 +136,10 @@ def _run_manager(argv: list[str], seconds: float = _CALL_SECONDS) -> str:
         raise _Unreachable(f"{' '.join(argv)} did not end within {seconds:g} seconds") from None
     except OSError as error:
         raise _Unreachable(f"{argv[0]}: {error.strerror}") from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise _Unreachable(lines[-1].strip() if lines else f"{' '.join(argv)} failed ({done.returncode})")
-    return done.stdout
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
+        raise _Unreachable(lines[-1].strip() if lines else f"{' '.join(argv)} failed ({process.returncode})")
+    return process.stdout
 
 
 def _choose_manager(root: Path, stop_seconds: int) -> _Systemd | _Launchd:
@@ -163,16 +163,16 @@ def _service_environment() -> dict[str, str]:
     from cleared.approvals.keys import cleared_home
     from cleared.approvals.workspace_pin import UNATTENDED
 
-    found: dict[str, str] = {}
+    environment: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
-        found["CLEARED_HOME"] = str(cleared_home().absolute())
+        environment["CLEARED_HOME"] = str(cleared_home().absolute())
     if UNATTENDED in os.environ:
-        found[UNATTENDED] = os.environ[UNATTENDED]
+        environment[UNATTENDED] = os.environ[UNATTENDED]
     git = find_program("git")
     folder = str(Path(git).absolute().parent) if git else _FOLDERS[0]
     if folder not in _FOLDERS:
-        found["PATH"] = os.pathsep.join((folder, *_FOLDERS))
-    return found
+        environment["PATH"] = os.pathsep.join((folder, *_FOLDERS))
+    return environment
 
 
 def _open_service(workspace: Path | None) -> tuple[_Systemd | _Launchd, bytes | None]:

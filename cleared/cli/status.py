@@ -24,37 +24,37 @@ def show_status(
     """Show what is up, what each agent did last and does next, and what waits."""
     from cleared.service.status_report import service_status as read
 
-    found = read(open_host(workspace))
+    status = read(open_host(workspace))
     if json:
-        print_json(found)
+        print_json(status)
     elif check:
-        for line in found["trouble"] or ["healthy"]:
+        for line in status["trouble"] or ["healthy"]:
             print_line(line)
     else:
-        _print_status(found)
-    if check and found["trouble"]:
+        _print_status(status)
+    if check and status["trouble"]:
         raise typer.Exit(1)
 
 
-def _print_status(found: dict[str, Any]) -> None:
-    service = f"up since {found['since']} (process {found['pid']})" if found["up"] else "down (cleared up)"
-    if found["stopping"]:
+def _print_status(status: dict[str, Any]) -> None:
+    service = f"up since {status['since']} (process {status['pid']})" if status["up"] else "down (cleared up)"
+    if status["stopping"]:
         service += ", ends after the current run"
-    on = found["running"]
-    lock = found["lock"]
-    held = found["deliveries"]["held"]
+    on = status["running"]
+    lock = status["lock"]
+    waiting = status["deliveries"]["held"]
     print_fields(
         [
-            ("service", service if found["ready"] or not found["up"] else f"{service}, starting"),
+            ("service", service if status["ready"] or not status["up"] else f"{service}, starting"),
             ("running", f"{on['agent']} for {on['kind']} {on['key']}, since {on['since']}" if on else "nothing"),
-            ("waiting", count_noun(found["deliveries"]["waiting"], "run") + (f", {held} held" if held else "")),
+            ("waiting", count_noun(status["deliveries"]["waiting"], "run") + (f", {waiting} held" if waiting else "")),
             (
                 "queue",
-                f"{count_noun(found['cards'], 'card')} to decide (cleared review)" if found["cards"] else "empty",
+                f"{count_noun(status['cards'], 'card')} to decide (cleared review)" if status["cards"] else "empty",
             ),
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
-            ("confinement", found["confinement"] or "known while it is up"),
-            ("notifications", _notification_text(found["notifications"])),
+            ("confinement", status["confinement"] or "known while it is up"),
+            ("notifications", _notification_text(status["notifications"])),
         ]
     )
     print_line("")
@@ -64,14 +64,14 @@ def _print_status(found: dict[str, Any]) -> None:
             (a["name"], ", ".join(a["on"]), "held" if a["held"] else a["state"],
              a["last_run"]["at"] if a["last_run"] else "never", a["last_run"]["status"] if a["last_run"] else "",
              a["next_due"] or "")
-            for a in found["agents"]
+            for a in status["agents"]
         ),
         wrap=["starts on", "next", "last run"],
         empty="No agent starts by itself: see trigger: in its header.",
     )  # fmt: skip
-    if found["trouble"]:
+    if status["trouble"]:
         print_line("")
-    for line in found["trouble"]:
+    for line in status["trouble"]:
         print_line(f"! {line}")
 
 
@@ -124,9 +124,9 @@ def show_schedule(
     """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
     from cleared.service.status_report import upcoming_runs as read
 
-    found = read(open_host(workspace), days, agent, limit)
+    schedule = read(open_host(workspace), days, agent, limit)
     if json:
-        print_json(found)
+        print_json(schedule)
         return
     print_table(
         ["local", "UTC", "agent", "schedule", "time zone", "state"],
@@ -139,7 +139,7 @@ def show_schedule(
                 r["timezone"],
                 r["state"] if r["state"] in ("approved", "starter") else f"{r['state']}: not run",
             )
-            for r in found
+            for r in schedule
         ),
         wrap=["schedule", "time zone", "UTC"],
         empty=f"Nothing comes due in the next {days:g} days.",

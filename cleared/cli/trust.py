@@ -46,24 +46,24 @@ def trust_clone(
     if new_books:
         _make_new_books(host, json)
         return
-    here, found = read_identity(host), list_signatories(host)
-    waiting = [s for s in found if not s.trusted]
-    open_ = bool(waiting) or (bool(here.id) and not here.pinned) or here.problem is not None
+    identity, signatories = read_identity(host), list_signatories(host)
+    waiting = [s for s in signatories if not s.trusted]
+    open_ = bool(waiting) or (bool(identity.id) and not identity.pinned) or identity.problem is not None
     if not list_ and open_ and not yes and sys.stdin.isatty() and sys.stdout.isatty() and not json:
-        _print_signatories(here, waiting)
+        _print_signatories(identity, waiting)
         yes = typer.confirm("Do these approvals count on this machine?", default=False)
     if yes and open_ and not list_:
         trust_keys(host, [s.key for s in waiting], same_books=same_books)
-        here, found, open_ = read_identity(host), list_signatories(host), False
+        identity, signatories, open_ = read_identity(host), list_signatories(host), False
     if json:
         print_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
-                   "trusted": s.trusted, "runs": s.is_run_key} for s in found])  # fmt: skip
+                   "trusted": s.trusted, "runs": s.is_run_key} for s in signatories])  # fmt: skip
     else:
-        _print_signatories(here, found)
+        _print_signatories(identity, signatories)
     if not list_ and open_:
         option = " --same-books" if same_books else ""
-        refusal = here.problem if here.problem is not None and not same_books else PolicyError(
-            "the approvals of these keys do not count on this machine yet" if found else
+        refusal = identity.problem if identity.problem is not None and not same_books else PolicyError(
+            "the approvals of these keys do not count on this machine yet" if signatories else
             "this clone is not trusted on this machine yet",
             remedy=f"To trust them: cleared trust{option} --yes.",
         )  # fmt: skip
@@ -86,12 +86,12 @@ def _make_new_books(host: Host, json: bool) -> None:
         print_line(f"  counts as before: {path}")
 
 
-def _print_signatories(here: WorkspaceIdentity, found: list[Signatory]) -> None:
-    if here.copy_of:
-        print_line(f"This is a copy of {Path(here.copy_of).parent}.")
-    if here.id:
-        print_line(f"Books {here.id}, {'pinned' if here.pinned else 'not pinned'} on this machine.")
-    if not found:
+def _print_signatories(identity: WorkspaceIdentity, signatories: list[Signatory]) -> None:
+    if identity.copy_of:
+        print_line(f"This is a copy of {Path(identity.copy_of).parent}.")
+    if identity.id:
+        print_line(f"Books {identity.id}, {'pinned' if identity.pinned else 'not pinned'} on this machine.")
+    if not signatories:
         print_line("Nothing was approved here by signature: there is nobody to trust.")
         return
     print_table(
@@ -99,7 +99,7 @@ def _print_signatories(here: WorkspaceIdentity, found: list[Signatory]) -> None:
         (
             (", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
              "yes" if s.trusted else "no", ", ".join(s.paths))
-            for s in found
+            for s in signatories
         ),
         wrap=["approved", "who"], empty="",
     )  # fmt: skip

@@ -42,9 +42,9 @@ def serve_workspaces(
 
         for root in roots:
             open_host(root)  # what is wrong with it is said here
-            found = start(root, root / Layout.state)
+            service = start(root, root / Layout.state)
             print_message(
-                f"up: process {found.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
+                f"up: process {service.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
             )
         return
     from cleared.app import serve
@@ -61,5 +61,5 @@ def stop_service(
     from cleared.service.process_lock import stop_service as stop
     from cleared.workspace.location import Layout, find_workspace
 
-    found = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
-    print_message(f"down: process {found.pid} has ended" if found else "the service was not up")
+    ended = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    print_message(f"down: process {ended.pid} has ended" if ended else "the service was not up")

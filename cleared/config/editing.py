@@ -57,13 +57,13 @@ def _resolve_key(config: Config, dotted: str) -> _Target:
     parts = dotted.split(".")
     while parts:
         part = parts.pop(0)
-        known = setting_fields(section)
+        fields = setting_fields(section)
         part = ALIASES.get((section, part), part)
         if (section, part) in REFUSED:
             raise UsageError(f"{dotted}: {REFUSED[section, part]}")
-        if part not in known:
-            raise UsageError(suggest_known_name(part, known, f"{dotted!r}: there is no key {part!r}"))
-        setting = known[part]
+        if part not in fields:
+            raise UsageError(suggest_known_name(part, fields, f"{dotted!r}: there is no key {part!r}"))
+        setting = fields[part]
         keys.append(part)
         data = data.get(part) if isinstance(data, dict) else None
         if not setting.section and not setting.entries:

@@ -387,12 +387,12 @@ def check_config(config: Config) -> Iterator[tuple[str, str]]:
             yield f"{entry_key}.thousands", "is the decimal mark too"
 
 
-def _check_notifications(given: Notifications) -> Iterator[tuple[str, str]]:
-    needed = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(given.method or "none", ())
-    missing = [f"notifications.{key}" for key in needed if not getattr(given, key)]
+def _check_notifications(settings: Notifications) -> Iterator[tuple[str, str]]:
+    needed = {"smtp": ("address", "smtp_host"), "exec": ("command",)}.get(settings.method or "none", ())
+    missing = [f"notifications.{key}" for key in needed if not getattr(settings, key)]
     if missing:
-        yield "notifications.method", f"{given.method} needs {' and '.join(missing)}"
-    if given.command and not given.command[0].strip():
+        yield "notifications.method", f"{settings.method} needs {' and '.join(missing)}"
+    if settings.command and not settings.command[0].strip():
         yield "notifications.command", "names no program"
-    if given.smtp_user and given.smtp_security == "none" and given.smtp_host not in _LOCAL_HOSTS:
+    if settings.smtp_user and settings.smtp_security == "none" and settings.smtp_host not in _LOCAL_HOSTS:
         yield "notifications.smtp_security", "none would send the password for all to read; use starttls or tls"

@@ -202,10 +202,10 @@ def _decide_card(host: Host) -> dict[str, Any] | None:
     card = next((c for c in read_cards(host) if c["kind"] == ENTRY.name and _PRIVATE in c["title"]), None)
     if card is None:
         return None
-    done = reject_cards(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
+    result = reject_cards(host, [card["id"]], "a private purchase, paid with the wrong card", "personal")
     return {
-        "card": card["id"], "title": card["title"], "entry_id": card["entry_id"], "posted": done.posted,
-        "commit": done.commit,
+        "card": card["id"], "title": card["title"], "entry_id": card["entry_id"], "posted": result.posted,
+        "commit": result.commit,
     }  # fmt: skip
 
 

@@ -27,19 +27,19 @@ def read_file(name: str, data: bytes, config: Config, places: int, format: str |
     Raises ``ImportFileError`` for anything wrong with the file: faults of up to 20 lines at once, the first
     one in a row each. Raises ``WorkspaceError`` for importers that cannot be set up.
     """
-    known = load_importers(config)
+    importers = load_importers(config)
     try:
         if format is None:
-            format = _detect_among(name, data, config, known)
+            format = _detect_among(name, data, config, importers)
         else:
             _refuse_outright(data, config)
-            if format not in known:
+            if format not in importers:
                 raise ImportFileError(
-                    f"there is no import format {quote_text(format)}; known are {', '.join(sorted(known))}",
+                    f"there is no import format {quote_text(format)}; known are {', '.join(sorted(importers))}",
                     place=Place(field="format"),
                     remedy="Use one of these, or add a profile under import.profiles in config.yaml",
                 )
-        importer = known[format]
+        importer = importers[format]
         encoding = getattr(importer, "encoding", None) or "utf-8"
         text = decode_text(data, encoding, format if format in config.import_.profiles else None)
         if not text.strip():
@@ -61,10 +61,10 @@ def detect_format(name: str, data: bytes, config: Config) -> str:
         raise error.of_file(name) from error.__cause__
 
 
-def _detect_among(name: str, data: bytes, config: Config, known: Mapping[str, Importer]) -> str:
+def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str, Importer]) -> str:
     _refuse_outright(data, config)
     sample = Sample(name, data[:SAMPLE_BYTES])
-    matching = [n for n, importer in known.items() if _ask_importer(importer, sample)]
+    matching = [n for n, importer in importers.items() if _ask_importer(importer, sample)]
     if len(matching) > 1:
         declared = {
             account.format
@@ -84,7 +84,7 @@ def _detect_among(name: str, data: bytes, config: Config, known: Mapping[str, Im
     header = read_header(sample.text) or (1, [])
     raise ImportFileError(
         f"no known format has its columns, {quote_columns(header[1]) or 'which cannot be made out'} "
-        f"(known are {', '.join(sorted(known))})",
+        f"(known are {', '.join(sorted(importers))})",
         place=Place(line=header[0]),
         remedy="Describe the format in config.yaml under import.profiles: a name, `columns:` with date, "
         "description and amount, and `date_format:`",

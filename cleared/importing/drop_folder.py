@@ -52,7 +52,7 @@ class ImportSession:
 
     def scan_folder(self) -> list[ImportFile]:
         """Every file that can be read, by name. The others stay where they are; each reason gets one card."""
-        found, refused = [], {}
+        files, refused = [], {}
         for name in check_deadline(self._list_names()):
             if self.only is not None and name not in self.only:
                 continue
@@ -60,7 +60,7 @@ class ImportSession:
                 continue
             try:
                 _refuse_bad_name(name)
-                found.append(self.open_file(name))
+                files.append(self.open_file(name))
             except DeadlineExceeded:
                 raise
             except ClearedError as e:
@@ -69,29 +69,31 @@ class ImportSession:
         file_cards.stage_refusals(
             refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card
         )
-        return found
+        return files
 
     def _list_names(self) -> Iterable[str]:
         root = self.folder
         names: list[str] = []
         for folder, folders, files in os.walk(root, followlinks=False):
-            here = Path(folder)
+            directory = Path(folder)
             folders[:] = sorted(
                 d for d in folders
-                if not (d.startswith(".") or (here == root and d in FINISHED_FOLDERS) or (here / d).is_symlink())
+                if not (
+                    d.startswith(".") or (directory == root and d in FINISHED_FOLDERS) or (directory / d).is_symlink()
+                )
             )  # fmt: skip
             for file in files:
                 if is_ready_name(file):
-                    names.append((here / file).relative_to(root).as_posix())
+                    names.append((directory / file).relative_to(root).as_posix())
             if len(names) > MAX_FILES:
                 break
         return sorted(names)[:MAX_FILES]
 
     def open_file(self, name: str, format: str | None = None) -> ImportFile:
         """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
-        known = self.files.get(name)
-        if known is not None and (format is None or known.parsed.format == format or known.is_in_run):
-            return known
+        opened = self.files.get(name)
+        if opened is not None and (format is None or opened.parsed.format == format or opened.is_in_run):
+            return opened
         shown = f"{self.layout.import_dir}/{name}"
         drop = self.folder
         path = resolve_inside(drop, name)
@@ -133,13 +135,13 @@ class ImportSession:
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
         for row, occurrence, line_id in check_deadline(identify_rows(account, file.parsed.rows)):
-            known = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
-            if known is None and row.bank_id:
-                known = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
-            if known is None and line_id in self.bank.new_lines:
-                known = self.bank.new_lines[line_id][1]
-            if known is not None:
-                differs = None not in (known.balance_after, row.balance) and known.balance_after != row.balance
+            earlier = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
+            if earlier is None and row.bank_id:
+                earlier = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
+            if earlier is None and line_id in self.bank.new_lines:
+                earlier = self.bank.new_lines[line_id][1]
+            if earlier is not None:
+                differs = None not in (earlier.balance_after, row.balance) and earlier.balance_after != row.balance
                 note = "another running balance" if differs else ""
                 file.duplicates.append((row.row, line_id, note))
                 continue

@@ -41,10 +41,10 @@ def read_fingerprint(path: Path, max_bytes: int, place: Place | None) -> dict[st
         data, _ = read_stable(path, max_bytes)
     except ClearedError:
         return {}
-    found: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest()}
+    fingerprint: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest()}
     if place is not None and place.line is not None and data.count(b"\n") <= MAX_HASHED_LINES:
-        found |= {"line": place.line, "lines": hash_lines(data)}
-    return {"_known_by": found}
+        fingerprint |= {"line": place.line, "lines": hash_lines(data)}
+    return {"_known_by": fingerprint}
 
 
 _MAX_NAMED: Final = 50
@@ -65,15 +65,15 @@ def stage_refusals(
         about: dict[str, Any] = {"file": f"{shown}/{first}"}
         key: tuple[str, ...] = (first, _file_stamp(folder / names[0]), error.message)
         title = f"{first[:120]} was"
-        known = read_fingerprint(folder / names[0], max_bytes, error.place)
+        fingerprint = read_fingerprint(folder / names[0], max_bytes, error.place)
         if len(names) > 1:
             key = ("many", *(f"{escape_name(name)}:{_file_stamp(folder / name)}" for name in names))
             title = f"{len(names)} files were"
-            known = {}
+            fingerprint = {}
             about = {"count": len(names), "files": [f"{shown}/{escape_name(name)}" for name in names[:_MAX_NAMED]]}
         card(
             BAD_FILE.name, key, f"{title} not imported: {_describe_error(error)}", **about, cause=error.message,
-            place=str(error.place or ""), remedy=error.remedy or "", **known,
+            place=str(error.place or ""), remedy=error.remedy or "", **fingerprint,
         )  # fmt: skip
 
 
@@ -108,9 +108,9 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     rows: list[dict[str, Any]] = []
     for row, line_id, note in file.duplicates[:50]:
         shown: dict[str, Any] = {"row": row}
-        known = bank.find_line(line_id)
-        if known is not None:
-            line = known[1]
+        earlier = bank.find_line(line_id)
+        if earlier is not None:
+            line = earlier[1]
             shown |= {
                 "date": str(line.posted_date),
                 "amount": money.format_amount(line.amount),
@@ -128,13 +128,13 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
     account = file.account.id
     if not any(line.bank_id for line in file.new):
         return
-    known: dict[str, list[BankLine]] = {}
+    posted: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.new_lines.values() if owner == account)
     for line in itertools.chain(bank.iter_account_lines(account), taken):
         if line.bank_id and line.state == "posted":
-            known.setdefault(line.bank_id, []).append(line)
+            posted.setdefault(line.bank_id, []).append(line)
     for line in check_deadline(file.new):
-        for other in known.get(line.bank_id, ()) if line.bank_id else ():
+        for other in posted.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
                 card(
                     REVISION.name,
@@ -187,7 +187,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
 
 def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord], card: StageCard) -> None:
     """A running balance that jumps, within the file or between it and its neighbours in time."""
-    found = find_balance_gaps(file.parsed)
+    gaps = find_balance_gaps(file.parsed)
     earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
     later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
     # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
@@ -195,26 +195,26 @@ def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord
         earlier = []
     if any(r.first_date <= record.last_date <= r.last_date for r in before):
         later = []
-    known = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
+    balances = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
     opening = file.account.opening
     if opening is not None and not before and opening.date.isoformat() < record.first_date:
-        known.append((opening.date.isoformat(), opening.balance))
-    if known and record.opening_balance:
-        day, balance = max(known, key=lambda pair: pair[0])
+        balances.append((opening.date.isoformat(), opening.balance))
+    if balances and record.opening_balance:
+        day, balance = max(balances, key=lambda pair: pair[0])
         missing = Decimal(record.opening_balance) - balance
         if missing:
-            found.append((day, record.first_date, missing))
+            gaps.append((day, record.first_date, missing))
     if later and record.closing_balance:
         next_ = min(later, key=lambda r: r.first_date)
         missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
         if missing:
-            found.append((record.last_date, next_.first_date, missing))
-    if found:
-        start, end, amount = found[0]
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            gaps.append((record.last_date, next_.first_date, missing))
+    if gaps:
+        start, end, amount = gaps[0]
+        more = f" and {len(gaps) - 1} more" if len(gaps) > 1 else ""
         card(
             BALANCE_GAP.name, (file.sha256, "gap"),
             f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
             account=file.account.id,
-            gaps=[{"after": a, "before": b, "missing": money.format_amount(m)} for a, b, m in found[:50]],
+            gaps=[{"after": a, "before": b, "missing": money.format_amount(m)} for a, b, m in gaps[:50]],
         )  # fmt: skip

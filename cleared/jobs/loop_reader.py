@@ -34,10 +34,10 @@ def read_state(runtime: RuntimeDirectory) -> LoopState:
 
 def list_waiting(runtime: RuntimeDirectory, state: LoopState) -> list[JobRequest]:
     """The jobs that wait, in order: those in the queue, then those in the inbox."""
-    known = {job["job_id"] for job in state["queue"]}
+    queued_ids = {job["job_id"] for job in state["queue"]}
     waiting: list[JobRequest] = list(state["queue"])
     for _, message in inbox.read_messages(runtime):
-        if not isinstance(message, WorkspaceError) and message["job"] and message["job"]["job_id"] not in known:
+        if not isinstance(message, WorkspaceError) and message["job"] and message["job"]["job_id"] not in queued_ids:
             waiting.append(message["job"])
     return waiting
 

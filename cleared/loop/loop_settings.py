@@ -58,10 +58,10 @@ def read_settings(
     environment = os.environ if environment is None else environment
     values: dict[str, Any] = {}
     for name, variable in VARIABLES.items():
-        given = flags.get(name)
+        flag = flags.get(name)
         text = environment.get(variable, "")
-        if given is not None:
-            values[name] = _check_value(name, given, FLAGS[name], "Give another.")
+        if flag is not None:
+            values[name] = _check_value(name, flag, FLAGS[name], "Give another.")
         elif text.strip():
             values[name] = _read_variable(name, variable, text.strip())
         else:

@@ -25,12 +25,12 @@ class MessageIntake:
         """Take in all that waits; whether there was anything. The state is saved before the messages are removed."""
         store, state = self._store, self._store.state
         taken = []
-        known = {job["job_id"] for job in state["queue"]}
+        queued_ids = {job["job_id"] for job in state["queue"]}
         for path, message in inbox.read_messages(store.runtime):
             if isinstance(message, WorkspaceError):
                 store.record_safety_stop("", "", "inbox", f"a message cannot be read: {message}")
             else:
-                self._take_message(message, known)
+                self._take_message(message, queued_ids)
             taken.append((path, not isinstance(message, WorkspaceError)))
         requests, cursor = self._requests.requests_since(state["cursor"])
         room = max(0, inbox.MAX_WAITING - len(state["queue"]))

@@ -112,7 +112,7 @@ def take_waiting(host: Host, settings: LoopSettings) -> None:
 
 
 def run_loop(
-    host: Host, kept: HostCache, settings: LoopSettings, *, once: bool = False, init: bool = False
+    host: Host, cache: HostCache, settings: LoopSettings, *, once: bool = False, init: bool = False
 ) -> LoopStop | None:
     """Run the loop until it has run its cycles, is asked to end, or stops; why it stopped, None where it did not.
 
@@ -125,7 +125,7 @@ def run_loop(
         run_key(host.root, create=True)  # a job, being confined, could not make the key
         publish_keys(host.root)
         machine = open_machine(host, settings, host.show_message)
-        runner = _Runner(machine, pipe, kept)
+        runner = _Runner(machine, pipe, cache)
         try:
             with _handled_signals(runner):
                 machine.begin_run(init=init)
@@ -154,8 +154,8 @@ def check_settings(config: Config, settings: LoopSettings) -> None:
 class _Runner:
     """Runs cycles, and sleeps between them, until it is asked to end."""
 
-    def __init__(self, machine: LoopMachine, pipe: WakeupPipe, kept: HostCache) -> None:
-        self._machine, self._pipe, self._kept = machine, pipe, kept
+    def __init__(self, machine: LoopMachine, pipe: WakeupPipe, cache: HostCache) -> None:
+        self._machine, self._pipe, self._kept = machine, pipe, cache
         self._config_problem = ""
         self._end_requests = 0
         self.has_ended_job = False

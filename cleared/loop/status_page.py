@@ -62,13 +62,13 @@ def render_status(
     )  # fmt: skip
     refused = [(s["at"], f"{s['kind']} {s['target']}".strip(), s["reason"]) for s in reversed(status["safety_stops"])]
     notices = [(n["at"], n["text"]) for n in reversed(status["notices"])]
-    known = [(k["at"], k["kind"], k["text"]) for k in reversed(list(knowledge))]
+    knowledge_rows = [(k["at"], k["kind"], k["text"]) for k in reversed(list(knowledge))]
     parts = [f"<dl>\n{shown}\n</dl>", "<h2>Jobs</h2>", ended]
     if refused:
         parts += ["<h2>Refused</h2>", _render_table(("When", "What", "Why"), refused, "")]
     if notices:
         parts += ["<h2>Notices</h2>", _render_table(("When", "What"), notices, "")]
-    parts += ["<h2>Known</h2>", _render_table(("Since", "Job type", "What"), known, "Nothing yet.")]
+    parts += ["<h2>Known</h2>", _render_table(("Since", "Job type", "What"), knowledge_rows, "Nothing yet.")]
     parts.append('<p><a href="tree.json">The same as JSON</a></p>')
     return _render_page("\n".join(parts))
 

@@ -292,6 +292,6 @@ def _host_name(host: str) -> str:
     return name if colon and port.isdigit() else host.strip().lower()
 
 
-def _matches_tag(given: list[str], tag: str) -> bool:
-    tags = [part.strip().removeprefix("W/") for line in given for part in line.split(",")]
+def _matches_tag(header_lines: list[str], tag: str) -> bool:
+    tags = [part.strip().removeprefix("W/") for line in header_lines for part in line.split(",")]
     return "*" in tags or tag in tags

@@ -42,13 +42,13 @@ def start_session(
     passed = [f"{name}={value}" for name, value in os.environ.items() if name in _PASSED_VARIABLES]
     passed.append(_session_mark(settings))
     command = own_command("-C", str(host.root), *arguments)
-    done = subprocess.run(
+    process = subprocess.run(
         [_find_tmux(), "new-session", "-d", "-s", session, "-c", str(host.root),
          *(part for variable in passed for part in ("-e", variable)), "sh", "-c", _TEE_SCRIPT, str(output), *command],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode:
-        raise WorkspaceError(f"tmux did not start the loop: {done.stderr.strip()[:300]}")
+    if process.returncode:
+        raise WorkspaceError(f"tmux did not start the loop: {process.stderr.strip()[:300]}")
     until = host.clock.monotonic() + START_SECONDS
     while host.clock.monotonic() < until:
         has_session = _has_session(session)
@@ -66,8 +66,8 @@ def start_session(
 
 def end_session(settings: LoopSettings, session: str) -> None:
     """End a session that was made for this loop; one of the same name that was made for something else is left."""
-    asked = [_find_tmux(), "show-environment", "-t", f"={session}", _MARK_VARIABLE]
-    shown = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.rstrip("\n")
+    query = [_find_tmux(), "show-environment", "-t", f"={session}", _MARK_VARIABLE]
+    shown = subprocess.run(query, capture_output=True, text=True, check=False).stdout.rstrip("\n")
     if shown == _session_mark(settings):
         subprocess.run([_find_tmux(), "kill-session", "-t", f"={session}"], capture_output=True, check=False)
 

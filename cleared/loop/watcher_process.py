@@ -58,9 +58,9 @@ class WatcherProcess:
         self._is_busy = True
         data = pickle.dumps(assignment, pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError):
-            left = memoryview(_LENGTH.pack(len(data)) + data)
-            while left:
-                left = left[os.write(self._job_writer, left) :]
+            unsent = memoryview(_LENGTH.pack(len(data)) + data)
+            while unsent:
+                unsent = unsent[os.write(self._job_writer, unsent) :]
 
     def has_ended_within(self, seconds: float) -> bool:
         """Wait so long for the end of the job; ``wait_ended`` is still to be called."""

@@ -18,9 +18,9 @@ def primitive_registry() -> Registry:
 
 def collect_primitives(*modules: ModuleType) -> Registry:
     """The primitives declared in these modules, in the order of their declaration."""
-    found = Registry()
+    registry = Registry()
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, Primitive):
-                found.add(value)
-    return found
+                registry.add(value)
+    return registry

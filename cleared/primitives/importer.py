@@ -83,8 +83,8 @@ def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
 @primitive(effect=Effect.STAGE, grant="importer.write")
 def importer_ignore(ctx: Context, reference: Line, reason: Text) -> None:
     """Set a bank line aside for good, with a reason. Refused for a line that is posted."""
-    found = ctx.bank.resolve_reference(reference)
-    if found is None:
+    line = ctx.bank.resolve_reference(reference)
+    if line is None:
         raise PrimitiveError(
             f"{reference[:60]!r} is not the reference of a bank line",
             place=Place(field="reference"),
@@ -110,14 +110,14 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
     out = []
     for i, txn in enumerate(check_deadline(txns)):
         reference = txn.get("reference") if isinstance(txn, dict) else None
-        found = ctx.bank.resolve_reference(reference) if isinstance(reference, str) else None
-        if found is None or not isinstance(reference, str):
+        line = ctx.bank.resolve_reference(reference) if isinstance(reference, str) else None
+        if line is None or not isinstance(reference, str):
             raise PrimitiveError(
                 f"txns[{i}] has no reference of a bank line",
                 place=Place(field=f"txns[{i}]"),
                 remedy="Pass dicts that importer_parse returned.",
             )
-        if reference in seen or ctx.bank.is_accounted(found[1]) or reference not in ctx.bank.new_lines:
+        if reference in seen or ctx.bank.is_accounted(line[1]) or reference not in ctx.bank.new_lines:
             continue
         seen.add(reference)
         out.append(txn)

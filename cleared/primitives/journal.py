@@ -281,11 +281,11 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     What takes two reviewers (``thresholds.two_person``) stays as it is, and gets a card.
     """
     _require_script_status(status)
-    known = ctx.books.get_entry(entry_id)
-    if status == "auto-confirmed" and two_person_rule.needs_two_people(ctx, entry_weight(known, ctx.books, ctx.bank)):
-        if known.status == "pending-review":
-            two_person_rule.stage_confirmation_card(ctx, known)
-        return entry_reference(known)
+    earlier = ctx.books.get_entry(entry_id)
+    if status == "auto-confirmed" and two_person_rule.needs_two_people(ctx, entry_weight(earlier, ctx.books, ctx.bank)):
+        if earlier.status == "pending-review":
+            two_person_rule.stage_confirmation_card(ctx, earlier)
+        return entry_reference(earlier)
     entry = ctx.books.set_status(entry_id, status)
     ctx.log_action("journal_update_status", status, entry.entry_id)
     return entry_reference(entry)

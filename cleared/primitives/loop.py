@@ -18,20 +18,20 @@ def loop_enqueue(ctx: Context, kind: Line, target: Line | None = None) -> LoopAs
     has asked for nothing. ``agent:NAME`` is short for the kind ``agent_run`` with the target ``NAME``; granted as
     ``loop_enqueue:agent:NAME``, it is for that agent alone.
     """
-    found, aim = ctx.loop.resolve_job(kind, target)
-    grants = [f"loop_enqueue:{found}"]
-    if found == "agent_run":
+    job_type, aim = ctx.loop.resolve_job(kind, target)
+    grants = [f"loop_enqueue:{job_type}"]
+    if job_type == "agent_run":
         grants.append(f"loop_enqueue:agent:{aim}")
     if ctx.permissions.enqueue_grants.isdisjoint(grants):
         raise PolicyError(
-            f"to enqueue {found} is not granted to this script",
+            f"to enqueue {job_type} is not granted to this script",
             place=Place(field="kind"),
             remedy=f"Add {grants[-1]} to the grants: line of the agent's header, and have the change approved.",
         )
-    asked: LoopAsked = {"kind": found, "target": aim}
-    ctx.stage_event(LOOP_ENQUEUE_EVENT, asked)
-    ctx.log_action("loop_enqueue", f"{found} {aim}".strip())
-    return asked
+    request: LoopAsked = {"kind": job_type, "target": aim}
+    ctx.stage_event(LOOP_ENQUEUE_EVENT, request)
+    ctx.log_action("loop_enqueue", f"{job_type} {aim}".strip())
+    return request
 
 
 @primitive(effect=Effect.READ, grant="loop.read")

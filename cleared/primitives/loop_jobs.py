@@ -26,12 +26,12 @@ class WorkspaceLoop:
         from cleared.jobs.job_types import resolve_request
 
         try:
-            found, aim = resolve_request(self._config, self._root.resolve(), kind, target)
+            job_type, aim = resolve_request(self._config, self._root.resolve(), kind, target)
         except PolicyError as error:
             field = error.place.field if error.place else None
             remedy = error.remedy or "Name a file or folder of the workspace that jobs may read."
             raise PrimitiveError(error.message, place=Place(field=field or "target"), remedy=remedy) from None
-        return found.name, aim
+        return job_type.name, aim
 
     def read_status(self) -> LoopStatus:
         """How it is now."""
@@ -42,12 +42,12 @@ class WorkspaceLoop:
         runtime = own_runtime(self._root, self._config)
         if peek_state(runtime) is None:
             return _status_of_no_loop(up=loop_reader.find_running_loop(runtime) is not None)
-        found = loop_reader.read_status(runtime)
-        stop, running, last, counts = found["stop"], found["running"], found["last_job"], found["counts"]
+        status = loop_reader.read_status(runtime)
+        stop, running, last, counts = status["stop"], status["running"], status["last_job"], status["counts"]
         return {
-            "up": found["up"], "status": found["status"], "paused": found["paused"],
-            "stop_reason": stop["reason"] if stop else None, "cycles": found["cycles"],
-            "running": running["job_id"] if running else None, "queued": len(found["queued"]),
+            "up": status["up"], "status": status["status"], "paused": status["paused"],
+            "stop_reason": stop["reason"] if stop else None, "cycles": status["cycles"],
+            "running": running["job_id"] if running else None, "queued": len(status["queued"]),
             "succeeded": counts["succeeded"], "failed": counts["failed"],
             "failed_or_no_result": counts["failed_or_no_result"], "last_job": last["job_id"] if last else None,
         }  # fmt: skip
@@ -87,14 +87,14 @@ class DryRunLoop(WorkspaceLoop):
         from cleared.jobs.runtime_directory import check_job_id as checked
 
         try:
-            found = _JOB_ID.fullmatch(checked(job_id))
+            match = _JOB_ID.fullmatch(checked(job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
-        assert found is not None
-        day = found["at"]
+        assert match is not None
+        day = match["at"]
         at = f"{day[:4]}-{day[4:6]}-{day[6:11]}:{day[11:13]}:{day[13:]}"
         return {
-            "job_id": job_id, "kind": found["kind"], "target": "", "status": "succeeded", "started_at": at,
+            "job_id": job_id, "kind": match["kind"], "target": "", "status": "succeeded", "started_at": at,
             "ended_at": at, "duration_sec": 0.0, "exit_code": 0, "summary": "",
         }  # fmt: skip
 

@@ -51,14 +51,14 @@ def queue_add_review(ctx: Context, entry_id: Line, description: Text, confidence
 
 
 def _hold_line(ctx: Context, reference: str, description: str) -> str:
-    found = ctx.bank.resolve_reference(reference)
-    if found is None or ctx.bank.posted_amount(reference):
+    line = ctx.bank.resolve_reference(reference)
+    if line is None or ctx.bank.posted_amount(reference):
         raise PrimitiveError(
             f"the line {reference} is posted already", place=Place(field="entry_id"), remedy="Pass its entry's id."
         )
     ctx.bank.set_line_aside(reference, "held", description[:500])
     ctx.log_action("queue_add_review", f"held {reference}: {description}"[:500])
-    return stage_line_card(ctx, found[1], description)
+    return stage_line_card(ctx, line[1], description)
 
 
 def _format_number(value: Decimal) -> str:
@@ -100,15 +100,15 @@ def queue_ask(
     ``on_timeout``: ``default`` takes the default after ``timeout`` (such as 30m, 12h, 7d), ``reject`` ends the run,
     ``escalate`` goes on asking. In a dry run the default, else the first choice, is taken.
     """
-    asked = _make_question(ctx, question, choices, default, on_timeout, timeout)
-    ctx.questions.asked_keys.append(asked.key)
+    card = _make_question(ctx, question, choices, default, on_timeout, timeout)
+    ctx.questions.asked_keys.append(card.key)
     ctx.log_action("queue_ask", question[:500])
-    if asked.key in ctx.questions.answers:
-        return ctx.questions.answers[asked.key]
+    if card.key in ctx.questions.answers:
+        return ctx.questions.answers[card.key]
     if ctx.questions.stops_to_ask:
-        raise Unanswered(asked)
+        raise Unanswered(card)
     # So does a rehearsal, also of a past run that was really answered otherwise: answers belong to that run alone.
-    return default if default is not None else asked.choices[0]
+    return default if default is not None else card.choices[0]
 
 
 def _make_question(
@@ -134,10 +134,10 @@ def _make_question(
 
 def read_timeout(text: str) -> int:
     """``30m`` → 1,800: the seconds that somebody has to answer. Raises ``PrimitiveError`` for anything else."""
-    found = _TIMEOUT_PATTERN.fullmatch(text)
-    if not found:
+    match = _TIMEOUT_PATTERN.fullmatch(text)
+    if not match:
         raise PrimitiveError(f"{text!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
-    return int(found[1]) * _UNIT_SECONDS[found[2]]
+    return int(match[1]) * _UNIT_SECONDS[match[2]]
 
 
 @primitive(effect=Effect.READ, grant="queue.read")
@@ -155,13 +155,13 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
 
     ``since``: from that day (UTC) on. What an agent can learn from.
     """
-    found: list[DecisionInfo] = []
+    decisions: list[DecisionInfo] = []
     for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
         entry = ctx.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id and at else None
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
             continue
-        found.append(
+        decisions.append(
             {
                 "card_id": card.id, "entry_id": entry.entry_id, "decision": (card.resolution or "").split(":")[0],
                 "by": by, "at": at, "description": entry.description, "counterparty": entry.counterparty,
@@ -169,7 +169,7 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
                 "after": [] if entry.status == "voided" else _signed_legs(effective_legs(ctx.books, entry)),
             }
         )  # fmt: skip
-    return found
+    return decisions
 
 
 def _signed_legs(legs: Iterable[Leg]) -> list[LegInfo]:

@@ -43,15 +43,15 @@ class RunLog:
         self._last.append(row)
         self._size_last -= row.size
         while len(self._last) > self._most_last or (self._size_last < 0 and len(self._last) > 1):
-            gone = self._last.popleft()
-            self._size_last += gone.size
-            self._left_out[gone.action] += 1
+            oldest = self._last.popleft()
+            self._size_last += oldest.size
+            self._left_out[oldest.action] += 1
 
     def __iter__(self) -> Iterator[LogRow]:
         yield from self._first
         if self._left_out:
-            told = ", ".join(f"{count} {action}" for action, count in self._left_out.most_common())
-            yield LogRow("log", f"… {self._left_out.total()} more rows are not written out: {told}")
+            summary = ", ".join(f"{count} {action}" for action, count in self._left_out.most_common())
+            yield LogRow("log", f"… {self._left_out.total()} more rows are not written out: {summary}")
         yield from self._last
 
     def copy_rows(self) -> RunLog:

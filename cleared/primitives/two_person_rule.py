@@ -19,12 +19,12 @@ def needs_two_people(ctx: Context, amount: Decimal) -> bool:
 
 def entry_amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
     """What an entry would be about: its own amount, or that of the bank line of which it posts a part."""
-    found = ctx.bank.find_line(reference) if reference.startswith(LINE_ID_PREFIX) else None
-    return max(money.total([leg.debit for leg in legs]), abs(found[1].amount) if found else ZERO)
+    line = ctx.bank.find_line(reference) if reference.startswith(LINE_ID_PREFIX) else None
+    return max(money.total([leg.debit for leg in legs]), abs(line[1].amount) if line else ZERO)
 
 
 def stage_confirmation_card(ctx: Context, entry: Entry) -> None:
     """A card for an entry that the script was sure of."""
-    said = f"from {ctx.config.thresholds.two_person} on it takes two reviewers, whatever the script is sure of"
-    ctx.stage_entry_card(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", said, entry.confidence)
-    ctx.log_action("queue_add_review", said, entry.entry_id)
+    reason = f"from {ctx.config.thresholds.two_person} on it takes two reviewers, whatever the script is sure of"
+    ctx.stage_entry_card(entry, f"{entry.date} {entry.amount} {entry.description[:80]}", reason, entry.confidence)
+    ctx.log_action("queue_add_review", reason, entry.entry_id)

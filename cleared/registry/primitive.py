@@ -343,9 +343,9 @@ class Registry(Mapping[str, Primitive]):
             self.add(p)
 
     def add(self, p: Primitive) -> None:
-        known = self._by_name.get(p.name)
-        if known is not None:
-            raise DeclarationError(f"the primitive {p.name} is declared twice: by {known.owner} and by {p.owner}")
+        earlier = self._by_name.get(p.name)
+        if earlier is not None:
+            raise DeclarationError(f"the primitive {p.name} is declared twice: by {earlier.owner} and by {p.owner}")
         self._by_name[p.name] = p
 
     def __getitem__(self, name: str) -> Primitive:

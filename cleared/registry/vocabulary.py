@@ -51,9 +51,9 @@ class ValueType:
 
 def _decode_date(value: object, env: DecodingContext) -> date:
     if type(value) is str:
-        known = env.dates.get(value)
-        if known is not None:
-            return known
+        cached = env.dates.get(value)
+        if cached is not None:
+            return cached
         if not _ISO_DATE.fullmatch(value):
             raise ValueError(f"{value[:40]!r} is not a date written YYYY-MM-DD")
         try:

@@ -110,19 +110,19 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str) -> SplitInput:
     words = typed.replace(",", " ").replace(";", " ").split()
     for at, word in enumerate(words):
         number, _, amount = word.partition("=")
-        left = money.total([whole, *(-v for _, v in lines)])
+        rest = money.total([whole, *(-v for _, v in lines)])
         try:
             account = int(number)
-            value = Decimal(amount) if amount else left
+            value = Decimal(amount) if amount else rest
         except (ValueError, InvalidOperation):
-            return SplitInput(tuple(lines), left, f"{word} is not ACCOUNT=AMOUNT")
+            return SplitInput(tuple(lines), rest, f"{word} is not ACCOUNT=AMOUNT")
         if queue.chart.find_account(account) is None:
-            return SplitInput(tuple(lines), left, f"there is no account {account}")
+            return SplitInput(tuple(lines), rest, f"there is no account {account}")
         if not amount and at < len(words) - 1:
-            return SplitInput(tuple(lines), left, f"how much for {account}?")
+            return SplitInput(tuple(lines), rest, f"how much for {account}?")
         if not value.is_finite() or not value:
             problem = f"nothing is left for {account}" if not amount else f"{word}: no amount"
-            return SplitInput(tuple(lines), left, problem)
+            return SplitInput(tuple(lines), rest, problem)
         lines.append((account, value))
-    left = money.total([whole, *(-v for _, v in lines)])
-    return SplitInput(tuple(lines), left, f"{money.format_amount(left)} is not placed yet" if left else "")
+    rest = money.total([whole, *(-v for _, v in lines)])
+    return SplitInput(tuple(lines), rest, f"{money.format_amount(rest)} is not placed yet" if rest else "")

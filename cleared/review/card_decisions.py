@@ -118,7 +118,7 @@ def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
 def _similar_cards(decision: DecisionContext, corrected: Sequence[Target]) -> list[str]:
     """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
     context = decision.context
-    wanted = {
+    corrected_keys = {
         (key, tuple(x.account_id for x in non_bank_legs(context, t.entry.legs)))
         for t in corrected if t.entry is not None
         for key in (t.entry.counterparty, t.entry.description) if key
@@ -128,7 +128,7 @@ def _similar_cards(decision: DecisionContext, corrected: Sequence[Target]) -> li
         entry = context.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
         if entry is not None and entry.entry_id not in {t.name for t in corrected}:
             legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
-            if any((key, legs) in wanted for key in (entry.counterparty, entry.description) if key):
+            if any((key, legs) in corrected_keys for key in (entry.counterparty, entry.description) if key):
                 similar.append(card.id)
     return similar
 

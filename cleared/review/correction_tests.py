@@ -85,10 +85,10 @@ def _corrected_test(
 ) -> RegressionTest:
     """The run's test of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
-    known = decision.snapshot.read_file(path)
-    if known is not None:
+    committed = decision.snapshot.read_file(path)
+    if committed is not None:
         try:
-            old = parse_test(known, path)
+            old = parse_test(committed, path)
         except ValueError:
             old = None
         if old is not None and "legs" in old.expected:

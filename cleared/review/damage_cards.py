@@ -37,10 +37,10 @@ def update_damage_cards(host: Host) -> DamageUpdate:
     result = DamageUpdate()
 
     def stage_cards(decision: DecisionContext) -> Decision | None:
-        found = {_violation_key(v): v for v in find_committed_violations(host)}
+        violations = {_violation_key(v): v for v in find_committed_violations(host)}
         cards, context = decision.context.cards, decision.context
         wanted = set()
-        for key, violation in found.items():
+        for key, violation in violations.items():
             card = _card_for(cards.committed_cards, key, violation, format_iso(context.now), context.run_id)
             wanted.add(card.id)
             if cards.add_card(card):
@@ -51,7 +51,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
                 result.settled.append(card.id)
         if not result.settled and not result.opened:
             return None
-        return Decision(commit_messages.damage_found(len(found)))
+        return Decision(commit_messages.damage_found(len(violations)))
 
     result.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, collects=[result]) or ""
     return result

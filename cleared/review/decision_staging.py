@@ -112,8 +112,8 @@ def _answer_target(decision: DecisionContext, target: Target, request: DecisionD
     card, choice = target.card, str(request["choice"])
     choices = answer_choices(card) if card is not None else {}
     if card is None or choice not in choices:
-        known = ", ".join(choices) or "approve, correct or reject"
-        raise UsageError(f"{choice!r} is no answer to {target.name}", remedy=f"It takes: {known}.")
+        choice_list = ", ".join(choices) or "approve, correct or reject"
+        raise UsageError(f"{choice!r} is no answer to {target.name}", remedy=f"It takes: {choice_list}.")
     if card.kind == LINE.name:
         decision.context.bank.set_line_aside(str(card.details["line"]), "ignored", f"{choice}, by {decision.by}")
     if card.kind == BRANCH.name and choice == "merge":
@@ -184,13 +184,13 @@ def _post_held_line(decision: DecisionContext, target: Target, correction: Corre
     account = context.ledger_accounts.get(bank)
     if account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
-    left = money.total([line.amount, -context.bank.posted_amount(line.line_id)])
+    rest = money.total([line.amount, -context.bank.posted_amount(line.line_id)])
     lines = checked_lines(context, correction)
     if correction.account is not None:
-        lines = ((correction.account, -left),)
+        lines = ((correction.account, -rest),)
     if not lines:
         raise UsageError("which account is it?", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
-    legs = [make_leg(account, left), *(make_leg(a, v) for a, v in lines)]
+    legs = [make_leg(account, rest), *(make_leg(a, v) for a, v in lines)]
     day = context.books.periods.first_open(correction.day or line.posted_date)
     entry, _ = post_entry(
         context.books, context.bank, context.ledger_accounts, day, line.description, legs, reference=line.line_id,

@@ -51,16 +51,16 @@ _DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
 def add_typed_details(correction: Correction, text: str) -> Correction:
     """The correction with what a person typed behind the account: ``date=2025-01-31 vendor="A B" tags=x,y``, then a
     note; each may be left out. Raises ``UsageError`` for what is no date."""
-    found, at = {}, 0
+    details, at = {}, 0
     while match := _DETAIL.match(text, at):
-        found[match[1]], at = match[2].strip('"'), match.end()
+        details[match[1]], at = match[2].strip('"'), match.end()
     try:
-        day = date.fromisoformat(found["date"]) if "date" in found else None
+        day = date.fromisoformat(details["date"]) if "date" in details else None
     except ValueError:
-        raise UsageError(f"{found['date'][:40]!r} is not a date", remedy="Write it like date=2025-01-31.") from None
-    tags = tuple(t for t in found["tags"].split(",") if t) if "tags" in found else None
+        raise UsageError(f"{details['date'][:40]!r} is not a date", remedy="Write it like date=2025-01-31.") from None
+    tags = tuple(t for t in details["tags"].split(",") if t) if "tags" in details else None
     return replace(
-        correction, day=day, tags=tags, counterparty=found.get("vendor"), note=" ".join(text[at:].split()) or None
+        correction, day=day, tags=tags, counterparty=details.get("vendor"), note=" ".join(text[at:].split()) or None
     )
 
 
@@ -139,7 +139,7 @@ def correct_entry(context: Context, entry_id: str, correction: Correction, by: s
 
 def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
     changeable = non_bank_legs(context, before)
-    kept = [each for each in before if each not in changeable]
+    unchanged = [each for each in before if each not in changeable]
     if correction.account is not None and correction.lines:
         raise UsageError("give either an account or lines", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
     if correction.account is not None:
@@ -149,9 +149,9 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
                 remedy="Give all of them: --line ACCOUNT=AMOUNT, money in as negative.",
             )
         old = changeable[0]
-        return (*kept, Leg(correction.account, old.debit, old.credit))
+        return (*unchanged, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*kept, *(make_leg(account, amount) for account, amount in checked_lines(context, correction)))
+        return (*unchanged, *(make_leg(account, amount) for account, amount in checked_lines(context, correction)))
     return tuple(before)
 
 
@@ -214,21 +214,21 @@ def repost_entry(
 
 def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[Entry]:
     """Void an entry and its corrections, and return the reversals. Its bank lines are open again, without a card."""
-    found = []
+    voided = []
     for each in (*reversed(find_corrections(context.books, entry)), entry):
         original, reversal = context.books.void_entry(each.entry_id, reason)
         for line in context.bank.unmatch_entry(original, reversal, reason):
             context.bank.new_outcomes.pop(line.line_id, None)
-        found.append(reversal)
-    return found
+        voided.append(reversal)
+    return voided
 
 
 def posted_line(context: Context, entry: Entry) -> BankLine | None:
     """The bank line the entry posts, if it does."""
     if not entry.reference or not context.bank.posted_amount(entry.reference):
         return None
-    found = context.bank.find_line(entry.reference)
-    return found[1] if found else None
+    line = context.bank.find_line(entry.reference)
+    return line[1] if line else None
 
 
 def _sum_by_account(legs: Iterable[Leg]) -> Mapping[int, Decimal]:

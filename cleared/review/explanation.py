@@ -47,8 +47,8 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
                 f"the commit that posted {entry.entry_id} is not in this clone", remedy="git fetch --unshallow"
             )
         line = None
-        if entry.reference and (found := bank.find_line(entry.reference)):
-            account, fact = found
+        if entry.reference and (bank_line := bank.find_line(entry.reference)):
+            account, fact = bank_line
             source = next((r for r in bank.imports if r.file_sha256 == fact.file_sha256), None)
             line = {
                 "account": account, "line": fact.line_id, "file": source.name if source else None, "row": fact.row,
@@ -159,12 +159,12 @@ def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
 
 
 def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
-    found = TraceStore(host.layout.state_dir).find_run(run)
-    for call in (found or {}).get("calls", ()):
+    run_trace = TraceStore(host.layout.state_dir).find_run(run)
+    for call in (run_trace or {}).get("calls", ()):
         if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
             try:
-                given = json.loads(call["arguments"])
-                arguments = _call_arguments(tuple(given["args"]), given["kwargs"], 0)
+                call_arguments = json.loads(call["arguments"])
+                arguments = _call_arguments(tuple(call_arguments["args"]), call_arguments["kwargs"], 0)
             except (ValueError, KeyError, TypeError):  # cut off, where they were long
                 arguments = call["arguments"]
             return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
@@ -175,12 +175,12 @@ def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | Non
 def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
     """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
     it is wrong, None where there is none."""
-    found = []
+    decisions = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
     for commit in history.read_log(host.root, None, grep=entry.entry_id):
-        said = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
-        if "Decision" in commit.trailers and any(whole.search(text) for text in said):
-            found.append(
+        texts = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
+        if "Decision" in commit.trailers and any(whole.search(text) for text in texts):
+            decisions.append(
                 {
                     "commit": commit.id,
                     "by": commit.trailers.get("By"),
@@ -189,4 +189,4 @@ def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[st
                     "signed": find_signing_reviewer(host, repo, commit.id) if KEY in commit.trailers else None,
                 }
             )
-    return found[::-1]
+    return decisions[::-1]

@@ -30,12 +30,12 @@ def find_targets(decision: DecisionContext, ids: Sequence[str]) -> list[Target]:
     for a card that somebody has settled already."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
-    found: list[Target] = []
+    targets: list[Target] = []
     for text in ids:
         target = _find_target(decision, text)
-        if target.name not in [m.name for m in found]:
-            found.append(target)
-    return found
+        if target.name not in [m.name for m in targets]:
+            targets.append(target)
+    return targets
 
 
 def _find_target(decision: DecisionContext, text: str) -> Target:

@@ -184,8 +184,10 @@ def _restore_entries(
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
     _refuse_closed_period(context.books, [*changed, *(e for i, e in new.items() if i not in old)])
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
-    kept = [_standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"]
-    for now in [*kept, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
+    standing = [
+        _standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"
+    ]
+    for now in [*standing, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
         if context.books.get_entry(now.entry_id).status != "voided":
             result.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {decision.by}")]
     again: dict[str, str] = {}
@@ -211,13 +213,13 @@ def _restore_entries(
 
 def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
     """Entry id → the entries that were posted to restore it, oldest first."""
-    found: dict[str, list[Entry]] = {}
+    restorations: dict[str, list[Entry]] = {}
     for entry in books.iter_entries():
         if RESTORES in entry.tags:
             for tag in entry.tags.split(";"):
                 if tag.startswith(RESTORES):
-                    found.setdefault(tag.removeprefix(RESTORES), []).append(entry)
-    return found
+                    restorations.setdefault(tag.removeprefix(RESTORES), []).append(entry)
+    return restorations
 
 
 def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
@@ -254,9 +256,13 @@ def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str,
         if card is None:
             continue
         line = str(card.details.get("line", ""))
-        if card.kind == LINE.name and (found := context.bank.find_line(line)) and not context.bank.posted_amount(line):
+        if (
+            card.kind == LINE.name
+            and (bank_line := context.bank.find_line(line))
+            and not context.bank.posted_amount(line)
+        ):
             context.bank.set_line_aside(line, "held", f"undone by {decision.by}")
-            result.cards.append(stage_line_card(context, found[1], "the decision was taken back", context.run_id))
+            result.cards.append(stage_line_card(context, bank_line[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == QUESTION.name:
             runs.add(card.details.get("run"))

@@ -65,13 +65,13 @@ class TriggerIndex:
             self.changed = set()
             return False
         first = not self._timezone
-        known = self.listeners if timezone == self._timezone else {}
+        earlier = self.listeners if timezone == self._timezone else {}
         before = dict(self.listeners)
         self.listeners, self.unreadable = {}, {}
         new: list[tuple[str, str]] = []
         for name, blob in self._list_scripts(host, snapshot):
-            if name in known and known[name].blob == blob:
-                self.listeners[name] = known[name]
+            if name in earlier and earlier[name].blob == blob:
+                self.listeners[name] = earlier[name]
             else:
                 new.append((name, blob))
         for (name, blob), data in zip(new, snapshot.read_blobs([blob for _, blob in new]), strict=True):

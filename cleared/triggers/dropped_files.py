@@ -57,9 +57,9 @@ class DroppedFiles:
         for listener in view.triggers.listeners.values():
             if not listener.watched_paths:
                 continue
-            known = before.get(listener.name)
+            earlier = before.get(listener.name)
             paths = listener.watched_paths
-            folder = known.folder if known and known.listener.watched_paths == paths else WatchedFolder(
+            folder = earlier.folder if earlier and earlier.listener.watched_paths == paths else WatchedFolder(
                 self.root, paths, limits.settle_seconds, view.host.clock, max_bytes=limits.max_bytes
             )  # fmt: skip
             self._folders[listener.name] = _WatchedAgent(listener, folder)

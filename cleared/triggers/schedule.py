@@ -173,8 +173,8 @@ def find_due_times(
     mark = correct_mark(mark, now)
     woke = max(mark, min(alive_from - _TICK, now))
     on_time = schedule.times_between(woke, now, limit=sys.maxsize)
-    wanted = {"none": 0, "latest": 0 if on_time else 1, "all": MAX_TIMES}[catch_up]
-    late = schedule.times_between(mark, woke, limit=wanted)
+    most = {"none": 0, "latest": 0 if on_time else 1, "all": MAX_TIMES}[catch_up]
+    late = schedule.times_between(mark, woke, limit=most)
     return DueTimes((*late, *on_time), schedule.count_between(mark, woke) - len(late), max(mark, now))
 
 
@@ -289,8 +289,8 @@ class _CalendarDays:
             weekday = (monday_based + day) % 7  # Sunday is 0
             by_month = day in self._month_days or ("l" in self._month_days and day == length)
             if self._nth:
-                wanted = self._nth.get(weekday, frozenset())
-                by_week = (day + 6) // 7 in wanted or ("l" in wanted and day + 7 > length)
+                numbers = self._nth.get(weekday, frozenset())
+                by_week = (day + 6) // 7 in numbers or ("l" in numbers and day + 7 > length)
             else:
                 by_week = weekday in self._weekdays
             if (by_month or by_week) if self._either else (by_month and by_week):

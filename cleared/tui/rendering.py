@@ -145,11 +145,11 @@ def render_help(bindings: Sequence[tuple[str, str, str]]) -> Text:
     return lines.append(" ↑ ↓  ", STRONG).append("Move in the list; PgUp and PgDn in the card\n")
 
 
-def progress_text(done: int, left: int, waiting: int) -> str:
+def progress_text(decided: int, left: int, waiting: int) -> str:
     """``3 done · 97 left ▰▱▱▱▱▱▱▱▱▱``"""
-    full = 10 * done // (done + left) if done + left else 10
+    full = 10 * decided // (decided + left) if decided + left else 10
     busy = f"saving {waiting} · " if waiting else ""
-    return f"{busy}{done} done · {left} left  {'▰' * full}{'▱' * (10 - full)}"
+    return f"{busy}{decided} done · {left} left  {'▰' * full}{'▱' * (10 - full)}"
 
 
 def render_keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
@@ -164,13 +164,13 @@ def render_keys(offers: Sequence[tuple[str, str]], width: int) -> Text:
     return out
 
 
-def render_empty(done: int) -> RenderableType:
+def render_empty(decided: int) -> RenderableType:
     """Nothing waits."""
-    said = f"{count_noun(done, 'decision')} made here.  u takes the last one back." if done else ""
+    summary = f"{count_noun(decided, 'decision')} made here.  u takes the last one back." if decided else ""
     return Padding(
         Group(
             Text("✓  Nothing waits for you.", STRONG, justify="center"), Text(""),
-            Text(said, QUIET, justify="center"), Text("q leaves.", QUIET, justify="center"),
+            Text(summary, QUIET, justify="center"), Text("q leaves.", QUIET, justify="center"),
         ),
         (3, 0),
     )  # fmt: skip

@@ -285,8 +285,8 @@ class _Commit:
             end_intent(self._repo, self._state_dir, ())
 
 
-def _make_state_dir(repo: Repository, given: Path | None) -> Path:
-    state_dir = repo.root / ".cleared" if given is None else given
+def _make_state_dir(repo: Repository, chosen: Path | None) -> Path:
+    state_dir = repo.root / ".cleared" if chosen is None else chosen
     if state_dir.is_symlink():
         raise WorkspaceError(f"{state_dir} is a symbolic link", remedy="Remove it: it is made anew.")
     try:

@@ -35,8 +35,8 @@ NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
 
 def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
-    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
-    return kept | _FIXED | dict(extra or {})
+    environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
+    return environment | _FIXED | dict(extra or {})
 
 
 def find_git() -> str:

@@ -19,10 +19,10 @@ def own_command(*arguments: str) -> list[str]:
 def search_path(given: str | None = None, *, outside: Path | None = None) -> str:
     """The absolute folders of a ``PATH`` (this process's own where none is given), but none in ``outside``."""
     folders = (given if given is not None else os.environ.get("PATH", os.defpath)).split(os.pathsep)
-    kept = [folder for folder in folders if Path(folder).is_absolute()]
+    absolute = [folder for folder in folders if Path(folder).is_absolute()]
     if outside is not None:
-        kept = [folder for folder in kept if not Path(folder).resolve().is_relative_to(outside.resolve())]
-    return os.pathsep.join(kept)
+        absolute = [folder for folder in absolute if not Path(folder).resolve().is_relative_to(outside.resolve())]
+    return os.pathsep.join(absolute)
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
