@@ -309,8 +309,8 @@ def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
         ]  # fmt: skip
     before, after = Counter(map(_describe_effect, expected)), Counter(map(_describe_effect, effects))
     one = key.removesuffix("s")
-    missing = [f"{one} no more: {text}" for text in (before - after).elements()]
-    added = [f"{one} not expected: {text}" for text in (after - before).elements()]
+    missing = [f"missing {one}: {text}" for text in (before - after).elements()]
+    added = [f"new {one}: {text}" for text in (after - before).elements()]
     return missing + added or [f"{key}: the same in another order"]
 
 

@@ -116,6 +116,8 @@ def test_d9_a_proposal_that_breaks_a_case_is_blocked_with_what_differs(posted: W
     assert found["file"] == case["path"] and "AWS is sure" in found["message"]
     assert "auto-confirmed" in found["message"] and "pending-review" in found["message"]
     assert "AWS EMEA" in found["message"] and "GITHUB" not in found["message"]
+    assert "new card: " in found["message"] and "(entry to confirm)" in found["message"], "in words, not as JSON"
+    assert "[" not in found["message"]
     assert "cleared agent propose ingest tests/cases/" in found["remedy"]
     assert ws("agent", "check", "ingest").code == 1
     ws.git("checkout", "-q", INGEST)
