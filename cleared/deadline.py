@@ -56,16 +56,6 @@ def run_deadline(at: float, monotonic: Callable[[], float], seconds: float) -> I
         _current.reset(token)
 
 
-@contextmanager
-def no_deadline() -> Iterator[None]:
-    """No time limit for this block: what must not be left half done."""
-    token = _current.set(None)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
 def check_deadline(items: Iterable[_T]) -> Iterable[_T]:
     """The items. Raises ``DeadlineExceeded`` among them, once the time is up."""
     current = _current.get()

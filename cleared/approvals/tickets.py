@@ -66,10 +66,6 @@ class Ticket:
         """As the card keeps it."""
         return asdict(self) | {"choices": list(self.choices)}
 
-    def for_card(self, key: Key, card: str) -> Ticket:
-        """The same for another card, which asks it once more."""
-        return sign_ticket(key, replace(self, card=card))
-
 
 _TEXTS: Final = tuple(
     f.name for f in fields(Ticket) if f.name not in ("event", "choices", "default", "answers", "signature")

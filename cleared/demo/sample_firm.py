@@ -22,7 +22,6 @@ from cleared.workspace import starters
 
 OPENING_CENTS = 1_842_655
 """Balance of checking before the first row; the card is new."""
-FIRST, LAST = date(2025, 1, 1), date(2025, 6, 30)
 _MONTHS = range(1, 7)
 _OVERLAP_FROM = date(2025, 3, 25)
 

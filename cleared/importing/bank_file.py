@@ -20,7 +20,6 @@ class ImportFile:
     """Relative to the drop folder, ``/`` between folders."""
     data: bytes
     sha256: str
-    mtime_ns: int
     parsed: ParsedFile
     account: BankAccount
     new: list[BankLine] = field(default_factory=list)

@@ -103,14 +103,14 @@ class ImportSession:
                 place=Place(shown),
                 remedy="Copy the file itself into import/.",
             )
-        data, stat = read_stable(path, self.config.import_.max_bytes, shown=shown)
+        data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
         try:
             parsed = read_file(name, data, self.config, self.places, format)
             account = resolve_account(name, parsed, self.config)
         except ImportFileError as e:
             raise e.of_file(shown) from None  # places are relative to the workspace
         self._check_currency(name, parsed, account)
-        file = ImportFile(name, data, hashlib.sha256(data).hexdigest(), stat.st_mtime_ns, parsed, account)
+        file = ImportFile(name, data, hashlib.sha256(data).hexdigest(), parsed, account)
         self._separate_duplicates(file)
         self.files[name] = file
         return file

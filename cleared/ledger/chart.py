@@ -29,11 +29,6 @@ class Account:
     status: str = "open"
     closed_on: date | None = None
 
-    @property
-    def debit_normal(self) -> bool:
-        """Whether the account's balance is usually a debit."""
-        return self.account_type in ("asset", "expense")
-
 
 class Chart:
     """All accounts, in file order."""

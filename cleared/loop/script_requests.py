@@ -25,7 +25,6 @@ class ScriptRequests:
     def __init__(self, host: Host, runtime: RuntimeDirectory) -> None:
         self._host, self._runtime = host, runtime
         self._repo: Repository | None = None
-        self._head: str | None = None
 
     def requests_since(self, cursor: str | None) -> tuple[list[CommittedJobRequest], str | None]:
         """The requests in the commits after ``cursor``, and the cursor for the next call."""

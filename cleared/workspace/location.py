@@ -82,10 +82,6 @@ class Layout:
         """``.cleared/``, absolute: what can be rebuilt or is only operational."""
         return self.root / self.state
 
-    def absolute_path(self, relative: str) -> Path:
-        """Where a relative path of this layout lies on disk. Not for texts from outside: ``names.inside``."""
-        return self.root / relative
-
     def journal_path(self, year: int, month: int) -> str:
         name = f"{year:04d}/{month:02d}/journal.csv"
         return name if self._is_flat else f"{self.books_dir}/{name}"
