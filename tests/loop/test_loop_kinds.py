@@ -61,7 +61,7 @@ def test_continuity_scan_lists_documents(loop: Loop) -> None:
     [
         ('{"summary": "all is well", "rows": 3}', "reports/akela_meta.json: all is well"),
         ('{"rows": 3, "inner": {"best": 1.5}, "list": [1, 2]}', "rows 3, inner.best 1.5, list 2 entries"),
-        ("# A report\n\nwith text\n", "A report (2 lines)"), ("", "empty (0 lines)"), ("[1]", "items 1 entries"),
+        ("# A report\n\nwith text\n", "A report (2 lines)"), ("", "empty (0 lines)"), ("[1]", "items 1 entry"),
         ("[" * 50_000, "(1 lines)"),
     ],
 )  # fmt: skip

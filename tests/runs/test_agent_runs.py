@@ -722,7 +722,7 @@ def test_auto_commit_off(ws: Workspace) -> None:
     ws.agent("probe", POST)
     with unchanged(ws):
         done = ws("agent", "run", "probe")
-        assert done.code == 0 and "1 entries were discarded" in done.err and "git_commit" in done.err
+        assert done.code == 0 and "1 entry was discarded" in done.err and "git_commit" in done.err
     found = ws.run("probe")
     assert found["status"] == "succeeded" and found["entries"] == [] and found["commits"] == []
     assert ws.script(f'{POST}\ngit_commit("import: x")')["commits"] == [ws.head()]
