@@ -1,0 +1,134 @@
+"""When a session is complete: not when the model says so, but when the evidence says so too.
+
+After a reply without tool calls the model is asked to verify its work, then to confirm it, each time with what the gate
+says of what it wrote. A session ends as complete when its proposal passed and stands; as answered when nothing was
+written and the model declares that its reply answers; as stopped when it says why it cannot, or keeps saying that it is
+done while the evidence says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from cleared.bounds import clip_text
+
+if TYPE_CHECKING:
+    from cleared.meta.tools.tool import Evidence
+
+Phase = Literal["verify", "confirm"]
+Verdict = Literal["complete", "answered", "cannot"]
+
+MAX_ROUNDS: Final = 6
+"""Questions of verification for one request of the user."""
+_MAX_FINDINGS: Final = 10
+_MAX_FINDING_BYTES: Final = 400
+_VERDICT: Final = re.compile(r"^[ \t*_`>#]*VERDICT[ \t*_`]*:[ \t*_`]*(complete|answered|cannot)\b(.*)$", re.I | re.M)
+_BARE: Final = re.compile(r"[\s*_`\"']*(complete|answered|cannot)[\s*_`\"'.!]*", re.I)
+_HOW_TO_ANSWER: Final = """\
+If something is missing, call tools and go on working. Otherwise reply with one line:
+VERDICT: complete (the proposal does what the user asked)
+VERDICT: answered (it was a question, and your last reply answers it; nothing had to be written)
+VERDICT: cannot - and why it cannot be done
+If your last reply to the user was not right, write the corrected reply first, then that line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the model is asked next."""
+
+    phase: Phase
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the session's turn ends. ``reason`` is one word; ``message`` says it to a person."""
+
+    status: Literal["completed", "answered", "stopped"]
+    reason: str
+    message: str = ""
+    proposal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is known of a reply without tool calls.
+
+    ``phase``: the question it answers, if any. ``rounds``: questions so far. ``acted``: whether a tool that changes
+    something was called for this request. ``announced``: the proposal that an earlier request ended with.
+    """
+
+    text: str
+    phase: Phase | None
+    rounds: int
+    acted: bool
+    announced: str | None = None
+
+
+def judge_reply(claim: Claim, evidence: Evidence) -> Question | Ending:
+    """What follows from a reply without tool calls."""
+    proposed = evidence.state == "proposed" and (claim.acted or evidence.proposal != claim.announced)
+    quiet = evidence.state == "nothing_written" or not claim.acted
+    verdict, why = read_verdict(claim.text) if claim.phase else (None, "")
+    if claim.phase and verdict == "cannot":
+        return Ending("stopped", "cannot", clip_text(why or strip_verdict(claim.text) or "the model gave no reason"))
+    if claim.phase == "confirm" and proposed:
+        return Ending("completed", "proposed", proposal=evidence.proposal)
+    if claim.phase and not proposed and quiet and verdict == "answered":
+        return Ending("answered", "answered")
+    if claim.rounds >= MAX_ROUNDS:
+        return Ending(
+            "stopped", "unverified",
+            f"the model says that it is done, and the evidence does not: {describe_evidence(evidence, claim)}",
+        )  # fmt: skip
+    facts = f"Evidence: {describe_evidence(evidence, claim)}"
+    if claim.phase == "verify" and proposed:
+        return Question("confirm", f"[confirm] {facts}\nRead the user's request once more, word for word. "
+                        f"Is each part of it met?\n{_HOW_TO_ANSWER}")  # fmt: skip
+    if claim.phase is None:
+        return Question("verify", f"[verify] Before this ends, check your work against the user's request.\n{facts}\n"
+                        f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}")  # fmt: skip
+    return Question("verify", f"[verify] This does not end yet: your reply and the evidence do not agree.\n{facts}\n"
+                    f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}")  # fmt: skip
+
+
+def describe_evidence(evidence: Evidence, claim: Claim | None = None) -> str:
+    """What the gate says of the draft, in words. Findings are quoted, and shortened."""
+    files = f" ({', '.join(clip_text(path, 200) for path in evidence.paths[:10])})" if evidence.paths else ""
+    if evidence.state == "proposed":
+        earlier = claim is not None and not claim.acted and evidence.proposal == claim.announced
+        when = "it stands since an earlier request; nothing was written for this one" if earlier else "it stands"
+        return f"the draft{files} passed the gate and is proposed as {evidence.proposal}; {when}."
+    if evidence.state == "nothing_written":
+        return "nothing is written, and nothing is proposed."
+    if evidence.state == "passed":
+        return f"the draft{files} passes the gate; it is not proposed, so nobody can approve it."
+    if evidence.state == "blocked":
+        findings = "".join(f"\n  - {clip_text(text, _MAX_FINDING_BYTES)}" for text in evidence.findings[:_MAX_FINDINGS])
+        more = len(evidence.findings) - _MAX_FINDINGS
+        return f"the gate refuses the draft{files}:{findings}" + (f"\n  - and {more} more" if more > 0 else "")
+    return f"the draft{files} was not checked as it is now, and is not proposed."
+
+
+def read_verdict(text: str) -> tuple[Verdict | None, str]:
+    """The declared verdict (the last one counts) and what follows it on its line."""
+    matches = list(_VERDICT.finditer(text[-20_000:]))
+    if matches:
+        return matches[-1][1].lower(), matches[-1][2].strip(" \t-–—:.*_`()")  # type: ignore[return-value]
+    bare = _BARE.fullmatch(text[:200])
+    return (bare[1].lower(), "") if bare else (None, "")  # type: ignore[return-value]
+
+
+def strip_verdict(text: str) -> str:
+    """A reply without its verdict: what is for the user, if anything."""
+    if _BARE.fullmatch(text[:200]):
+        return ""
+    return _VERDICT.sub("", text).strip()
+
+
+def _describe_gap(proposed: bool, quiet: bool) -> str:
+    if proposed or quiet:
+        return ""
+    return "A draft that is not proposed reaches nobody: propose it, or undo what you wrote.\n"

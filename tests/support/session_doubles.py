@@ -1,0 +1,135 @@
+"""Sessions with a scripted model and tools that keep what they did on the disk, so that a killed one can go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+from cleared.clock import FixedClock
+from cleared.meta.context_window import Limits
+from cleared.meta.session_loop import LoopLimits, SessionLoop
+from cleared.meta.session_store import SessionStore, create_session
+from cleared.meta.tools.tool import Evidence, Tool, ToolResult, make_schema
+
+NOW = datetime(2025, 2, 1, 6, tzinfo=UTC)
+Reply = str | list[tuple[str, Any]]
+"""What a scripted model says: a text, or calls as (tool, arguments)."""
+
+
+@dataclass
+class DiskTools:
+    """Tools over one JSON file: ``write`` and ``propose`` act, and count how often they did."""
+
+    path: Path
+    big: int = 40
+    """Characters that ``read`` gives."""
+    fail: Callable[[str], None] = lambda name: None
+    called: list[tuple[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        schema = make_schema(name={"type": "string"})
+        self.tools: Mapping[str, Tool] = {
+            name: Tool(name, f"the tool {name}", schema, lambda _: "", acts=name in ("write", "propose"))
+            for name in ("read", "write", "propose")
+        }
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return json.loads(self.path.read_text()) if self.path.exists() else {"writes": [], "proposals": []}
+
+    def call(self, name: str, arguments: Any) -> ToolResult:
+        self.called.append((name, arguments))
+        if name not in self.tools:
+            return ToolResult(f"[invalid call] There is no tool {name!r}.", "invalid")
+        state = self.state
+        if name == "write":
+            state["writes"].append(arguments.get("name", ""))
+        elif name == "propose":
+            state["proposals"].append(len(state["writes"]))
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(state))
+        temporary.replace(self.path)
+        self.fail(name)
+        if name == "propose":
+            return ToolResult(f"proposed as P{len(state['proposals'])}")
+        return ToolResult("written" if name == "write" else f"{arguments.get('name', '')}: " + "x" * self.big)
+
+    def initial_state(self) -> str:
+        return "agents/ingest.py"
+
+    def evidence(self) -> Evidence:
+        state = self.state
+        if not state["writes"]:
+            return Evidence("nothing_written")
+        paths = tuple(state["writes"])
+        if state["proposals"] and state["proposals"][-1] == len(paths):
+            return Evidence("proposed", f"P{len(state['proposals'])}", (), paths)
+        return Evidence("blocked", None, ("agents/a.py:3: import is not allowed. Remove it.",), paths)
+
+
+@dataclass
+class FakeDoor:
+    """A door to a model function. ``replies`` is asked with the messages of each request."""
+
+    answer: Callable[[list[ModelMessage], AgentInfo], Reply]
+    spent: Decimal = Decimal(0)
+    price: Decimal = Decimal("0.01")
+    requests: list[tuple[list[ModelMessage], AgentInfo]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+            self.requests.append((messages, info))
+            self.spent += self.price
+            reply = self.answer(messages, info)
+            if isinstance(reply, str):
+                if not reply:
+                    yield ""
+                for at in range(0, len(reply), 1 + len(reply) // 4):
+                    yield reply[at : at + 1 + len(reply) // 4]
+                return
+            for number, (tool, arguments) in enumerate(reply):
+                text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+                yield {number: DeltaToolCall(name=tool, json_args=text, tool_call_id=f"c{number}")}
+
+        self.model = FunctionModel(stream_function=stream)
+
+    def capabilities(self) -> list[Any]:
+        return []
+
+    def settings(self) -> dict[str, Any]:
+        return {"max_tokens": 1000}
+
+
+def play(*replies: Reply) -> Callable[[list[ModelMessage], AgentInfo], Reply]:
+    """A model that says these, one after the other, then repeats the last."""
+    left = list(replies)
+    return lambda messages, info: left.pop(0) if len(left) > 1 else left[0]
+
+
+def last_text(messages: list[ModelMessage]) -> str:
+    """The last thing that a model reads."""
+    part = messages[-1].parts[-1]
+    return part.content if isinstance(part.content, str) else str(part.content)
+
+
+def open_loop(
+    store: SessionStore, door: FakeDoor, tools: DiskTools, *, events: list[dict[str, Any]] | None = None,
+    window: int = 200_000, max_iterations: int = 200, **rest: Any,
+) -> SessionLoop:  # fmt: skip
+    limits = LoopLimits(Limits(window, **rest.pop("context", {})), max_iterations)
+    emit = events.append if events is not None else None
+    return SessionLoop(store, door, tools, limits=limits, clock=FixedClock(NOW), emit=emit, **rest)
+
+
+def new_store(folder: Path, request: str = "Batch my notifications") -> SessionStore:
+    return create_session(
+        folder / ".cleared", request=request, author="chat", clock=FixedClock(NOW), system_prompt="You write agents."
+    )
