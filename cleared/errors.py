@@ -32,6 +32,8 @@ class ExitCode(IntEnum):
     REFUSED = 3
     UNUSABLE = 4
     BUSY = 5
+    ALL_DONE = 6
+    BLOCKED = 7
     INTERRUPTED = 130
 
 

@@ -70,6 +70,8 @@ def _exit_codes() -> list[str]:
         ExitCode.REFUSED: "refused by policy: not allowed, or not now",
         ExitCode.UNUSABLE: "the workspace cannot be used as it is",
         ExitCode.BUSY: "another command is writing and did not end in time, or another program has what it takes",
+        ExitCode.ALL_DONE: "`cleared task next` and `run`: every task is completed",
+        ExitCode.BLOCKED: "`cleared task next` and `run`: no task is ready, and some are left",
         ExitCode.INTERRUPTED: "Ctrl-C; nothing was changed",
     }
     return ["| code | meaning |", "|---|---|", *(f"| {int(code)} | {meaning[code]} |" for code in ExitCode)]

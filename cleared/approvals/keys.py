@@ -19,7 +19,9 @@ PREFIX: Final = "ed25519:"
 KEY: Final = "approval-key"
 RUN_KEY: Final = "run-key"
 """What this machine signs with what its runs and decisions say of themselves. It approves nothing."""
-PUBLIC: Final = (f"{KEY}.pub", f"{RUN_KEY}.pub")
+TASK_KEY: Final = "task-key"
+"""What this machine signs with which tasks a person has taken. It approves nothing."""
+PUBLIC: Final = (f"{KEY}.pub", f"{RUN_KEY}.pub", f"{TASK_KEY}.pub")
 """Their public halves, for a job, which must tell whose approvals count and must not be able to approve."""
 
 
@@ -59,6 +61,11 @@ def run_key(root: Path, *, create: bool = False) -> Key | None:
     return _load_key(root, RUN_KEY, create)
 
 
+def task_key(root: Path, *, create: bool = False) -> Key | None:
+    """The key of this machine's tasks, likewise."""
+    return _load_key(root, TASK_KEY, create)
+
+
 def _load_key(root: Path, name: str, create: bool) -> Key | None:
     refuse_inside(root, name)
     path = cleared_home() / name
@@ -96,6 +103,11 @@ def run_public_key(root: Path) -> str:
     return _public_half(root, RUN_KEY)
 
 
+def task_public_key(root: Path) -> str:
+    """The public half of the key of this machine's tasks, likewise."""
+    return _public_half(root, TASK_KEY)
+
+
 def _public_half(root: Path, name: str) -> str:
     try:
         (cleared_home() / name).open("rb").close()
@@ -113,7 +125,7 @@ def _public_half(root: Path, name: str) -> str:
 def publish_keys(root: Path) -> None:
     """Put the public halves of this user's and this machine's keys beside them, as far as there are such. Raises
     ``WorkspaceError``."""
-    for name in (KEY, RUN_KEY):
+    for name in (KEY, RUN_KEY, TASK_KEY):
         key, public = cleared_home() / name, cleared_home() / f"{name}.pub"
         with suppress(OSError):
             if key.exists() and not (public.exists() and public.stat().st_mtime_ns >= key.stat().st_mtime_ns):

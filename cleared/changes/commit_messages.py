@@ -16,8 +16,8 @@ CommitSubject = NewType("CommitSubject", str)
 """A commit's first line. Only this module makes one."""
 
 KINDS: Final = (
-    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "recover", "test",
-    "void",
+    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "recover", "task",
+    "test", "void",
 )  # fmt: skip
 """What a subject can begin with, before the colon."""
 MAX_SUBJECT: Final = 200
@@ -154,6 +154,27 @@ def cards_opened(titles: Sequence[str]) -> CommitSubject:
 
 def event_emitted(name: str) -> CommitSubject:
     return CommitSubject(f"event: {name}")
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def task_ledger_created() -> CommitSubject:
+    return CommitSubject("task: the ledger of tasks begins")
+
+
+def tasks_planned(ids: Sequence[str]) -> CommitSubject:
+    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+    return _subject("task", f"planned {', '.join(ids[:3])}{more}")
+
+
+def task_recorded(task_id: str, status: str, summary: str) -> CommitSubject:
+    """``status``: as in the ledger; ``summary``: that of the ledger's line."""
+    return _subject("task", f"{task_id} {status}: {_one_line(summary)}")
+
+
+def tasks_archived(count: int) -> CommitSubject:
+    return CommitSubject(f"task: {count} completed tasks archived")
 
 
 # -- proposals and settings -------------------------------------------------------------------------------------------

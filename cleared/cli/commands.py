@@ -18,7 +18,8 @@ from cleared.cli.options import remember_workspace
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done · 1 the script or a check failed · 2 usage ·
-3 refused by policy · 4 workspace unusable · 5 busy · 130 interrupted.
+3 refused by policy · 4 workspace unusable · 5 busy · 130 interrupted; of cleared task next and run: 6 all done ·
+7 none is ready.
 """
 
 
@@ -67,6 +68,7 @@ SECTIONS: Final = {
             "are asked for.",
         ),
         Entry("cycle", "cycle", "app", "Let a coding engine work, again and again, behind the gate"),
+        Entry("task", "task", "app", "Work through tasks: claimed, verified and committed by the host"),
     ),
     "Workspace": (
         Entry("init", "setup", "init_workspace", "Make a workspace"),

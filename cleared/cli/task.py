@@ -1,0 +1,292 @@
+"""``cleared task …``: tasks with a ledger of their states, verified and committed by the host."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cleared.cli.command_groups import new_group
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.errors import ExitCode
+from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
+
+if TYPE_CHECKING:
+    from cleared.orchestrator.task_completion import TaskOutcome
+    from cleared.orchestrator.task_planning import Planned
+
+app = new_group()
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T-001.")]
+Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What the ledger's line says.")]
+
+
+@app.command("init")
+def begin_ledger(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Begin the ledger of tasks, an empty file, with the skill that reads it. What is there stays as it is."""
+    from cleared.orchestrator.task_planning import begin_ledger as begin
+    from cleared.tasks.task_ledger import LEDGER
+
+    is_new, commit = begin(open_host(workspace))
+    if json:
+        print_json({"ledger": LEDGER, "new": is_new, "commit": commit})
+        return
+    print_line(LEDGER)
+    print_message("Next: cleared task add FILE." if is_new else "It was there already; nothing of it was changed.")
+
+
+@app.command("plan")
+def plan_tasks(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A JSON list of tasks, or - for standard input.")
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take in a JSON list of tasks, all or none; without FILE those that lie in docs/tasks, as they are there.
+
+    With it you take their verification commands: this machine will run them. A task that was altered since, or came
+    from elsewhere, is refused until you say this again.
+    """
+    from cleared.orchestrator.task_planning import plan_tasks as plan
+    from cleared.orchestrator.task_planning import read_plan
+
+    host = open_host(workspace)
+    tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
+    _print_planned(plan(host, tasks), json)
+
+
+@app.command("add")
+def add_task(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The JSON file of one task, or - for standard input.")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take in one new task. With it you take its verification command: this machine will run it."""
+    from cleared.orchestrator.task_planning import add_task as add
+    from cleared.tasks.task_definition import parse_task
+
+    host = open_host(workspace)
+    _print_planned(add(host, parse_task(_read_input(file), "-" if file == "-" else Path(file).name)), json)
+
+
+@app.command("list")
+def list_tasks(
+    status: Annotated[str | None, typer.Option("--status", metavar="STATUS", help="Only those of this state.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """List the tasks and their newest states, in the order of their ids."""
+    from cleared.orchestrator.task_reports import list_tasks as read
+
+    rows = read(open_host(workspace), status)
+    if json:
+        print_json(rows)
+        return
+    print_table(
+        ["task", "status", "title", "requires", "since", "summary"],
+        ((r["id"], r["status"] or "not in the ledger", r["title"], ", ".join(r["requires"]),
+          (r["updated_at"] or "")[:16].replace("T", " "), r["summary"]) for r in rows),
+        wrap=["title", "summary", "requires"], empty="There are no tasks: cleared task add FILE.",
+    )  # fmt: skip
+
+
+@app.command("show")
+def show_task(
+    task: TaskId,
+    briefing: Annotated[
+        bool, typer.Option("--briefing", help="Print what a worker is given, and nothing else.")
+    ] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show a task: its definition, its newest line, whether it is sealed here, how large its briefing is."""
+    from cleared.orchestrator.task_reports import describe_task, write_briefing
+
+    host = open_host(workspace)
+    if briefing:
+        sys.stdout.write(write_briefing(host, task))
+        return
+    found = describe_task(host, task)
+    if json:
+        print_json(found)
+    else:
+        print_fields(found.items())
+
+
+@app.command("next")
+def show_next(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Print the id of the task that comes next. Exits 6 where all are completed, 7 where none is ready."""
+    from cleared.orchestrator.task_reports import find_next
+
+    found = find_next(open_host(workspace))
+    if json:
+        print_json({"state": found.state, "id": found.task_id, "reasons": list(found.reasons)})
+    elif found.task_id is not None:
+        print_line(found.task_id)
+    elif found.state == "done":
+        print_message("Every task is completed.")
+    for reason in () if found.task_id or json else found.reasons:
+        print_message(reason)
+    sys.stdout.flush()
+    raise typer.Exit({"ready": ExitCode.DONE, "done": ExitCode.ALL_DONE, "blocked": ExitCode.BLOCKED}[found.state])
+
+
+@app.command("claim")
+def claim_task(
+    task: TaskId,
+    by: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who works on it, if it is not you.")] = None,
+    pid: Annotated[
+        int | None, typer.Option("--pid", min=1, help="The process that works on it: when it ends, the claim does.")
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Claim a task that is ready, to work on it in this workspace; then: cleared task done."""
+    from dataclasses import asdict
+
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.changes.host import current_user
+    from cleared.orchestrator.task_claims import claim_task as claim
+
+    refuse_in_job()
+    made = claim(open_host(workspace), task, by or current_user(), worker_pid=pid)
+    if json:
+        print_json({key: value for key, value in asdict(made).items() if key != "token"})
+        return
+    print_line(f"{task} is {made.by}'s since {made.at}, on {made.base[:10]}")
+    if made.dirty:
+        print_message(
+            f"Changed before it, and not its own as long as it stays so: {', '.join(sorted(made.dirty)[:10])}"
+        )
+    print_message(f"When it is done: cleared task verify {task}, cleared task done {task}.")
+
+
+@app.command("verify")
+def verify_task(task: TaskId, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Run a task's verification command over what would be committed. Records nothing; exits 1 where it fails.
+
+    It runs in a copy with the changed files, without network, for ten minutes at most, and can write only there.
+    """
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.orchestrator.task_completion import verify_task as verify
+
+    refuse_in_job()
+    result, delta = verify(open_host(workspace), task)
+    if json:
+        print_json({"id": task, "passed": result.passed, "exit_code": result.exit_code, "reason": result.reason or None,
+                    "output": result.output, "output_bytes": result.total, "confined": result.is_confined,
+                    "delta": delta.to_json_object()})  # fmt: skip
+    else:
+        sys.stdout.write(_safe_output(result.output))
+        print_message(f"{task}: {'passed' if result.passed else 'not passed'} ({result.summary})")
+    sys.stdout.flush()
+    raise typer.Exit(ExitCode.DONE if result.passed else ExitCode.FAILED)
+
+
+@app.command("done")
+def finish_task(
+    task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Verify a claimed task and record it: completed with what it changed, in one commit; else failed, and exits 1.
+
+    Scripts, settings, tests, rules and templates among the changes become a proposal.
+    """
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.orchestrator.task_completion import complete_task
+
+    refuse_in_job()
+    _print_outcome(complete_task(open_host(workspace), task, summary=summary), json)
+
+
+@app.command("fail")
+def fail_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Record that a task failed, or that a completed one no longer holds: what requires it waits."""
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.changes.host import current_user
+    from cleared.orchestrator.task_completion import fail_task as fail
+    from cleared.orchestrator.task_recording import read_task_set
+
+    refuse_in_job()
+    host = open_host(workspace)
+    read_task_set(host).require_task(task)
+    outcome = fail(host, task, summary or f"Failed, says {current_user()}")
+    if json:
+        print_json({"id": task, "status": outcome.status, "summary": outcome.summary, "commit": outcome.commit})
+    else:
+        print_line(f"{task} has failed ({str(outcome.commit)[:10]})")
+
+
+@app.command("retry")
+def retry_task(
+    task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Have a failed or blocked task tried again, or take a claim back: it is pending."""
+    from cleared.orchestrator.task_decisions import retry_task as retry
+
+    _print_recorded(retry(open_host(workspace), task, summary), json)
+
+
+@app.command("skip")
+def skip_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Leave a task, with a reason (--summary): it is blocked, and what requires it waits until somebody retries it."""
+    from cleared.orchestrator.task_decisions import skip_task as skip
+
+    _print_recorded(skip(open_host(workspace), task, summary), json)
+
+
+def _read_input(file: str) -> bytes:
+    from cleared.errors import UsageError
+    from cleared.orchestrator.task_planning import MAX_PLAN_BYTES
+    from cleared.safe_files import read_stable
+
+    if file != "-":
+        return read_stable(Path(file), MAX_PLAN_BYTES)[0]
+    data = sys.stdin.buffer.read(MAX_PLAN_BYTES + 1)
+    if len(data) > MAX_PLAN_BYTES:
+        raise UsageError(f"standard input has more than {MAX_PLAN_BYTES:,} bytes")
+    return data
+
+
+def _print_planned(planned: Planned, json: bool) -> None:
+    if json:
+        print_json({"added": list(planned.added), "changed": list(planned.changed), "sealed": list(planned.sealed),
+                    "commit": planned.commit})  # fmt: skip
+        return
+    for noun, ids in (("added", planned.added), ("changed", planned.changed), ("sealed", planned.sealed)):
+        if ids:
+            print_line(f"{noun}: {', '.join(ids)}")
+    if not (planned.added or planned.changed or planned.sealed):
+        print_line("nothing was to be done")
+    print_message("Next: cleared task next.")
+
+
+def _print_recorded(recorded: Any, json: bool) -> None:
+    line = recorded.lines[0]
+    if json:
+        print_json({**line.to_json_object(), "commit": recorded.commit})
+    else:
+        print_line(f"{line.id} is {line.status} ({str(recorded.commit)[:10]})")
+
+
+def _print_outcome(outcome: TaskOutcome, json: bool) -> None:
+    """What became of a task; exits 1 where it failed."""
+    if json:
+        print_json({"id": outcome.task_id, "status": outcome.status, "summary": outcome.summary,
+                    "delta": dict(outcome.delta), "commit": outcome.commit, "proposal": outcome.proposal,
+                    "warnings": list(outcome.warnings)})  # fmt: skip
+    else:
+        print_line(f"{outcome.task_id} is {outcome.status} ({str(outcome.commit)[:10]})")
+        if outcome.status != "completed":
+            print_message(outcome.summary)
+        if outcome.proposal:
+            print_message(f"Next: cleared agent diff {outcome.proposal}, then approve or reject it.")
+    sys.stdout.flush()
+    raise typer.Exit(ExitCode.DONE if outcome.status == "completed" else ExitCode.FAILED)
+
+
+def _safe_output(text: str) -> str:
+    from cleared.terminal import escape_lines
+
+    return escape_lines(text.rstrip("\n")) + "\n" if text.strip() else ""
