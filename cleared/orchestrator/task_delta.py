@@ -26,7 +26,7 @@ ChangeKind = Literal["added", "modified", "deleted"]
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """One file that the task changed. ``new``: None where it is deleted; ``is_gated``: whether it becomes a proposal."""
+    """One file that the task changed. ``new``: None where it is deleted; ``is_gated``: it becomes a proposal."""
 
     path: str
     kind: ChangeKind

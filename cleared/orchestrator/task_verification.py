@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.changes.host import Host
-from cleared.orchestrator.fenced_command import CommandResult, run_fenced
 from cleared.loop.private_clone import remove_tree
+from cleared.orchestrator.fenced_command import CommandResult, run_fenced
 from cleared.orchestrator.task_delta import TaskDelta, write_change
 from cleared.orchestrator.task_recording import state_folder
 from cleared.safe_files import write_atomic
