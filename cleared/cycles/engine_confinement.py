@@ -23,7 +23,7 @@ from cleared.sandbox.confinement import Restrictions, landlock_abi
 from cleared.workspace.programs import search_path
 
 _SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/proc", "/sys")
-_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm")
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
 _VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TERM", "SSL_CERT_FILE",
                      "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "XDG_CONFIG_HOME", "XDG_DATA_HOME",

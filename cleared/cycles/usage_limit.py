@@ -26,9 +26,9 @@ _ADMINISTRATIVE: Final = re.compile(
 _RESET: Final = re.compile(
     r"\b(?:resets?|try again|available again)(?: at| on| in)?\b[ :]*"
     r"(?:(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|(?P<count>\d{1,5}) ?(?P<unit>second|minute|hour|day)s?"
     r"|(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\.?)?(?: \((?P<zone>[A-Za-z_]+/[A-Za-z_/+-]+|UTC)\))?"
-    r"(?! ?(?:second|minute|hour|day))"
-    r"|(?P<count>\d{1,5}) ?(?P<unit>second|minute|hour|day)s?)",
+    r"(?!\d| ?(?:second|minute|hour|day)))",
     re.IGNORECASE,
 )
 _EPOCH: Final = re.compile(r"limit reached\|(?P<seconds>\d{10})\b", re.IGNORECASE)
