@@ -43,7 +43,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         return
     host.show_message = messages.append
     summary = (
-        f"{host.layout.config_file} is valid; {len(host.config.bank_accounts)} bank accounts, "
+        f"{host.layout.config_file} is valid; {count_noun(len(host.config.bank_accounts), 'bank account')}, "
         f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}"
     )
     yield Row("config", "ok", summary + _name_reserved(host))
@@ -127,7 +127,7 @@ def _check_managed_files(host: Host) -> Row:
     with compare_with_commit(host, "doctor") as (_, snapshot, different):
         refuse_differences(different)
         count = sum(len(snapshot.list_entries(prefix)) for prefix in host.layout.managed_prefixes())
-    return Row("managed files", "ok", f"{count} files as committed; cleared journal check looks inside")
+    return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared journal check looks inside")
 
 
 def _check_approvals(host: Host) -> Row:
@@ -234,4 +234,4 @@ def _check_writable(host: Host) -> Row:
     if barred:
         shown = ", ".join(path.relative_to(host.root).as_posix() for path in barred)
         return Row("writable", "fail", f"not writable: {shown}", "Give yourself the right to write there.")
-    return Row("writable", "ok", f"{len(folders)} folders")
+    return Row("writable", "ok", count_noun(len(folders), "folder"))

@@ -9,14 +9,14 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.app import open_workspace
-from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION
+from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION, kind_named
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.changes.workspace_creation import create_workspace
@@ -31,6 +31,7 @@ from cleared.registry.json_values import to_json
 from cleared.review.card_decisions import reject_cards
 from cleared.runs.outcome import RunResult
 from cleared.safe_files import write_atomic
+from cleared.terminal import count_noun, print_table
 from cleared.triggers.manual_runs import run_now
 
 if TYPE_CHECKING:
@@ -219,10 +220,10 @@ class _WalkthroughPrinter:
         from rich.console import Console
 
         self.story = story
-        self.terminal = sys.stdout.isatty()
+        terminal = sys.stdout.isatty()
         self.console: Console = Console(
-            file=sys.stdout, highlight=False, markup=False, emoji=False, width=None if self.terminal else 100,
-            soft_wrap=not self.terminal,
+            file=sys.stdout, highlight=False, markup=False, emoji=False, width=None if terminal else 100,
+            soft_wrap=not terminal,
         )  # fmt: skip
 
     def print_all(self) -> None:
@@ -242,28 +243,6 @@ class _WalkthroughPrinter:
 
     def print_line(self, text: str, style: str = "") -> None:
         self.console.print(f"  {text}", style=style)
-
-    def print_table(self, columns: dict[str, str], rows: Sequence[tuple[str, ...]], last: tuple[str, ...] = ()) -> None:
-        """``columns``: heading → ``left`` or ``right``; ``last`` is the line of totals."""
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table
-        from rich.text import Text
-
-        shown = Table(
-            box=box.SIMPLE_HEAD if self.terminal else None, pad_edge=False, show_footer=bool(last),
-            header_style="bold", footer_style="bold",
-        )  # fmt: skip
-        for i, (heading, justify) in enumerate(columns.items()):
-            shown.add_column(
-                heading, Text(last[i]) if last else "", justify="right" if justify == "right" else "left",
-                no_wrap=True, overflow="ellipsis",
-            )  # fmt: skip
-        for row in rows:
-            shown.add_row(*(Text(cell) for cell in row))
-        with self.console.capture() as drawn:
-            self.console.print(Padding(shown, (0, 0, 0, 2), expand=False), soft_wrap=False)
-        sys.stdout.write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()))
 
     def print_files(self) -> None:
         story = self.story
@@ -288,8 +267,7 @@ class _WalkthroughPrinter:
     def print_months(self) -> None:
         months = self.story["months"]
         self.print_heading("The books")
-        columns = {"month": "left", **dict.fromkeys(("entries", "confirmed", "waiting"), "right"),
-                   **dict.fromkeys(("income", "expenses", "result"), "right")}  # fmt: skip
+        figures = ["entries", "confirmed", "waiting", "income", "expenses", "result"]
 
         def month_cells(name: str, m: dict[str, Any]) -> tuple[str, ...]:
             counts = (str(m[k]) for k in ("entries", "confirmed", "waiting"))
@@ -302,25 +280,24 @@ class _WalkthroughPrinter:
             )
 
         total = {k: sum(m[k] for m in months) for k in ("entries", "confirmed", "waiting", "income", "expenses")}
-        self.print_table(columns, [month_cells(m["month"], m) for m in months], month_cells("total", total))
+        rows = [*(month_cells(m["month"], m) for m in months), month_cells("total", total)]
+        print_table(["month", *figures], rows, right=figures, empty="")
 
     def print_profit(self) -> None:
         self.print_heading("Profit and loss, by account")
         shown = [a for a in self.story["accounts"] if a["type"] in ("revenue", "expense")]
         rows = [(str(a["account_id"]), a["name"], _format_money(-a["balance"])) for a in shown]
         profit = -sum((a["balance"] for a in shown), Decimal(0))
-        self.print_table(
-            {"account": "left", "name": "left", "amount": "right"}, rows, ("", "profit", _format_money(profit))
-        )
+        rows.append(("", "profit", _format_money(profit)))
+        print_table(["account", "name", "amount"], rows, right=["amount"], empty="")
 
     def print_queue(self) -> None:
         queue, decision = self.story["queue"], self.story["decision"]
-        kinds = ", ".join(f"{count} {kind}" for kind, count in queue["kinds"].items())
-        self.print_heading(f"What waits for a person: {queue['open']} cards ({kinds})")
+        kinds = ", ".join(f"{kind_named(kind).title}: {count}" for kind, count in queue["kinds"].items())
+        self.print_heading(f"What waits for a person: {count_noun(queue['open'], 'card')} ({kinds})")
         self.print_line(INTRODUCTION)
-        room = self.console.width - 30
-        rows = [(c["id"], c["kind"], _clip_text(c["title"], room)) for c in queue["first"]]
-        self.print_table({"card": "left", "kind": "left", "title": "left"}, rows)
+        rows = [(c["id"], c["kind"], c["title"]) for c in queue["first"]]
+        print_table(["card", "kind", "title"], rows, wrap=["title"], empty="")
         for card in queue["first"]:
             if card["kind"] == DUPLICATE_FILE.name:
                 self.print_line(f"The overlap was noticed: {card['title']}.")
@@ -363,10 +340,6 @@ class _WalkthroughPrinter:
         self.console.print()
         keeping = "a temporary directory; delete it when you are done" if story["temporary"] else "yours to keep"
         self.print_line(f"The workspace is {story['workspace']} ({keeping}).")
-
-
-def _clip_text(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _format_money(amount: Decimal) -> str:
