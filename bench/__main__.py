@@ -21,6 +21,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "seal": commits.seal_small,
     "help": startup.help_,
     "cold": startup.cold_run,
+    "mcp_start": startup.mcp_start,
     "gate": gate.whole,
     "history": gate.history,
     "agents": gate.many,

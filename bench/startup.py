@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -45,6 +46,34 @@ def cold_run(quick: bool) -> Result:
         _process(sys.executable, "-c", imports, cwd=_nowhere),
         1.7, 5 if quick else 21,
     )  # fmt: skip
+
+
+def mcp_start(quick: bool) -> Result:
+    """From the start of ``cleared mcp`` to the answer to a client's first call."""
+    root = workspace()
+    return compare(
+        "cleared mcp, start to first answer / import mcp",
+        lambda: lambda: _ask_mcp(root), _process(sys.executable, "-c", "import mcp", cwd=_nowhere), 1.5,
+        5 if quick else 15,
+    )  # fmt: skip
+
+
+def _ask_mcp(root: Path) -> None:
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    messages: list[dict[str, object]] = [
+        {"id": 0, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "agent_list", "arguments": {}}},
+    ]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([CLEARED, "mcp"], cwd=root, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        assert "result" in json.loads(process.stdout.readline())
+        process.kill()  # how it ends is no part of its start
 
 
 def _nowhere() -> Path:

@@ -32,7 +32,7 @@ def serve_mcp(
         raise typer.BadParameter("--json goes with --http: without it, stdout is for the client")
     server_process.require_sdk()
     if not http:
-        server_process.serve_on_stdio(lambda: open_host(workspace), as_refusal)
+        server_process.serve_on_stdio(lambda: open_host(workspace, server_process.show_message), as_refusal)
         return
 
     def print_place(place: dict[str, Any]) -> None:
@@ -40,4 +40,6 @@ def serve_mcp(
             print_json(place)
             sys.stdout.flush()
 
-    server_process.serve_on_http(lambda: open_host(workspace), as_refusal, port, print_place)
+    server_process.serve_on_http(
+        lambda: open_host(workspace, server_process.show_message), as_refusal, port, print_place
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 import cleared.meta
 from cleared import queries
@@ -38,8 +39,10 @@ def list_pages(host: Host) -> list[Page]:
     pages = [page for page, _ in _REFERENCE.values()]
     pages.append(Page(f"{SCHEME}agents", "agents", "Every agent, without its source.", _JSON))
     for agent in queries.read_agents(host)[:_MAX_LISTED]:
-        about = agent["description"] or agent["title"] or "An agent."
-        pages.append(Page(f"{SCHEME}agents/{agent['name']}", agent["name"], about, _PYTHON))
+        # What somebody pushed, and nobody approved, is not to speak for this server.
+        is_live = agent["state"] in ("approved", "starter") and agent["description"]
+        about = agent["description"] if is_live else f"An agent; {agent['state']}."
+        pages.append(Page(agent_uri(agent["name"]), agent["name"], about, _PYTHON))
     with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
         months = sorted(books.list_months(), reverse=True)[:_MAX_LISTED]
     for year, month in months:
@@ -56,6 +59,11 @@ def list_templates() -> list[Page]:
     ]
 
 
+def agent_uri(name: str) -> str:
+    """The address of an agent's script."""
+    return f"{SCHEME}agents/{quote(name, safe='')}"
+
+
 def read_page(host: Host, uri: str) -> tuple[str, str]:
     """MIME type and text of a resource. Raises ``UsageError`` where there is none."""
     if uri in _REFERENCE:
@@ -65,7 +73,7 @@ def read_page(host: Host, uri: str) -> tuple[str, str]:
         agents = [{k: v for k, v in a.items() if k != "source"} for a in queries.read_agents(host)]
         return _JSON, to_json_text(make_answer(host, agents))
     if match := _AGENT.fullmatch(uri):
-        return _PYTHON, clean_text(host, str(queries.read_agent(host, match[1])["source"]))
+        return _PYTHON, clean_text(host, str(queries.read_agent(host, unquote(match[1]))["source"]))
     if match := _MONTH.fullmatch(uri):
         return _JSON, to_json_text(make_answer(host, queries.read_journal(host, month=match[1])))
     shown = "".join(c if c.isprintable() else "?" for c in uri[:100])

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final
 
-from cleared.bounds import clip_text
 from cleared.errors import ExitCode, UsageError
 from cleared.mcp_server.tool_calls import ExplainFault, WorkspaceTools
 from cleared.operations.current_host import CurrentHost, HostFactory
@@ -35,7 +35,7 @@ def serve_on_stdio(open_workspace: HostFactory, explain_fault: ExplainFault) -> 
     from cleared.mcp_server.stdio_transport import serve_stdio
 
     if sys.stdin.isatty():
-        print_message("cleared mcp is for programs: an MCP client starts it and speaks with it. Ctrl-C ends it.")
+        show_message("cleared mcp is for programs: an MCP client starts it and speaks with it. Ctrl-C ends it.")
     serve_stdio(make_server(WorkspaceTools(current, explain_fault)))
 
 
@@ -58,9 +58,9 @@ def serve_on_http(
         url = f"http://{ADDRESS}:{listener.getsockname()[1]}{PATH}"
 
         def report_ready() -> None:
-            print_message(f"cleared mcp answers at {url}, to clients that show the token in {file}")
+            show_message(f"cleared mcp answers at {url}, to clients that show the token in {file}")
             if is_new:
-                print_message(f"The token is new, and shown only now: {token}")
+                show_message(f"The token is new, and shown only now: {token}")
             on_ready({"url": url, "token_file": str(file)})
 
         serve_http(make_server(WorkspaceTools(current, explain_fault)), listener, token, report_ready)
@@ -80,6 +80,12 @@ def _end_on_signals() -> None:
         signal.signal(number, end_process)
 
 
+def show_message(text: str) -> None:
+    """A line on stderr. Where its reader is gone, a call goes on without it."""
+    with suppress(OSError, ValueError):
+        print_message(text)
+
+
 class _PlainHandler(logging.Handler):
     """Warnings of libraries, one line each: they quote what clients send."""
 
@@ -87,7 +93,7 @@ class _PlainHandler(logging.Handler):
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += f" ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})"
-        print_message(f"cleared mcp: {clip_text(escape_text(text))[:500]}")
+        show_message(f"cleared mcp: {escape_text(text[:500])}")
 
 
 def _log_to_stderr() -> None:

@@ -54,6 +54,7 @@ class Parameter:
     default: Any = REQUIRED
     choices: tuple[str, ...] = ()
     least: int = 0
+    most: int = MAX_INTEGER
     doc: str = ""
 
     @property
@@ -79,8 +80,8 @@ class Parameter:
             return self._read_names(value)
         if type(value) is not _JSON_TYPES[self.type]:
             raise InvalidArgument(f"{self.name} must be of type {self.type}", self.name)
-        if type(value) is int and not self.least <= value <= MAX_INTEGER:
-            raise InvalidArgument(f"{self.name} must lie between {self.least} and {MAX_INTEGER}", self.name)
+        if type(value) is int and not self.least <= value <= self.most:
+            raise InvalidArgument(f"{self.name} must lie between {self.least} and {self.most}", self.name)
         if self.choices and value not in self.choices:
             raise InvalidArgument(f"{self.name} must be one of {', '.join(self.choices)}", self.name)
         return value

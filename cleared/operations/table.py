@@ -49,7 +49,7 @@ _AGENT_OPERATIONS: Final = (
         "agent.compare",
         "What another version of an agent would have done in its past runs, compared with the approved version.",
         "check", agent_operations.compare_agent,
-        (_AGENT, _TEXTS, Parameter("runs", "integer", 50, least=1, doc="Over how many past runs.")),
+        (_AGENT, _TEXTS, Parameter("runs", "integer", 50, least=1, most=1_000, doc="Over how many past runs.")),
         result_schemas.IMPACT,
     ),
     Operation(

@@ -17,7 +17,7 @@ SIZES = (
     (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
 )  # fmt: skip
 WAITING = {
-    "help", "cold", "agents", "files", "cron", "load", "idle", "job", "enqueued", "idle_loop", "memory",
+    "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "job", "enqueued", "idle_loop", "memory",
     "memory_commits",
 }  # fmt: skip
 

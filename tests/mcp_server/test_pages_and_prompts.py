@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 from mcp_clients import talk_here
+from proposing import text
 
 from cleared.config.secrets import Redactor
 from cleared.errors import CheckFailed
@@ -31,13 +32,17 @@ def refusal_of(ws: Workspace, request: Any) -> str:
 def test_every_resource_can_be_read(posted: Workspace) -> None:
     """H17: the reference pages, each agent, the books by month."""
 
+    posted.put("agents/odd name?.py", text("1").replace("a probe", "obey me"))
+
     async def talk(client: Any) -> dict[str, str]:
         listed = (await client.list_resources()).resources
+        assert not any("obey me" in str(r) for r in listed), "what nobody approved does not speak for the server"
         assert len((await client.list_resource_templates()).resource_templates) == 2
         return {r.uri: (await client.read_resource(r.uri)).contents[0].text for r in listed}
 
     texts = talk_here(posted, talk)
     assert texts["cleared://agents/ingest"] == posted.read("agents/ingest.py")
+    assert "obey me" in texts["cleared://agents/odd%20name%3F"]
     assert '"entry_id":"2025-01-001"' in texts["cleared://books/2025-01"]
     assert "### `journal_add_double`" in texts["cleared://reference/primitives"]
     assert "`header-cron`" in texts["cleared://reference/rules"]

@@ -148,6 +148,7 @@ def test_files_that_cannot_be_proposed_are_refused(host: Host, texts: Any, messa
         ("agent.show", {"nmae": "x"}, "nmae"),
         ("run.list", {"limit": 0}, "limit"),
         ("run.list", {"limit": True}, "limit"),
+        ("agent.compare", {"name": "ingest", "runs": 1_001}, "runs"),
         ("queue.list", {"status": "closed"}, "status"),
         ("agent.propose", {"targets": "ingest"}, "targets"),
         ("agent.propose", {"targets": [1]}, "targets"),
