@@ -14,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 import cleared
 from cleared.mcp_server import reference_pages
 from cleared.mcp_server.bounded_answer import to_json_text, wrap_schema
+from cleared.mcp_server.client_calls import TOOLS, ToolReply, WorkspaceTools
 from cleared.mcp_server.prompt_texts import INSTRUCTIONS, PROMPTS, fill_prompt
-from cleared.mcp_server.tool_calls import TOOLS, ToolReply, WorkspaceTools
 from cleared.operations.operation import Operation
 
 if TYPE_CHECKING:

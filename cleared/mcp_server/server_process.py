@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from cleared.errors import ExitCode, UsageError
-from cleared.mcp_server.tool_calls import ExplainFault, WorkspaceTools
+from cleared.mcp_server.client_calls import ExplainFault, WorkspaceTools
 from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.terminal import escape_text, print_message
 

@@ -103,9 +103,10 @@ def test_commands_exist(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_primitives_exist(page: str) -> None:
     from cleared.jobs.job_types import load_built_in
+    from cleared.mcp_server.client_calls import TOOLS
     from cleared.primitives import primitive_registry
 
-    known = {*primitive_registry(), *load_built_in()}  # job types are called alike
+    known = {*primitive_registry(), *load_built_in(), *TOOLS}  # job types and tools are called alike
     for span in _SPAN.findall(prose(page)):
         found = _PRIMITIVE.match(span)
         if found and (span == found[0] or span[found.end()] == "("):

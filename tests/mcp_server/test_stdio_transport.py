@@ -159,7 +159,7 @@ def test_it_says_what_is_missing(ws: Workspace, tmp_path: Path, monkeypatch: pyt
 def test_the_core_does_not_need_the_sdk() -> None:
     """Nothing that other commands import imports it."""
     code = (
-        "import sys, cleared.cli.commands, cleared.operations.table, cleared.mcp_server.tool_calls, cleared.cli.mcp; "
+        "import sys, cleared.cli.commands, cleared.operations.table, cleared.mcp_server.client_calls, cleared.cli.mcp; "
         "print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'mcp_types', 'uvicorn', 'pydantic')])"
     )
     done = subprocess.run(

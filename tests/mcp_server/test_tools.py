@@ -12,7 +12,7 @@ from harness import Workspace, chase
 from mcp_clients import call, talk_here, text_of
 from proposing import text
 
-from cleared.mcp_server.tool_calls import DECISIONS, TOOLS, client_name
+from cleared.mcp_server.client_calls import DECISIONS, TOOLS, client_name
 from cleared.operations.table import OPERATIONS
 from cleared.workspace.lock import writer_lock
 
