@@ -95,6 +95,8 @@ class ContextRoom:
         gone = sum(item.tokens for item in middle)
         if _estimate_summary(summary) >= gone:
             summary = "(left out)"
+            if _estimate_summary(summary) >= gone:
+                raise self._thrash()
         freed = (gone - _estimate_summary(summary)) * history.scale
         poor = freed < LEAST_FREED * before or before - freed > limits.allowed
         history.record_compaction(keep_from, chosen, summary, poor)
@@ -126,8 +128,8 @@ class ContextRoom:
     def _thrash(self) -> ContextExhausted:
         return ContextExhausted(
             "context_thrash",
-            f"{MAX_POOR_COMPACTIONS} summaries one after the other freed too little; the session has "
-            f"{self._history.estimated_tokens:,} tokens of {self._limits.window:,}",
+            f"a summary of what was done frees too little; the session has {self._history.estimated_tokens:,} tokens, "
+            f"and the model's window {self._limits.window:,}",
         )
 
 

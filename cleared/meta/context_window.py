@@ -92,7 +92,6 @@ def find_prunable(items: Sequence[Item], protected: int, scale: float = 1.0) -> 
             if part.part_kind == "tool-return" and behind >= protected and tokens > _LEAST_PRUNED_TOKENS:
                 calls.append(part.tool_call_id)
             behind += tokens * scale
-        behind += MESSAGE_TOKENS * scale
     return calls[::-1]
 
 
@@ -116,7 +115,7 @@ def choose_cut(items: Sequence[Item], protected: int, scale: float = 1.0) -> int
     behind, cut = 0.0, len(items)
     while cut > 0 and (behind < protected or cut == len(items)):  # the newest request stays in any case
         cut -= 1
-        behind += items[cut].tokens * scale
+        behind += (items[cut].tokens - MESSAGE_TOKENS) * scale
     while 0 < cut < len(items) and items[cut].purpose == "results":
         cut -= 1
     return cut

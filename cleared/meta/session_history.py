@@ -134,8 +134,10 @@ class SessionHistory:
         self._record("pruned", {"calls": calls})
 
     def record_compaction(self, keep_from: int, instructions: list[int], summary: str, poor: bool) -> None:
-        values = {"keep_from": keep_from, "instructions": instructions, "summary": summary, "poor": poor}
-        self._record("compacted", values)
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        values = {"keep_from": keep_from, "instructions": instructions, "poor": poor}
+        self._record("compacted", values, ModelRequest(parts=[UserPromptPart(SUMMARY_HEAD + summary)]))
 
     def record_spending(self, usage: Any) -> None:
         """What a request beside the conversation took."""
@@ -164,7 +166,8 @@ class SessionHistory:
         elif kind == "pruned":
             self.items = prune_results(self.items, record["calls"])
         elif kind == "compacted":
-            self._apply_compaction(record)
+            assert message is not None
+            self._apply_compaction(record, message)
         elif kind == "spent":
             self.usage.add(record["usage"])
         elif kind == "ended":
@@ -213,13 +216,9 @@ class SessionHistory:
             self.calls = {}
             self._push("results", ModelRequest(parts=list(results)))
 
-    def _apply_compaction(self, record: Mapping[str, Any]) -> None:
-        from pydantic_ai.messages import ModelRequest, UserPromptPart
-
-        message = ModelRequest(parts=[UserPromptPart(SUMMARY_HEAD + record["summary"])])
-        summary = make_item(self._take_number(), "summary", message)
+    def _apply_compaction(self, record: Mapping[str, Any], message: ModelMessage) -> None:
         # The summary stands before what it leads to: its number must not make it part of what stays.
-        summary = Item(record["keep_from"] - 1, summary.purpose, summary.message, summary.tokens)
+        summary = make_item(record["keep_from"] - 1, "summary", message)
         self.items = compact_items(self.items, record["keep_from"], record["instructions"], summary)
         self.poor_compactions = self.poor_compactions + 1 if record["poor"] else 0
 
