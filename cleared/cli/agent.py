@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,9 +16,9 @@ from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_hos
 from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from cleared.changes.host import Host
+    from collections.abc import Mapping
 
-if TYPE_CHECKING:
+    from cleared.changes.host import Host
     from cleared.runs.outcome import RunResult
 
 app = new_group()
@@ -51,14 +51,21 @@ def run_agent(
     """Run an agent as approved: one commit, or nothing.
 
     The script's result is printed as JSON on stdout, its log on stderr. --json prints one object: run_id, agent,
-    status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, duration_ms, error, edited, warnings.
+    status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, messages, duration_ms, error,
+    edited, warnings.
     """
     from cleared.triggers.manual_runs import run_command
 
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
     payload = parse_payload(data) if data is not None else None
-    result = run_command(open_host(workspace), name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    host = open_host(workspace)
+    result = run_command(host, name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    if result.messages:
+        from cleared.notify.script_messages import send_after_run
+
+        for line in send_after_run(host, result):
+            print_message(f"cleared: {line}")
     print_run(result, json=json)
 
 
@@ -79,6 +86,8 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     elif result.error is None and not quiet and result.status != "waiting":
         if dry_run:
             _print_entries(result.to_json_object()["entries"])
+            for message in result.messages:
+                _print_staged_message(message)
         print_line(jsonlib.dumps(to_json(result.result), ensure_ascii=True))
     bad = [c for c in result.cards if c.kind == BAD_FILE.name]
     for card in bad:
@@ -114,6 +123,12 @@ def _print_entries(entries: list[dict[str, object]]) -> None:
 
     if entries:
         print_entries(entries, sys.stderr)
+
+
+def _print_staged_message(message: Mapping[str, Any]) -> None:
+    print_message(f"would send: {message['subject']}")
+    for line in [*str(message["text"]).splitlines(), *(f"{c['id']}  {c['title']}" for c in message["cards"])]:
+        print_message(f"    {line}")
 
 
 @app.command("list")

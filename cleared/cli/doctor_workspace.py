@@ -50,6 +50,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
     rows: dict[str, Callable[[], Row]] = {
         "writer lock": lambda: _check_lock(host),
         "service": lambda: _check_service(host),
+        "messages": lambda: _check_messages(host),
         "repository": lambda: _check_repository(host),
         "history": lambda: doctor_history.check_history(host),
         "branch": lambda: doctor_history.check_branch(host),
@@ -90,6 +91,15 @@ def _check_service(host: Host) -> Row:
     return Row(
         "service", "ok", f"up since {service.since} (process {service.pid})" if service else "not up: cleared up"
     )
+
+
+def _check_messages(host: Host) -> Row:
+    from cleared.notify.script_messages import ScriptMessages, messages_trouble
+
+    trouble = messages_trouble(ScriptMessages(host).status_data())
+    if not trouble:
+        return Row("messages", "ok", "all that scripts sent were taken")
+    return Row("messages", "warn", "\n".join(trouble), "See notifications in config.yaml; cleared up tries again.")
 
 
 def _check_repository(host: Host) -> Row:

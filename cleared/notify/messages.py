@@ -67,7 +67,7 @@ def digest_message(host: Host, cards: list[Card], failed: Counter[str], now: dat
         "overdue": [_card_summary(card) for card in late[:_MAX_LISTED]],
         "proposals": [_card_summary(card) for card in proposals[:_MAX_LISTED]], "failed": dict(failed),
     }  # fmt: skip
-    return _make_message(host, "digest", ", ".join(counts), lines, data, now)
+    return make_message(host, "digest", ", ".join(counts), lines, data, now)
 
 
 def failure_message(host: Host, failures: list[dict[str, str]], more: int, now: datetime) -> Message:
@@ -84,16 +84,17 @@ def failure_message(host: Host, failures: list[dict[str, str]], more: int, now: 
     if more:
         lines += [f"and {more} more: cleared run list", ""]
     lines.append(f"The workspace is {host.root}")
-    return _make_message(host, "failure", subject, lines, {"failures": failures, "count": total}, now)
+    return make_message(host, "failure", subject, lines, {"failures": failures, "count": total}, now)
 
 
-def _make_message(
-    host: Host, kind: str, summary: str, lines: list[str], data: Mapping[str, Any], now: datetime
+def make_message(
+    host: Host, kind: str, summary: str, lines: list[str], data: Mapping[str, Any], now: datetime, key: str = ""
 ) -> Message:
+    """``key``: names it for ever; empty: one of its own, made at random."""
     name = host.config.business.name
     full_data = {"workspace": str(host.root), "business": name, **data}
     message = Message(
-        f"{kind}-{secrets.token_hex(12)}", kind, f"{name}: {summary}", tuple(lines), format_iso(now), full_data
+        key or f"{kind}-{secrets.token_hex(12)}", kind, f"{name}: {summary}", tuple(lines), format_iso(now), full_data
     )
     # Redact before cutting: a secret that is cut short would not be recognised.
     message = redact_message(host, message)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
@@ -52,25 +52,14 @@ def read_state(path: Path) -> NotifierState:
     """The state in this file; an empty one where there is no file, or it is damaged."""
     try:
         data = json.loads(read_stable(path, _MAX_BYTES)[0])
-        outbox = [
-            QueuedMessage(
-                Message(**{**queued["message"], "lines": tuple(map(str, queued["message"]["lines"]))}),
-                int(queued["attempts"]), _check_time(queued["next"]),
-            )
-            for queued in data["outbox"]
-        ]  # fmt: skip
-        for message in (queued.message for queued in outbox):
-            _check_time(message.at)
-            texts = (message.key, message.kind, message.subject)
-            if not isinstance(message.data, dict) or not all(isinstance(text, str) for text in texts):
-                return NotifierState()
+        outbox = [parse_queued(queued) for queued in data["outbox"]]
         failures = [{key: str(row[key]) for key in ("run_id", "agent", "cause", "at")} for row in data["failures"]]
         for failure in failures:
-            _check_time(failure["at"])
+            check_time(failure["at"])
         return NotifierState(
-            data["digest_at"] and _check_time(data["digest_at"]),
-            data["failures_at"] and _check_time(data["failures_at"]),
-            failures, int(data["more"]), outbox, data["last_sent_at"] and _check_time(data["last_sent_at"]),
+            data["digest_at"] and check_time(data["digest_at"]),
+            data["failures_at"] and check_time(data["failures_at"]),
+            failures, int(data["more"]), outbox, data["last_sent_at"] and check_time(data["last_sent_at"]),
             data["last_error"] and escape_text(data["last_error"]),
         )  # fmt: skip
     except (WorkspaceError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -83,7 +72,20 @@ def write_state(path: Path, state: NotifierState) -> None:
     write_atomic(path, json.dumps(asdict(state), ensure_ascii=True).encode())
 
 
-def _check_time(text: str) -> str:
+def parse_queued(data: Any) -> QueuedMessage:
+    """A message as it was written. Raises ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError`` for
+    anything else."""
+    lines = tuple(map(str, data["message"]["lines"]))
+    message = Message(**{**data["message"], "lines": lines})
+    check_time(message.at)
+    texts = (message.key, message.kind, message.subject)
+    if not isinstance(message.data, dict) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("not a message")
+    return QueuedMessage(message, int(data["attempts"]), check_time(data["next"]))
+
+
+def check_time(text: str) -> str:
+    """The text, if it is a time as ``format_iso`` writes it; else raises ``ValueError``."""
     if format_iso(datetime.fromisoformat(text)) != text:
         raise ValueError(text)
     return text

@@ -26,7 +26,12 @@ def list_agents(host: Host) -> list[dict[str, Any]]:
 
 def run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> dict[str, Any]:
     """Run an agent once (see ``triggers.manual_runs.run_command``)."""
-    return run_command(host, name, dry_run=dry_run, data=data, again=again).to_json_object()
+    result = run_command(host, name, dry_run=dry_run, data=data, again=again)
+    if result.messages:
+        from cleared.notify.script_messages import send_after_run
+
+        result.warnings += send_after_run(host, result)
+    return result.to_json_object()
 
 
 def check_agent(host: Host, name: str | None, texts: Texts | None) -> dict[str, Any]:

@@ -88,7 +88,7 @@ RUN: Final = _object_of(
 RUN_RESULT: Final = _object_of(
     run_id=TEXT, agent=TEXT, status={"enum": ["succeeded", "failed", "dry_run", "interrupted", "waiting"]},
     result={"description": "What the script gave back."}, commits=TEXTS, entries=_list_of(ENTRY),
-    cards=_list_of(_object_of(**_CARD_FIELDS)), duration_ms=INTEGER,
+    cards=_list_of(_object_of(**_CARD_FIELDS)), messages=_list_of(OBJECT), duration_ms=INTEGER,
     error={
         "anyOf": [
             {"type": "null"},

@@ -11,9 +11,9 @@ from cleared.registry.primitive import Primitive, Registry
 @cache
 def primitive_registry() -> Registry:
     """All primitives. Raises ``DeclarationError`` where two share a name."""
-    from cleared.primitives import accounts, config, ctx, git, importer, journal, loop, money, queue, script
+    from cleared.primitives import accounts, config, ctx, git, importer, journal, loop, money, notify, queue, script
 
-    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop)
+    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify)
 
 
 def collect_primitives(*modules: ModuleType) -> Registry:

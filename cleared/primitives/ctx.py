@@ -18,6 +18,10 @@ BUILT_IN_EVENTS: Final = (
 """Events that the program itself tells of; no script and no person can."""
 LOOP_ENQUEUE_EVENT: Final = "loop.enqueue"
 """What ``loop_enqueue`` emits, and nothing else can: the loop takes it for an order."""
+NOTIFY_SEND_EVENT: Final = "notify.send"
+"""What ``notify_send`` emits, and nothing else can: its payload is sent as a message."""
+ORDER_EVENTS: Final = (LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT)
+"""Events that the program acts on itself; no ``ctx_emit`` and no person can make one."""
 _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
 
@@ -42,7 +46,7 @@ def ctx_emit(ctx: Context, event_name: Line, payload: Json = None) -> None:
 
 def emit_event(ctx: Context, event_name: str, payload: Json) -> None:
     """Stage an event. Raises ``PrimitiveError`` where its name is not one, or its payload too large."""
-    if event_name in BUILT_IN_EVENTS or event_name == LOOP_ENQUEUE_EVENT:
+    if event_name in BUILT_IN_EVENTS or event_name in ORDER_EVENTS:
         raise PrimitiveError(
             f"{event_name} is told by the program itself",
             place=Place(field="event_name"),

@@ -214,6 +214,13 @@ class LoopJob(LoopResult):
     by: str
 
 
+class MessageStaged(TypedDict):
+    """A message that is sent once the run is committed."""
+
+    subject: str
+    cards: int
+
+
 class EventInfo(TypedDict):
     """Why the run happens."""
 

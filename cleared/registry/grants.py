@@ -42,6 +42,7 @@ GRANTS: Final = {
         Grant("script.run", "run shared scripts", "medium"),
         Grant("loop.read", "read how the loop's jobs are", "low"),
         Grant("loop.enqueue", "have the loop run jobs", "high"),
+        Grant("notify.send", "send you messages", "medium"),
     )
 }
 """Name → grant."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from cleared.cards.card import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
+from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 from cleared.primitives.entry_projection import entry_to_json
 from cleared.registry.json_values import to_json
 
@@ -66,6 +67,11 @@ class RunResult:
     """Scripts that ran as committed while their working copies were others."""
 
     @property
+    def messages(self) -> list[Mapping[str, Any]]:
+        """What it sends with ``notify_send`` once it is committed; of a dry run, what it would send."""
+        return [event["payload"] for event in self.events if event["name"] == NOTIFY_SEND_EVENT]
+
+    @property
     def exit_code(self) -> ExitCode:
         return {"failed": ExitCode.FAILED, "interrupted": ExitCode.INTERRUPTED}.get(self.status, ExitCode.DONE)
 
@@ -79,6 +85,7 @@ class RunResult:
             "commits": self.commits,
             "entries": [entry_to_json(e) for e in self.entries],
             "cards": [card_to_json(c) for c in self.cards],
+            "messages": to_json(self.messages),
             "duration_ms": self.duration_ms,
             "error": self.error.to_json_object() if self.error else None,
             "edited": self.edited,

@@ -13,6 +13,7 @@ from typing import Final
 from cleared.clock import Clock, format_iso
 from cleared.errors import BusyError, ClearedError
 from cleared.notify.notifications import Notifier
+from cleared.notify.script_messages import ScriptMessages
 from cleared.service.actions import ServiceActions
 from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
 from cleared.service.process_lock import ServiceStatus, find_running_service, hold_service_lock
@@ -44,6 +45,8 @@ class ServedWorkspace:
         self.notifier = Notifier(self.service.host)
         self._notify_at: datetime | None = clock.now()
         self._changed = False
+        self._seen: tuple[str, str | None] = ("", None)
+        """The commit, and its file of emitted events, as of the last look for messages of scripts."""
         self._idle_at = clock.now()
         self._notifying: threading.Thread | None = None
         self.service.on_lost = self.keep_lock
@@ -108,6 +111,7 @@ class ServedWorkspace:
             if self._notifying.is_alive():
                 return 1.0
             self._notifying = None
+        self._look_for_messages()
         if self._changed or self.notifier.host is not self.service.host or now < self._idle_at:
             self._changed, self._notify_at = False, now
             self.notifier.host = self.service.host
@@ -121,8 +125,17 @@ class ServedWorkspace:
         self._notifying.start()
         return 0.2
 
+    def _look_for_messages(self) -> None:
+        """Notice a commit that emits events: scripts send messages by them."""
+        view = self.service.view
+        if view.head and view.head != self._seen[0]:
+            events = view.snapshot.find_blob_id(view.host.layout.events)
+            self._changed |= events != self._seen[1]
+            self._seen = view.head, events
+
     def _send_due_messages(self, now: datetime) -> None:
-        self._notify_at = self.notifier.send_due_messages(now)
+        times = [self.notifier.send_due_messages(now), ScriptMessages(self.notifier.host).send_due_messages(now)]
+        self._notify_at = min((time for time in times if time is not None), default=None)
 
 
 def serve_workspaces(

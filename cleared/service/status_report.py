@@ -15,6 +15,7 @@ from cleared.changes.lost_rows import REMEDY, find_lost_rows
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
+from cleared.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.runs.approved_scripts import Scripts
 from cleared.service.process_lock import find_running_service, read_service_status
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
@@ -58,6 +59,8 @@ def service_status(host: Host) -> dict[str, Any]:
     notifications = status.get("notifications") or {}
     if notifications.get("last_error"):
         trouble.append(f"notifications are not sent: {notifications['last_error']}")
+    messages = ScriptMessages(host).status_data()
+    trouble += messages_trouble(messages)
     for agent in agents:
         last = agent["last_run"]
         failed = last and (last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in unseen))
@@ -81,6 +84,7 @@ def service_status(host: Host) -> dict[str, Any]:
         "cards": waiting,
         "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
         "notifications": notifications,
+        "messages": messages,
         "agents": agents,
         "trouble": trouble,
     }
