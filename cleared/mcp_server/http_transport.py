@@ -20,7 +20,7 @@ from cleared.safe_files import describe_os_error
 ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"
 _MAX_CONNECTIONS: Final = 64
-_MAX_SESSIONS: Final = 100
+_MAX_SESSIONS: Final = 1_000
 _GRACE_SECONDS: Final = 2
 
 Scope = MutableMapping[str, Any]

@@ -80,7 +80,7 @@ def propose_agents(
     """
     from cleared.proposals.submission import propose_changes
 
-    if (targets is None) == (texts is None):
+    if bool(targets) == bool(texts):
         raise UsageError("give either texts or targets", remedy="texts: path → text; targets: names of agents.")
     if any(target.removeprefix("./").rstrip("/") == Layout.config_file for target in targets or ()):
         raise settings_refusal()

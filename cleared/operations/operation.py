@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -72,6 +73,8 @@ class Parameter:
         """The value, checked. Raises ``InvalidArgument``."""
         if value is None and self.default is not REQUIRED:
             return self.default
+        if self.type in ("any", "string", "names") and not _is_json(value):
+            raise InvalidArgument(f"{self.name} must be JSON with valid Unicode text", self.name)
         if self.type == "any":
             return value
         if self.type == "files":
@@ -112,6 +115,15 @@ class Parameter:
             except UnicodeEncodeError:
                 raise InvalidArgument(f"{path} is not valid Unicode text", self.name) from None
         return files
+
+
+def _is_json(value: Any) -> bool:
+    """Parsers take NaN and halves of characters, which nothing can keep."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,10 @@ def test_files_that_cannot_be_proposed_are_refused(host: Host, texts: Any, messa
         ("run.list", {"limit": 0}, "limit"),
         ("run.list", {"limit": True}, "limit"),
         ("agent.compare", {"name": "ingest", "runs": 1_001}, "runs"),
+        ("agent.show", {"name": "\ud800"}, "name"),
+        ("agent.dry_run", {"name": "ingest", "data": ["\ud800"]}, "data"),
+        ("agent.dry_run", {"name": "ingest", "data": {"x": float("nan")}}, "data"),
+        ("agent.propose", {"texts": PROBE, "message": "\udcff"}, "message"),
         ("queue.list", {"status": "closed"}, "status"),
         ("agent.propose", {"targets": "ingest"}, "targets"),
         ("agent.propose", {"targets": [1]}, "targets"),
@@ -161,7 +165,7 @@ def test_a_wrong_argument_is_named(host: Host, name: str, arguments: dict[str, A
 
 
 def test_texts_and_targets_exclude_each_other(host: Host) -> None:
-    for arguments in ({}, {"texts": PROBE, "targets": ["ingest"]}):
+    for arguments in ({}, {"targets": []}, {"texts": PROBE, "targets": ["ingest"]}):
         with pytest.raises(UsageError, match="either texts or targets"):
             call(host, "agent.propose", **arguments)
 
