@@ -6,11 +6,8 @@ What a message says comes from outside (bank texts, names of agents): it is made
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.clock import Clock
-from cleared.workspace.programs import find_program, search_path
+from cleared.workspace.outside_command import CommandFailed, run_outside_command
 
 if TYPE_CHECKING:
     import smtplib
@@ -28,10 +25,6 @@ if TYPE_CHECKING:
 
 NETWORK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 30.0
-_STDERR_BYTES: Final = 8_192
-"""Bytes of a command's standard error that are kept: its end."""
-_POLL_PAUSE: Final = 0.02
-_PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
 _SMTP_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 _INVISIBLE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _MAX_LINE_LENGTH: Final = 400
@@ -168,34 +161,11 @@ def _reply_text(code: int, reply: bytes | str) -> str:
 
 
 def _run_command(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
-    import tempfile
-
-    argv = settings.command
-
-    environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
-    environment["PATH"] = search_path(outside=root)
-    program = _find_program(argv, root, environment["PATH"])
     text = json.dumps(message_payload(message), ensure_ascii=True) + "\n"
     try:
-        # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
-        with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as stdin:
-            stdin.write(text.encode("ascii"))
-            stdin.seek(0)
-            process = subprocess.Popen(
-                list(argv), executable=program, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                cwd=empty, env=environment, close_fds=True, start_new_session=True,
-            )  # fmt: skip
-            with process:
-                stderr = _wait_for_command(process, clock)
-    except (OSError, ValueError) as error:
-        raise Undelivered(escape_text(f"{argv[0]}: {_error_text(error)}")) from None
-    name = Path(argv[0]).name
-    if stderr is None:
-        raise Undelivered(escape_text(f"{name} was ended after {COMMAND_SECONDS:g} seconds"))
-    if process.returncode:
-        last = next((line for line in reversed(stderr.splitlines()) if line.strip()), "it said nothing")
-        ending = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        raise Undelivered(escape_text(f"{name}: {ending}: {last.strip()}"))
+        run_outside_command(settings.command, text.encode("ascii"), root=root, clock=clock, seconds=COMMAND_SECONDS)
+    except CommandFailed as error:
+        raise Undelivered(escape_text(error)) from None
 
 
 def message_payload(message: Message) -> dict[str, Any]:
@@ -204,58 +174,6 @@ def message_payload(message: Message) -> dict[str, Any]:
         "key": message.key, "kind": message.kind, "at": message.at, "subject": message.subject,
         "text": "\n".join(message.lines), **message.data,
     }  # fmt: skip
-
-
-def _find_program(argv: Sequence[str], root: Path, path: str) -> str:
-    """The program's absolute path. Raises ``Undelivered`` where it, or what it is given, lies in the workspace: what
-    is approved are these words, and such a file changes without anybody's approval."""
-    inside = root.resolve()
-    for word in argv:
-        named = root / word
-        with suppress(OSError, ValueError):
-            exists = named.exists() if Path(word).is_absolute() else word and named.is_file()
-            if exists and named.resolve().is_relative_to(inside):
-                raise Undelivered(
-                    escape_text(f"{word} lies in the workspace, where it changes without approval; keep it elsewhere")
-                )
-    if "/" in argv[0]:
-        return str(root / argv[0])
-    program = find_program(argv[0], path)
-    if program is None or Path(program).resolve().is_relative_to(inside):
-        raise Undelivered(escape_text(f"{argv[0]}: there is no such program on the PATH"))
-    return program
-
-
-def _wait_for_command(process: subprocess.Popen[bytes], clock: Clock) -> str | None:
-    """Wait for the command to end. Returns the end of its standard error; None where it took too long and was killed,
-    with all that it had started."""
-    import selectors
-
-    pipe = process.stderr
-    assert pipe is not None
-    os.set_blocking(pipe.fileno(), False)
-    stderr = b""
-    end = clock.monotonic() + COMMAND_SECONDS
-    with selectors.DefaultSelector() as ready:
-        ready.register(pipe, selectors.EVENT_READ)
-        while True:
-            over = process.poll() is not None
-            for _ in range(32):  # bounded, so that a command that writes without end is ended, too
-                if not ready.get_map() or not ready.select(0.0 if over else _POLL_PAUSE):
-                    break
-                part = os.read(pipe.fileno(), _STDERR_BYTES)
-                stderr = (stderr + part)[-_STDERR_BYTES:]
-                if not part:
-                    ready.unregister(pipe)
-            if over:  # do not wait for a child of it that holds the pipe open
-                return stderr.decode("utf-8", "replace")
-            if clock.monotonic() > end:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                return None
-            if not ready.get_map():
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_POLL_PAUSE)
 
 
 CHANNELS: Final[Mapping[str, Channel]] = {"smtp": _send_mail, "exec": _run_command}

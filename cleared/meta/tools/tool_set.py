@@ -16,6 +16,7 @@ from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
 from cleared.meta.tools.output_bounds import truncate_middle
+from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.plan_tool import make_plan_tool
 from cleared.meta.tools.session_files import SessionFiles
@@ -116,7 +117,8 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     files = SessionFiles(host, overlay)
     file_tools, gate_tools = FileTools(files), GateTools(files, author)
     tools = [
-        *file_tools.make_tools(), *BooksTools(files).make_tools(), *gate_tools.make_tools(), make_plan_tool(),
+        *file_tools.make_tools(), *BooksTools(files).make_tools(), *gate_tools.make_tools(),
+        *OutsideTools(host).make_tools(), make_plan_tool(),
     ]  # fmt: skip
     tool_set = ToolSet(host, files, file_tools, tools)
     tool_set.evidence_of = gate_tools.find_evidence
