@@ -42,17 +42,20 @@ _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
 
 def job_restrictions(
     forbidden: ForbiddenFiles, reads: Iterable[Path], writes: Iterable[Path], path: Sequence[str], *, trust: bool,
-    asks: bool = False,
+    asks: bool = False, network: bool = False, attributes: bool = True,
 ) -> Restrictions | None:  # fmt: skip
     """The restrictions of a job that may read ``reads`` and write ``writes``; None where the kernel cannot confine.
 
     ``path``: where its Python finds modules, empty where it runs none. ``trust``: a job of this package, which must
     read whom this user trusts and how its worker is confined. ``asks``: it runs agents, for which it signs with the key
-    of this machine's runs; that key approves nothing.
+    of this machine's runs; that key approves nothing. ``network``: it is in a network namespace of its own, and may use
+    what is in there. ``attributes``: it may change modes and owners of files, wherever they lie.
     """
     abi = landlock_abi()
     scoped, guarded = abi >= landlock.SCOPES, (os.getpid(), os.getppid())
-    filter = seccomp.job_program(platform.machine(), own=trust, scoped=scoped, guarded=guarded) if abi else None
+    filter = seccomp.job_program(
+        platform.machine(), own=trust, scoped=scoped, guarded=guarded, network=network, attributes=attributes
+    )  # fmt: skip
     if not abi or filter is None:
         return None
     rules = [*_system_rules(abi, trust)]
@@ -65,7 +68,9 @@ def job_restrictions(
         rules.append(landlock.read_rule(cleared_home() / RUN_KEY))
     rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
     rules += [landlock.write_rule(top, abi) for top in writes if top.exists()]
-    return Restrictions(abi, (landlock.ruleset_attributes(abi), tuple(rules)), filter, str(cleared_home() / KEY_NAME))
+    return Restrictions(
+        abi, (landlock.ruleset_attributes(abi, network=network), tuple(rules)), filter, str(cleared_home() / KEY_NAME)
+    )
 
 
 def start_confined(

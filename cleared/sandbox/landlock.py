@@ -28,7 +28,7 @@ _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 def ruleset_attributes(abi: int, *, network: bool = False) -> bytes:
     """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it.
 
-    ``network``: leave TCP as it is.
+    ``network``: but not TCP, for processes in a network namespace of their own.
     """
     rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
     attr = struct.pack("<Q", rights)

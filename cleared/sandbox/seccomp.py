@@ -9,7 +9,7 @@ import errno
 import struct
 from collections.abc import Sequence
 
-from cleared.sandbox.syscalls import JOB_MAY_NOT, NEWEST_FOR_JOBS, NUMBERS, WORKER_MAY
+from cleared.sandbox.syscalls import CHANGING_ATTRIBUTES, JOB_MAY_NOT, NEWEST_FOR_JOBS, NUMBERS, WORKER_MAY
 
 # machine → (AUDIT_ARCH, column of NUMBERS)
 _ARCHES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -26,6 +26,7 @@ _CLONE_VFORK, _CLONE_THREAD = 0x4000, 0x10000
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET
 _PRIO_USER, _IOPRIO_USER = 2, 3
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
+_AF_INET, _AF_INET6 = 2, 10
 _MINUS_ONE = 0xFFFFFFFF
 # Newer calls are refused as not existing, so that the C library falls back to an older one.
 _NEWEST = 434
@@ -73,17 +74,27 @@ class _FilterBuilder:
             self.code += [(_JEQ, 0, len(body), number), *body]
 
 
-def job_program(machine: str, *, own: bool, scoped: bool, guarded: Sequence[int] = ()) -> bytes | None:
+def job_program(
+    machine: str, *, own: bool, scoped: bool, guarded: Sequence[int] = (), network: bool = False,
+    attributes: bool = True,
+) -> bytes | None:  # fmt: skip
     """The filter for a job as an array of ``struct sock_filter``; ``None`` on a machine that it is not written for.
 
     It refuses sockets, access to other processes and to the machine, and what processes share outside of files.
     ``own``: a job of this package, which sets the limits of its workers and kills them. ``scoped``: Landlock confines
-    signals; where it does not, the processes in ``guarded`` get none.
+    signals; where it does not, the processes in ``guarded`` get none. ``network``: sockets of the Internet protocols
+    are allowed, for a job in a network namespace of its own. ``attributes``: it may change modes and owners of files,
+    wherever they lie.
     """
     if machine not in _ARCHES:
         return None
     rules = _FilterBuilder(machine)
     for name in JOB_MAY_NOT:
+        if name == "socket" and network:
+            rules.add_rule(name, _load_argument(0), (_JEQ, 1, 0, _AF_INET), (_JEQ, 0, 1, _AF_INET6), _ALLOWED, _DENIED)
+        else:
+            rules.add_rule(name, _DENIED)
+    for name in () if attributes else CHANGING_ATTRIBUTES:
         rules.add_rule(name, _DENIED)
     rules.add_rule(
         "clone3", _refuse_with(errno.ENOSYS)

@@ -45,6 +45,10 @@ NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "pidfd_open": (434, 434),
     "clone3": (435, 435), "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "mount_setattr": (442, 442),
     "quotactl_fd": (443, 443), "process_mrelease": (448, 448), "open_tree_attr": (467, 467),
+    "chmod": (90, -1), "fchmod": (91, 52), "chown": (92, -1), "fchown": (93, 55), "lchown": (94, -1),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
+    "lremovexattr": (198, 15), "fremovexattr": (199, 16), "fchownat": (260, 54), "fchmodat": (268, 53),
+    "fchmodat2": (452, 452), "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
 }  # fmt: skip
 
 WORKER_MAY: Final = (
@@ -80,5 +84,10 @@ JOB_MAY_NOT: Final = (
     "io_uring_enter", "io_uring_register",
 )  # fmt: skip
 """``seccomp`` refuses some others by their arguments, and allows all else."""
+CHANGING_ATTRIBUTES: Final = (
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "setxattr", "lsetxattr",
+    "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
+)  # fmt: skip
+"""Changing who may do what with a file, for which Landlock has no rule."""
 NEWEST_FOR_JOBS: Final = 470
 """Calls from this number on are unknown here, and refused as not existing."""

@@ -19,6 +19,7 @@ from cleared.meta.tools.output_bounds import truncate_middle
 from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.plan_tool import make_plan_tool
+from cleared.meta.tools.process_tools import ProcessTools
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult
 
@@ -35,6 +36,8 @@ class ToolSet:
         self._cached_at = ""
         self._lock = threading.Lock()
         self.evidence_of: Callable[[], Evidence] = lambda: Evidence("unchecked")
+        self.collect_changes: Callable[[], bool] = lambda: False
+        """Called before each call: takes over what processes have written meanwhile, and says whether they have."""
         self.endings: list[Callable[[], object]] = []
         """Called once when the session ends."""
 
@@ -46,6 +49,8 @@ class ToolSet:
                 return self._finish(ToolResult(describe_unknown_tool(str(name), sorted(self.tools)), "invalid"))
             try:
                 values = read_arguments(arguments, tool.parameters)
+                if self.collect_changes():
+                    self._cache.clear()
                 return self._call_checked(tool, values)
             except InvalidCall as error:
                 return self._finish(ToolResult(describe_invalid_call(name, str(error), tool.parameters), "invalid"))
@@ -116,10 +121,13 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     """
     files = SessionFiles(host, overlay)
     file_tools, gate_tools = FileTools(files), GateTools(files, author)
+    process_tools = ProcessTools(files, session_id)
     tools = [
         *file_tools.make_tools(), *BooksTools(files).make_tools(), *gate_tools.make_tools(),
-        *OutsideTools(host).make_tools(), make_plan_tool(),
+        *OutsideTools(host).make_tools(), *process_tools.make_tools(), make_plan_tool(),
     ]  # fmt: skip
     tool_set = ToolSet(host, files, file_tools, tools)
     tool_set.evidence_of = gate_tools.find_evidence
+    tool_set.collect_changes = process_tools.collect_changes
+    tool_set.endings.append(process_tools.close)
     return tool_set

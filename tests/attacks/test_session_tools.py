@@ -1,0 +1,176 @@
+"""H16, H1: whatever a model asks of its tools, nothing happens but what ``propose`` carries to a person."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Workspace, unchanged
+from tool_session import Session
+
+from cleared.approvals.keys import KEY, cleared_home
+from cleared.meta.tools import confined_processes
+from cleared.sandbox.confinement import landlock_abi
+
+confined = pytest.mark.skipif(not landlock_abi(), reason="commands need Landlock")
+PYTHON = "/usr/bin/python3"
+needs_python = pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs the system's Python")
+
+
+@pytest.fixture
+def session(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    ws.config("llm.shell=true")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef0123456789abcdef")
+    opened = Session(ws)
+    yield opened
+    opened.tools.close()
+
+
+@pytest.fixture(params=["namespaces", "none"])
+def fenced(request: pytest.FixtureRequest, session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Commands with namespaces of their own, and as on a kernel that gives none."""
+    if request.param == "none":
+        original = confined_processes.ConfinedProcesses._try_keeper
+        monkeypatch.setattr(
+            confined_processes.ConfinedProcesses, "_try_keeper",
+            lambda self, own, confine: "not here" if own else original(self, False, confine),
+        )  # fmt: skip
+    return session
+
+
+def keys() -> dict[str, tuple[str, int]]:
+    """Name → digest and mode of everything that lies where the keys are."""
+    return {
+        p.name: (hashlib.sha256(p.read_bytes()).hexdigest(), p.stat().st_mode)
+        for p in cleared_home().rglob("*") if p.is_file()
+    }  # fmt: skip
+
+
+def run(session: Session, command: str, timeout_ms: int = 60_000) -> str:
+    return session.tools.call("shell_command", {"command": command, "timeout_ms": timeout_ms}).text
+
+
+@confined
+def test_a_command_reaches_no_key_and_no_workspace(fenced: Session) -> None:
+    root, key = fenced.ws.root, cleared_home() / KEY
+    before, secret = keys(), key.read_text().strip().splitlines()[-1][-20:]
+    ours = [
+        key, cleared_home(), root / "config.yaml", root / ".git/config", root / "agents", fenced.folder / "run/outside",
+        fenced.folder / "overlay/index.json",
+    ]  # fmt: skip
+    others = ["/proc/1/environ", "/proc/self/environ", "/proc/self/fd", f"/proc/{os.getpid()}/cmdline", "/root"]
+    fenced.ok("write_file", file_path="scratch/x", content="x")
+    with unchanged(fenced.ws):
+        for name in [*(shlex.quote(str(path)) for path in ours), *others]:
+            text = run(fenced, f"cat {name} 2>/dev/null || ls -A {name}/. 2>/dev/null || echo CLOSED")
+            assert text.endswith("\n| CLOSED"), (name, text)
+        for name in (shlex.quote(str(path)) for path in ours):
+            run(fenced, f"echo evil > {name}; rm -rf {name}; chmod 777 {name}; mv {name} .; ln {name} scratch/; "
+                        f"ln -s {name} scratch/link; touch {name}/evil")  # fmt: skip
+        assert secret not in run(fenced, "cat scratch/* 2>/dev/null; env; set")
+        assert "sk-ant" not in run(fenced, "env") and "CLEARED_HOME" not in run(fenced, "env")
+    assert keys() == before
+
+
+@confined
+@needs_python
+def test_a_command_reaches_no_network(fenced: Session) -> None:
+    program = """
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_INET, ("1.1.1.1", 53)),
+                        (socket.AF_INET6, ("::1", PORT)), (socket.AF_UNIX, "/run/x"), (16, None), (17, None)):
+    try:
+        made = socket.socket(family, socket.SOCK_STREAM if address else socket.SOCK_RAW)
+        made.settimeout(5)
+        made.connect(address)
+        print("REACHED", family, address)
+    except Exception as error:
+        print("refused", type(error).__name__)
+"""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        fenced.ok(
+            "write_file", file_path="scratch/net.py", content=program.replace("PORT", str(outside.getsockname()[1]))
+        )
+        text = run(fenced, f"{PYTHON} scratch/net.py")
+    assert "REACHED" not in text and text.count("refused") == 6, text
+
+
+@confined
+def test_a_command_ends_nobody_else(fenced: Session) -> None:
+    """Not the test, not what watches over it, not what starts commands."""
+    fenced.ok("shell_command", command="true")
+    text = run(fenced, f"kill -9 {os.getpid()} {os.getppid()}; kill -9 -1; kill -9 $PPID; echo SURVIVED")
+    assert "SURVIVED" in text or "[failed]" in text
+    assert "| 1" in fenced.ok("shell_command", command="echo 1"), "the next command runs"
+
+
+@confined
+def test_a_tree_full_of_traps_is_read_and_written_in_place(fenced: Session) -> None:
+    """Links to the live workspace, hard links, pipes, and files that are too large or have odd names."""
+    live = shlex.quote(str(fenced.ws.root))
+    with unchanged(fenced.ws):
+        fenced.ok("shell_command", command="true")
+        text = run(fenced, f"rm -rf agents scripts tests; ln -s {live}/agents agents; ln -s / scripts; "
+                           "rm config.yaml; mkfifo config.yaml; mkdir -p scratch; mkfifo scratch/pipe; "
+                           "echo a > scratch/a; ln scratch/a scratch/b; head -c 9000000 /dev/zero > scratch/big; "
+                           "echo x > 'scratch/\u202e'; printf x > 'scratch/con.py'; mkdir rules; "
+                           "echo y > rules/y.md; mkdir -p templates/t.md")  # fmt: skip
+        assert "agents is no folder any more" in text and "hard link" in text and "more than 8,388,608 bytes" in text
+        assert "'config.yaml' was not taken" in text and "rules/y.md" in text
+        assert fenced.overlay.files == {"rules/y.md": b"y\n"}
+        fenced.ok("write_file", file_path="agents/evil.py", content="1\n")
+        fenced.ok("write_file", file_path="scripts/etc.py", content="1\n")
+        fenced.ok("write_file", file_path="templates/t.md", content="1\n")
+        text = fenced.ok("shell_command", command="ls -ld agents scripts; cat agents/evil.py templates/t.md")
+        assert "->" not in text and text.endswith("| 1\n| 1")
+    assert not (fenced.ws.root / "agents/evil.py").exists() and not Path("/etc.py").exists()
+
+
+@confined
+def test_a_command_has_no_more_rights_than_it_shows(fenced: Session) -> None:
+    text = run(fenced, "unshare -Urm true && echo NEW; mount -t tmpfs x scratch && echo MOUNTED; "
+                       "chroot . /bin/true && echo ROOT; mknod scratch/dev b 8 0 && echo DEVICE; "
+                       "for n in 3 4 5 6 7 8 9; do (: >&$n) 2>/dev/null && echo OPEN $n; done; echo over")  # fmt: skip
+    assert text.endswith("| over"), text
+    assert not [word for word in ("NEW", "MOUNTED", "ROOT", "DEVICE", "OPEN") if f"| {word}" in text]
+
+
+@confined
+def test_where_the_fence_fails_nothing_is_started(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in a folder that commands may read: the fence is tried on it before each command."""
+    monkeypatch.setattr(confined_processes, "KEY", "../../../../../../../../../../../../../etc/passwd")
+    monkeypatch.setattr(confined_processes, "cleared_home", lambda: Path("/usr/share"))
+    marker = session.folder / "tree/scratch/started"
+    text = run(session, "touch scratch/started")
+    assert "[failed]" in text and "confined" in text and not marker.exists()
+
+
+def test_without_confinement_commands_are_off(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined_processes, "landlock_abi", lambda: 0)
+    session.failed("shell_command", "no Landlock", "sandbox.confine: off", command="true")
+
+
+def test_arguments_of_every_shape_are_answers_not_errors(session: Session) -> None:
+    """H6: a call that is none does nothing, whatever it holds."""
+    shapes: list[object] = [
+        None, "", "{", "[]", "null", b"\xff", 7, [], {"file_path": 3}, {"x": 1}, {"file_path": "a" * 10_000},
+        {"file_path": "\ud800"}, {"pattern": float("nan")}, '{"a":' * 10_000, {"steps": [[]]},
+        {"message": "\0" * 5_000},
+    ]  # fmt: skip
+    with unchanged(session.ws):
+        for name in (*session.tools.tools, "approve", "agent_approve", "config_set", "", "\x00"):
+            for shape in shapes:
+                result = session.tools.call(name, shape)
+                assert result.outcome in ("invalid", "failed", "ok") and len(result.text.encode()) <= 10_000
+    assert not session.overlay.files
+
+
+def test_no_tool_decides(session: Session) -> None:
+    words = ("approve", "reject", "trust", "sign", "answer", "decide", "config_set", "run_agent", "agent_run")
+    assert not [name for name in session.tools.tools if any(word in name for word in words)]
