@@ -28,7 +28,8 @@ _UNUSED_IGNORES: Final = {"unused-type-ignore-comment", "unused-ignore-comment"}
 _SECONDS: Final = 20.0
 """Of processor time, so that a busy machine gives the same findings as an idle one."""
 _PATIENCE: Final = 15 * _SECONDS
-"""Of time on the clock, for a worker that waits for ever, and where processor time cannot be limited."""
+"""Of time on the clock, for a worker that waits for ever, and where processor time cannot be limited. It is also the
+time that a script may run, which it never does: the client gives a request hardly more time than that."""
 _MAX_CHECKS: Final = 200
 """Checks after which a worker is replaced, as it grows a little with each."""
 _SIGNATURE: Final = "See its signature in cleared primitives --stubs."
@@ -220,7 +221,7 @@ class TypeChecker:
                 type_check=True,
                 type_check_stubs=self._stubs,
                 type_check_format="jsonlines",
-                limits={"max_feed_duration_secs": 1.0, "max_memory": 64 << 20, "max_suspensions": 1},
+                limits={"max_feed_duration_secs": _PATIENCE, "max_memory": 64 << 20, "max_suspensions": 1},
             ) as session:
                 if session.worker_pid == self._worker.pid:
                     self._checks += 1
@@ -310,9 +311,11 @@ class TypeChecker:
             if any(_row_of(d) == 1 for d in diagnostics):
                 errors = [d for d in diagnostics if _row_of(d) > 1 and d.get("severity") == "error"]
                 return [d for d in errors if d.get("code") not in _UNUSED_IGNORES]
-        except MontyCrashedError:
+        except MontyCrashedError as e:
             self._drop_worker()
-            raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s of processor time") from None
+            if "SIGXCPU" in str(e):
+                raise _CheckUnfinished(f"the type check did not end within {_SECONDS:g} s of processor time") from None
+            raise _CheckUnfinished(f"the type checker crashed over it: {e}") from None
         except MontyError as e:
             raise _CheckUnfinished(f"the type check did not end: {e}") from None
         raise WorkspaceError("the type checker did not understand its stubs", remedy="This is a fault of cleared.")

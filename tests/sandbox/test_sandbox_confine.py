@@ -13,7 +13,7 @@ from sandbox_samples import run, worker_pids
 
 from cleared.errors import WorkspaceError
 from cleared.sandbox import worker_pool
-from cleared.sandbox.confinement import ConfinementLevel, run_restricted, worker_restrictions
+from cleared.sandbox.confinement import ConfinementLevel, limit_processor_time, run_restricted, worker_restrictions
 from cleared.sandbox.monty import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +160,18 @@ def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch
 def test_A18_levels_read_well() -> None:
     assert str(ConfinementLevel()) == "none" and not ConfinementLevel().is_full
     assert str(ConfinementLevel(seccomp=True, rlimits=True)) == "seccomp+rlimits"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a worker can be limited from outside")
+def test_the_kernel_ends_a_worker_whose_processor_time_is_used_up() -> None:
+    """What bounds a type check: processor time, so that a busy machine gives the same findings."""
+    from pydantic_monty import MontyCrashedError
+
+    worker = worker_pool.start_worker("best", 600.0)
+    try:
+        limit_processor_time(worker.pid, 0.5)
+        with worker.pool.checkout(limits={"max_feed_duration_secs": 600.0}) as session:
+            with pytest.raises(MontyCrashedError, match="SIGXCPU"):
+                session.feed_run("while True:\n    pass")
+    finally:
+        worker.stop()
