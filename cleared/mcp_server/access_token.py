@@ -17,7 +17,8 @@ from cleared.safe_files import describe_os_error, write_new
 from cleared.vcs import Snapshot
 from cleared.workspace.lock import ensure_state_dir
 
-FILE: Final = "mcp-token"
+FILE: Final = "mcp-token.secret"
+"""A name that no job may read (``jobs.forbidden_files``)."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{40,100}")
 
 

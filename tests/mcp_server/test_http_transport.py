@@ -18,6 +18,7 @@ from mcp_clients import HttpServer, http_server, program, text_of
 from proposing import text
 
 from cleared.app import open_workspace
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.mcp_server.access_token import load_token
 
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
@@ -165,6 +166,7 @@ def test_a_token_that_others_may_know_is_replaced(ws: Workspace) -> None:
     host = open_workspace(ws.root)
     token, path, is_new = load_token(host)
     assert is_new and load_token(host) == (token, path, False)
+    assert ForbiddenFiles(ws.root).explain_refusal(path), "no job reads it"
     path.chmod(0o644)
     second = load_token(host)
     assert second[2] and second[0] != token and stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -178,7 +180,7 @@ def test_a_token_that_others_may_know_is_replaced(ws: Workspace) -> None:
     path.symlink_to(other)
     assert load_token(host)[2] and not path.is_symlink() and other.read_text() == "B" * 43
     path.write_text("C" * 43)
-    ws.git("add", "-f", ".cleared/mcp-token")
+    ws.git("add", "-f", ".cleared/mcp-token.secret")
     ws.git("commit", "-qm", "a present")
     assert load_token(open_workspace(ws.root))[0] != "C" * 43
 

@@ -17,6 +17,7 @@ from mcp_clients import PATIENCE, call, program, talk_stdio, text_of
 from proposing import text
 
 from cleared.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
+from cleared.workspace.lock import writer_lock
 
 HELLO = {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"},
@@ -53,6 +54,13 @@ class RawClient:
         """Exit code, what was still on stdout, stderr."""
         out, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, errors.decode()
+
+
+def wait_for_lock_message(client: RawClient) -> None:
+    """Until the server says on stderr that a call waits for the writer lock."""
+    assert client.process.stderr is not None
+    while b"waiting for" not in (line := client.process.stderr.readline()):
+        assert line
 
 
 def test_two_official_clients_list_call_and_are_refused(posted: Workspace) -> None:
@@ -102,20 +110,31 @@ def test_stdout_is_the_protocol_and_nothing_else(posted: Workspace) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_it_at_once(posted: Workspace, number: int, code: int) -> None:
     """Though the client's end is open, and a call waits for the lock: without a traceback, and nothing is left over."""
-    from cleared.workspace.lock import writer_lock
-
     client = RawClient(posted)
     client.greet()
     with writer_lock(posted.root / ".cleared", 0, "the test"):
         client.ask(1, "tools/call", name="agent_propose", arguments={"texts": {"agents/a.py": text("1")}})
-        assert client.process.stderr is not None
-        while b"waiting for" not in (line := client.process.stderr.readline()):
-            assert line
+        wait_for_lock_message(client)
         client.process.send_signal(number)
         done, out, errors = client.end()
     assert (done, out) == (code, b"") and "Traceback" not in errors
     assert ("interrupted" in errors) == (number == signal.SIGINT)
     posted.ok("journal", "check")
+
+
+def test_a_client_that_leaves_cuts_nothing_off(posted: Workspace) -> None:
+    """A call that waits for the lock when the client closes its end is finished; then the process ends."""
+    client = RawClient(posted)
+    client.greet()
+    with writer_lock(posted.root / ".cleared", 0, "the test"):
+        client.ask(1, "tools/call", name="agent_propose", arguments={"texts": {"agents/a.py": text("1")}})
+        wait_for_lock_message(client)
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        client.process.stdin = None
+    code, _, errors = client.end()
+    assert code == 0 and "Traceback" not in errors
+    assert posted.json("agent", "diff", "P1")["id"] == "P1"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are counted in /proc")
