@@ -16,9 +16,10 @@ from cleared.changes import lost_rows
 from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
-from cleared.config.secrets import Redactor, redactor_of_config
+from cleared.config.secrets import Redactor, list_config_secrets, redactor_of_secrets
 from cleared.errors import BusyError, WorkspaceError
 from cleared.ledger.staged_journal import Bounds
+from cleared.llm.api_keys import list_environment_keys
 from cleared.registry.primitive import Registry
 from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
@@ -63,6 +64,7 @@ class Host:
     """Whether repository and traces stay open between runs, so that a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
     _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
+    _added_secrets: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
     decimal_places: int = field(init=False)
     redactor: Redactor = field(init=False)
 
@@ -70,8 +72,14 @@ class Host:
         self._derive_settings()
 
     def _derive_settings(self) -> None:
-        self.redactor = redactor_of_config(self.config)
+        keys = list_environment_keys(self.config.llm, os.environ)
+        self.redactor = redactor_of_secrets([*list_config_secrets(self.config), *keys, *self._added_secrets])
         self.decimal_places = money.currency_exponent(self.config.business.currency)
+
+    def add_secrets(self, *secrets: str) -> None:
+        """Take these texts out of all that is written or shown from now on."""
+        self._added_secrets += secrets
+        self._derive_settings()
 
     @property
     def is_outdated(self) -> bool:

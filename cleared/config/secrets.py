@@ -75,9 +75,9 @@ class Redactor:
         return value
 
 
-def redactor_of_config(config: Config) -> Redactor:
-    """For the values of this configuration's secret keys (keys, tokens, passwords)."""
-    return redactor_of_secrets(_list_secrets(to_plain_values(config)))
+def list_config_secrets(config: Config) -> list[str]:
+    """The values of this configuration's secret keys (keys, tokens, passwords)."""
+    return list(_list_secrets(to_plain_values(config)))
 
 
 def redactor_of_secrets(secrets: Iterable[str]) -> Redactor:

@@ -1,0 +1,106 @@
+"""The models of pydantic-ai, as the approved settings name them. Imports it, so it is imported where it is used.
+
+A call goes to the approved address and nowhere else: a redirect is an error, and nothing that the packages of the
+providers would read from the environment (another address, another way to sign in) counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx2
+from pydantic_ai.models import Model
+
+from cleared.llm.api_keys import ApiKey
+from cleared.llm.failures import UnreadableReply
+from cleared.llm.model_choice import ModelChoice
+
+MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
+"""The longest answer, as it is on the wire."""
+_CONNECT_SECONDS: Final = 10.0
+_SILENCE_SECONDS: Final = 180.0
+"""How long a provider may say nothing within one answer."""
+_NO_KEY: Final = "none"
+_KEY_HEADERS: Final = ("authorization", "x-api-key")
+_ACCOUNT_HEADERS: Final = ("openai-organization", "openai-project")
+
+
+def build_model(choice: ModelChoice, key: ApiKey | None) -> Model:
+    """The model of ``choice``. Raises pydantic-ai's ``UserError`` for a name that cannot be one."""
+    client = _make_http_client(choice, has_key=key is not None)
+    options: dict[str, Any] = {"api_key": key.text if key is not None else _NO_KEY, "base_url": choice.url,
+                               "max_retries": 0, "http_client": client}  # fmt: skip
+    if choice.provider == "anthropic":
+        return _build_anthropic(choice, options)
+    from openai import AsyncOpenAI
+
+    if choice.provider == "openrouter":
+        from pydantic_ai.models.openrouter import OpenRouterModel
+        from pydantic_ai.providers.openrouter import OpenRouterProvider
+
+        return OpenRouterModel(choice.model, provider=OpenRouterProvider(openai_client=AsyncOpenAI(**options)))
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    if choice.base_url is None:
+        return OpenAIChatModel(choice.model, provider=OpenAIProvider(openai_client=AsyncOpenAI(**options)))
+    compatible = OpenAICompatibleProvider(
+        "openai-compatible", openai_client=AsyncOpenAI(**options),
+        profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False),
+    )  # fmt: skip
+    return OpenAIChatModel(choice.model, provider=compatible)
+
+
+def _build_anthropic(choice: ModelChoice, options: dict[str, Any]) -> Model:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=AsyncAnthropic(**options)))
+
+
+def _make_http_client(choice: ModelChoice, *, has_key: bool) -> httpx2.AsyncClient:
+    async def prepare(request: httpx2.Request) -> None:
+        unwanted = (() if has_key else _KEY_HEADERS) + (() if choice.base_url is None else _ACCOUNT_HEADERS)
+        for name in unwanted:
+            request.headers.pop(name, None)
+        request.headers["accept-encoding"] = "identity"
+
+    async def bound(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise UnreadableReply("the answer is compressed, though that was not asked for")
+        if response.is_redirect:
+            raise UnreadableReply("the answer leads to another address, which is not followed")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _BoundedStream(response.stream)
+
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
+        follow_redirects=False,
+        # A proxy of the environment is for the network, not for a server on this machine.
+        trust_env=not choice.is_local,
+        # A connection belongs to the event loop that made it; the next call may be in another.
+        limits=httpx2.Limits(max_keepalive_connections=0),
+        event_hooks={"request": [prepare], "response": [bound]},
+    )
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The bytes of an answer, up to a bound."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        seen = 0
+        async for chunk in self._stream:
+            seen += len(chunk)
+            if seen > MAX_REPLY_BYTES:
+                raise UnreadableReply(f"the answer is longer than {MAX_REPLY_BYTES // 1024 // 1024} MB")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
