@@ -29,9 +29,7 @@ OWNERS = {
 """Other names by which modules reach a section's settings."""
 
 
-COMING = {f"llm.{key}" for key in setting_fields(model.Llm)} | {
-    f"llm.prices.{key}" for key in setting_fields(model.ModelPrice)
-}
+COMING = {f"llm.{key}" for key in ("auto_compact_threshold", "max_images", "max_iterations", "prune_protect")}
 """Read by the parts of a session that are being written. To be emptied with them."""
 
 
