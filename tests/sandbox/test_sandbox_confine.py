@@ -170,8 +170,8 @@ def test_the_kernel_ends_a_worker_whose_processor_time_is_used_up() -> None:
     worker = worker_pool.start_worker("best", 600.0)
     try:
         limit_processor_time(worker.pid, 0.5)
-        with worker.pool.checkout(limits={"max_feed_duration_secs": 600.0}) as session:
-            with pytest.raises(MontyCrashedError, match="SIGXCPU"):
-                session.feed_run("while True:\n    pass")
+        limits = {"max_feed_duration_secs": 600.0}
+        with worker.pool.checkout(limits=limits) as session, pytest.raises(MontyCrashedError, match="SIGXCPU"):
+            session.feed_run("while True:\n    pass")
     finally:
         worker.stop()
