@@ -18,7 +18,6 @@ from cleared.errors import WorkspaceError
 from cleared.meta.session_loop import Outcome
 from cleared.meta.session_store import SessionStore, list_sessions, open_session
 
-
 EVERY_POINT = bool(os.environ.get("CLEARED_EVERY_POINT"))
 
 
