@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from harness import Workspace, copy_books, environment
@@ -52,7 +53,7 @@ def test_two_official_clients_list_call_and_are_refused(served: Served) -> None:
     async def talk(client: Any) -> list[Any]:
         names = {t.name for t in (await client.list_tools()).tools}
         assert {"agent_list", "agent_propose"} <= names and "agent_run" not in names
-        path = f"agents/probe{id(client) % 1000}.py"
+        path = f"agents/probe{uuid4().hex}.py"
         return [
             await client.call_tool("journal_list", {"month": "2025-01"}),
             await client.call_tool("agent_propose", {"texts": {path: text("1")}}),
