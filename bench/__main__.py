@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, loop, review, service, startup, steady
+from bench import bulk, calls, commits, gate, loop, review, service, sessions, startup, steady
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -36,6 +36,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "enqueued": loop.enqueued,
     "tree": loop.export,
     "idle_loop": loop.idle,
+    "session_turn": sessions.session_turn,
     "throughput": steady.throughput,
     "memory": steady.memory,
     "memory_commits": steady.memory_commits,

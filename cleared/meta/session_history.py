@@ -128,7 +128,8 @@ class SessionHistory:
         from pydantic_ai.messages import ModelRequest
 
         values = {"call": result.tool_call_id, "digest": digest}
-        self._record("result", values, ModelRequest(parts=[result]))
+        acted = self.calls[result.tool_call_id].begun  # a call that does not act is just made again
+        self._record("result", values, ModelRequest(parts=[result]), synced=acted)
 
     def record_pruning(self, calls: list[str]) -> None:
         self._record("pruned", {"calls": calls})
@@ -234,13 +235,13 @@ class SessionHistory:
         self._next += 1
         return self._next
 
-    def _record(self, kind: str, values: dict[str, Any], message: Any = None) -> None:
+    def _record(self, kind: str, values: dict[str, Any], message: Any = None, *, synced: bool = True) -> None:
         encoded = None
         if message is not None:
             from pydantic_ai.messages import ModelMessagesTypeAdapter
 
             encoded = ModelMessagesTypeAdapter.dump_json([message])[1:-1]
-        self.store.append_record(kind, values, encoded)
+        self.store.append_record(kind, values, encoded, synced=synced)
         self.apply({"kind": kind, **values}, message)
 
 

@@ -92,19 +92,28 @@ class SessionStore:
             records.append(record)
         return records
 
-    def append_record(self, kind: str, values: Mapping[str, Any], message: bytes | None = None) -> None:
+    def append_record(
+        self, kind: str, values: Mapping[str, Any], message: bytes | None = None, *, synced: bool = True
+    ) -> None:
         """Add a record; it is on the disk when this returns. ``message``: JSON that is put in as it is.
 
-        Raises ``WorkspaceError`` where it cannot be written.
+        ``synced=False``: it is on the disk with the next record that is; for what a power cut may undo, since it is
+        just done again. Raises ``WorkspaceError`` where it cannot be written.
         """
         head = json.dumps({"kind": kind, **values}, separators=(",", ":")).encode()
         line = head if message is None else head[:-1] + b',"content":' + message + b"}"
+        size = None
         try:
             if self._descriptor is None:
                 self._descriptor = self._open_records()
+            size = os.fstat(self._descriptor).st_size
             _write_whole(self._descriptor, line + b"\n")
-            os.fsync(self._descriptor)
+            if synced:
+                os.fsync(self._descriptor)
         except OSError as error:
+            with suppress(OSError):  # what nobody acted upon is not read again
+                if self._descriptor is not None and size is not None:
+                    os.ftruncate(self._descriptor, size)
             self.close()
             raise WorkspaceError(
                 f"the session's step could not be written: {describe_os_error(error)}",

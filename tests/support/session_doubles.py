@@ -125,8 +125,9 @@ def open_loop(
     window: int = 200_000, max_iterations: int = 200, **rest: Any,
 ) -> SessionLoop:  # fmt: skip
     limits = LoopLimits(Limits(window, **rest.pop("context", {})), max_iterations)
-    emit = events.append if events is not None else None
-    return SessionLoop(store, door, tools, limits=limits, clock=FixedClock(NOW), emit=emit, **rest)
+    if events is not None:
+        rest["emit"] = events.append
+    return SessionLoop(store, door, tools, limits=limits, clock=FixedClock(NOW), **rest)
 
 
 def new_store(folder: Path, request: str = "Batch my notifications") -> SessionStore:
