@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,16 @@ def keys() -> dict[str, tuple[str, int]]:
         p.name: (hashlib.sha256(p.read_bytes()).hexdigest(), p.stat().st_mode)
         for p in cleared_home().rglob("*") if p.is_file()
     }  # fmt: skip
+
+
+def command_lines() -> list[bytes]:
+    """The command lines of all processes."""
+    lines = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                lines.append((entry / "cmdline").read_bytes())
+    return lines
 
 
 def run(session: Session, command: str, timeout_ms: int = 60_000) -> str:
@@ -108,6 +120,39 @@ def test_a_command_ends_nobody_else(fenced: Session) -> None:
     text = run(fenced, f"kill -9 {os.getpid()} {os.getppid()}; kill -9 -1; kill -9 $PPID; echo SURVIVED")
     assert "SURVIVED" in text or "[failed]" in text
     assert "| 1" in fenced.ok("shell_command", command="echo 1"), "the next command runs"
+
+
+@confined
+def test_what_hides_ends_with_its_command_or_with_the_session(fenced: Session) -> None:
+    """In another session and process group, without the environment it was given, without its parent."""
+    marker = f"31541.{os.getpid()}"
+    hidden = f"(setsid env -i /bin/sleep {marker} >/dev/null 2>&1 &)"
+    run(fenced, f"{hidden}; (setsid sleep {marker} &) ; sleep {marker}", timeout_ms=300)
+    run(fenced, f"{hidden}; nohup sleep {marker} >/dev/null 2>&1 & echo done")
+    fenced.tools.close()
+    end = time.monotonic() + 30
+    while any(marker.encode() in line for line in command_lines()):
+        assert time.monotonic() < end, "it is still there"
+        time.sleep(0.02)
+
+
+@confined
+def test_ctrl_c_in_a_command_ends_it_and_the_session_goes_on(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = f"31542.{os.getpid()}"
+    session.ok("shell_command", command="echo 1 > scratch/before")
+    original = confined_processes.ConfinedProcesses._read_answer
+
+    def interrupt(self: confined_processes.ConfinedProcesses, seconds: float) -> dict[str, object]:
+        if seconds > 100:  # the wait for the command
+            raise KeyboardInterrupt
+        return original(self, seconds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(confined_processes.ConfinedProcesses, "_read_answer", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.tools.call("shell_command", {"command": f"sleep {marker}; true"})
+    assert not any(marker.encode() in line for line in command_lines())
+    assert "| 1" in session.ok("shell_command", command="cat scratch/before")
 
 
 @confined

@@ -64,7 +64,7 @@ class BooksTools:
         rows = OPERATIONS["primitives.list"].function(self._host)
         name = arguments["name"]
         if not name:
-            lines = [f"{p['signature']}  # {p['doc'].splitlines()[0]}" for p in rows]
+            lines = [f"{p['name']}({', '.join(p['params']['properties'])}): {p['doc'].splitlines()[0]}" for p in rows]
             return "\n".join([*lines, "", "With name, all that is known about one of them."])
         for p in rows:
             if p["name"] == name:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -41,6 +42,7 @@ class ConfinedProcesses:
         self._keeper: subprocess.Popen[bytes] | None = None
         self._pending = b""
         self._count = 0
+        self._scratch: dict[int, Path] = {}
         self.has_network = False
         """Whether they have a network of their own, with loopback in it; else they have none."""
 
@@ -90,11 +92,14 @@ class ConfinedProcesses:
                 "scratch": str(scratch), "log": str(log),
             }
         )  # fmt: skip
+        self._scratch[int(answer["pid"])] = scratch
         return int(answer["pid"]), log
 
     def wait_for(self, pid: int, seconds: float) -> int | None:
         """The exit code of a process, or None where it still runs after so many seconds."""
         code = self._ask({"do": "wait", "pid": pid, "seconds": seconds}, seconds)["code"]
+        if code is not None and pid in self._scratch:
+            shutil.rmtree(self._scratch.pop(pid), ignore_errors=True)
         return None if code is None else int(code)
 
     def end_process(self, pid: int) -> int:
@@ -184,6 +189,9 @@ class ConfinedProcesses:
             answer = self._read_answer(seconds + _ANSWER_SECONDS)
         except OSError as error:
             answer = {"error": error.strerror}
+        except BaseException:  # Ctrl-C: the answer would be taken for the next one's
+            self.close()
+            raise
         if "error" in answer:
             raise ToolFailed(f"the commands of this session cannot go on: {answer['error']}", "Use the other tools.")
         return answer

@@ -17,6 +17,10 @@ from cleared.meta.tools.scratch_tree import ScratchTree
 from cleared.meta.tools.session_files import SessionFiles, clean_path
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
 
+PROCESS_TOOLS: Final = (
+    "shell_command", "spawn_process", "kill_process", "wait_for_port", "wait_for_file", "run_until_file",
+)  # fmt: skip
+"""Those that ``llm.shell`` switches on."""
 MAX_SECONDS: Final = 600
 _PAUSE: Final = 0.05
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")

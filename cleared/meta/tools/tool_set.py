@@ -19,7 +19,7 @@ from cleared.meta.tools.output_bounds import truncate_middle
 from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.plan_tool import make_plan_tool
-from cleared.meta.tools.process_tools import ProcessTools
+from cleared.meta.tools.process_tools import PROCESS_TOOLS, ProcessTools
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult
 
@@ -71,6 +71,9 @@ class ToolSet:
             changes = self._files.list_changes()
         draft = [f"  {'removed' if data is None else 'changed'} {path}" for path, data in sorted(changes.items())]
         parts = [listing, "Your draft so far:\n" + "\n".join(draft) if draft else "Your draft is empty."]
+        off = list_switched_off(self._host)
+        if off:
+            parts.append("Not configured here: " + ", ".join(off) + ".")
         return self._finish(ToolResult("\n\n".join(parts))).text
 
     def evidence(self) -> Evidence:
@@ -112,6 +115,14 @@ class ToolSet:
 
 def _as_result(answer: ToolResult | str) -> ToolResult:
     return answer if isinstance(answer, ToolResult) else ToolResult(answer)
+
+
+def list_switched_off(host: Host) -> list[str]:
+    """Tools that this workspace's settings leave off."""
+    settings = host.config.llm
+    off = [] if settings.shell else [*PROCESS_TOOLS]
+    off += [] if settings.search_command else ["web_search"]
+    return off + ([] if settings.transcript_command else ["transcript"])
 
 
 def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str) -> ToolSet:

@@ -102,7 +102,8 @@ def _apply_hunks(file: FilePatch, old: str) -> str:
             if mark != "+":
                 actual = source[done] if done < len(source) else None
                 if actual != line:
-                    raise PatchRefused(_explain_mismatch(file.path, hunk, done + 1, line, actual))
+                    why = _explain_mismatch(file.path, hunk, done + 1, line, actual)
+                    raise PatchRefused(why + _find_elsewhere(hunk, source))
                 done += 1
             if mark != "-":
                 if result and not result[-1].endswith("\n"):
@@ -119,6 +120,13 @@ def _explain_mismatch(path: str, hunk: Hunk, number: int, wanted: str, actual: s
     there = "the file ends before it" if actual is None else f"there is {actual[:160]!r}"
     note = " (they differ in the newline at the end of the file)" if is_newline else ""
     return f"{path}:{number}: the hunk at line {hunk.at_line} of the patch wants {wanted[:160]!r}, but {there}{note}"
+
+
+def _find_elsewhere(hunk: Hunk, source: list[str]) -> str:
+    """Where the hunk's old lines stand, for whoever corrects the patch; it is never applied there."""
+    old = [line for mark, line in hunk.lines if mark != "+"]
+    places = [at + 1 for at in range(len(source) - len(old) + 1) if source[at : at + len(old)] == old][:3]
+    return f". Its old lines stand at line {' and '.join(map(str, places))}" if places else ""
 
 
 class _Parser:

@@ -163,6 +163,7 @@ def test_the_initial_state_lists_the_workspace_and_the_draft(session: Session) -
     session.ok("write_file", file_path="agents/new.py", content="1\n")
     text = session.tools.initial_state()
     assert "agents/ingest.py" in text and "changed agents/new.py" in text
+    assert "Not configured here: shell_command, " in text
 
 
 def test_a_plan_is_one_list(session: Session) -> None:

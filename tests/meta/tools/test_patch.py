@@ -71,7 +71,7 @@ def test_several_files_change_together_or_not_at_all(session: Session) -> None:
         ("--- a/x\n+++ b/x\n", "no hunk"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n+b\n", "announces 1 old"),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n+c\n", "more lines than its header"),
-        ("--- a/x\n+++ b/x\n@@ -2 +2 @@\n-a\n+b\n", "wants 'a"),
+        ("--- a/x\n+++ b/x\n@@ -2 +2 @@\n-a\n+b\n", "wants 'a\\n', but there is 'b\\n'. Its old lines stand at line 1"),
         ("--- a/x\n+++ b/x\n@@ -9 +9 @@\n-a\n+b\n", "the file has 2 lines"),
         ("--- a/x\n+++ b/x\n@@ -1 +3 @@\n-a\n+b\n", "says +3"),
         ("--- a/x\n+++ b/x\n@@ -2 +2 @@\n-b\n+c\n@@ -1 +1 @@\n-a\n+d\n", "overlaps"),
