@@ -74,6 +74,7 @@ SECTIONS: Final = {
         Entry("init", "setup", "init_workspace", "Make a workspace"),
         Entry("demo", "setup", "run_demo", "Make a sample workspace and walk through it"),
         Entry("config", "config", "app", "Read, change and approve settings"),
+        Entry("llm", "llm", "app", "See which language model is asked, its key, and what it has cost"),
         Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),

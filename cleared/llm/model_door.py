@@ -77,31 +77,42 @@ class ModelDoor:
         return self.spending.spent
 
     def capabilities(self) -> list[Any]:
-        """For ``Agent(capabilities=…)``: trying again (H13), and the marks for the provider's cache (H10)."""
-        from cleared.llm.model_hooks import MarkForCache, RetryPassingFailures
+        """For ``Agent(capabilities=…)``: passing failures are tried again (H13)."""
+        from cleared.llm.model_hooks import RetryPassingFailures
 
-        hooks: list[Any] = [RetryPassingFailures(self.retry_policy, self._sleep, self._host.show_message)]
-        if self._host.config.llm.cache_enabled and self._takes_marks:
-            hooks.append(MarkForCache())
-        return hooks
+        return [RetryPassingFailures(self.retry_policy, self._sleep, self._host.show_message)]
 
     def settings(self) -> ModelSettings:
-        """For ``Agent(model_settings=…)``."""
+        """For ``Agent(model_settings=…)``. No marks for a cache are among them: those pay in a session only, which
+        sets ``cache_settings`` besides."""
         settings: dict[str, Any] = {"max_tokens": self._host.config.llm.max_tokens, "request_timeout": _MOST_SECONDS}
-        marked = self._host.config.llm.cache_enabled and self._takes_marks
-        if self.choice.provider == "anthropic" and marked:
-            settings["anthropic_cache_instructions"] = True
         if self.choice.provider == "openrouter":
             settings["openrouter_usage"] = {"include": True}
-            if marked:
-                settings["openrouter_cache_instructions"] = True
         return settings  # type: ignore[return-value]
 
     @property
-    def _takes_marks(self) -> bool:
-        """Whether marks are for this provider; others keep what they like by themselves."""
+    def marks_messages(self) -> bool:
+        """Whether a session should end its last two messages with a mark for the provider's cache (H10). Where
+        OpenRouter leads to such a provider, ``cache_settings`` does that; others need no marks."""
+        return self._host.config.llm.cache_enabled and self.choice.provider == "anthropic"
+
+    def cache_settings(self) -> dict[str, Any]:
+        """The settings that mark the system prompt, and with OpenRouter the last message (H10)."""
         claude = self.choice.provider == "openrouter" and self.choice.model.startswith(("anthropic/", "~anthropic/"))
-        return self.choice.provider == "anthropic" or claude
+        if self.marks_messages:
+            return {"anthropic_cache_instructions": True}
+        if claude and self._host.config.llm.cache_enabled:
+            return {"openrouter_cache_instructions": True, "openrouter_cache_messages": True}
+        return {}
+
+    async def wait_to_retry(self, error: BaseException, attempt: int) -> bool:
+        """For a stream that broke off: whether the request is to be sent again, after the pause that this waits."""
+        pause = self.retry_policy.next_pause(error, attempt)
+        if pause is None:
+            return False
+        self._host.show_message(f"the model's answer broke off; trying again in {pause:g} s")
+        await self._sleep(pause)
+        return True
 
     def explain_failure(self, error: BaseException) -> ClearedError | None:
         """The refusal that a user reads for what a request raised; None for what is to be raised as it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -47,6 +48,11 @@ def format_dollars(amount: Decimal) -> str:
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}".rstrip("0").ljust(5, "0")
 
 
+def find_business_day(instant: datetime, zone: str) -> str:
+    """``2025-02-10``: the day of an instant in a time zone."""
+    return instant.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
+
+
 @dataclass(slots=True)
 class Spending:
     """What one session, or one piece of work without a session, spends on one model.
@@ -72,7 +78,7 @@ class Spending:
     @property
     def today(self) -> str:
         """The day in the business's time zone."""
-        return self.clock.now().astimezone(ZoneInfo(self.config.business.timezone)).strftime("%Y-%m-%d")
+        return find_business_day(self.clock.now(), self.config.business.timezone)
 
     @property
     def spent(self) -> Decimal:

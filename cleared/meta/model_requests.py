@@ -37,6 +37,13 @@ class Door(Protocol):
 
     def settings(self) -> Any: ...
 
+    @property
+    def marks_messages(self) -> bool: ...
+
+    def cache_settings(self) -> dict[str, Any]: ...
+
+    async def wait_to_retry(self, error: BaseException, attempt: int) -> bool: ...
+
 
 class ContextTooLong(CheckFailed):
     """The model does not take a request of this length."""
@@ -109,14 +116,11 @@ class ModelRequests:
 
     @property
     def _marks_caches(self) -> bool:
-        choice = getattr(self._door, "choice", None)
-        return getattr(choice, "provider", "") in ("anthropic", "openrouter")
+        return self._door.marks_messages
 
     def _settings(self) -> dict[str, Any]:
         settings = dict(self._door.settings() or {})
-        if self._cache and getattr(getattr(self._door, "choice", None), "provider", "") == "anthropic":
-            settings.setdefault("anthropic_cache_instructions", True)
-        return settings
+        return {**settings, **(self._door.cache_settings() if self._cache else {})}
 
     def _make_agent(self, system: str, definitions: list[Any]) -> Any:
         from pydantic_ai import Agent
@@ -150,17 +154,50 @@ class ModelRequests:
         self, agent: Any, messages: list[ModelMessage], settings: Any, show_text: ShowText
     ) -> ModelResponse:
         self._task = asyncio.current_task()
+        attempt = 1
         try:
-            async with agent.iter(None, message_history=messages, model_settings=settings) as run:
-                node = run.next_node
-                while not agent.is_model_request_node(node):
-                    node = await run.next(node)
-                return await _read_stream(node, run, show_text)
+            while True:
+                progress = _Progress(show_text)
+                try:
+                    return await self._stream_once(agent, messages, settings, progress)
+                except (ClearedError, _ShowFailed):
+                    raise
+                except Exception as error:
+                    # A request that does not begin is sent again by the door's own capability.
+                    if not progress.has_begun or not await self._door.wait_to_retry(error, attempt):
+                        raise
+                attempt += 1
+                if progress.has_shown:
+                    progress.show("\n")
         finally:
             self._task = None
 
+    async def _stream_once(
+        self, agent: Any, messages: list[ModelMessage], settings: Any, progress: _Progress
+    ) -> ModelResponse:
+        async with agent.iter(None, message_history=messages, model_settings=settings) as run:
+            node = run.next_node
+            while not agent.is_model_request_node(node):
+                node = await run.next(node)
+            return await _read_stream(node, run, progress)
 
-async def _read_stream(node: Any, run: Any, show_text: ShowText) -> ModelResponse:
+
+class _Progress:
+    """How far a reply got."""
+
+    def __init__(self, show_text: ShowText) -> None:
+        self._show_text = show_text
+        self.has_begun = self.has_shown = False
+
+    def show(self, text: str) -> None:
+        self.has_shown = True
+        try:
+            self._show_text(text)
+        except Exception as error:
+            raise _ShowFailed(error) from error
+
+
+async def _read_stream(node: Any, run: Any, progress: _Progress) -> ModelResponse:
     from pydantic_ai.messages import ModelResponse
 
     size = 0
@@ -173,11 +210,9 @@ async def _read_stream(node: Any, run: Any, show_text: ShowText) -> ModelRespons
                 if size > MAX_REPLY_CHARACTERS:
                     partial = stream.response
                     raise _ReplyTooLong
+                progress.has_begun = True
                 if text:
-                    try:
-                        show_text(text)
-                    except Exception as error:
-                        raise _ShowFailed(error) from error
+                    progress.show(text)
     except _ReplyTooLong:
         assert partial is not None
         return partial

@@ -1,4 +1,4 @@
-"""Calls through the packages of the providers, to a server that speaks their protocols (H10, H12, H13)."""
+"""Calls through the packages of the providers, to a server that speaks their protocols (H12, H13)."""
 
 from __future__ import annotations
 
@@ -286,19 +286,6 @@ def test_a_free_model_has_no_budget(ws: Workspace, provider: FakeProvider) -> No
     use_model(ws, provider, "openai", model="llama3.2", daily_budget="0", prices="{llama3.2: {input: 0, output: 0}}")
     provider.script("a")
     assert ask(door_of(open_host(ws.root), max_cost=Decimal(0))) == "a"
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_h10_marks_for_the_providers_cache(ws: Workspace, provider: FakeProvider, enabled: bool, stream: bool) -> None:
-    """H10: the system prompt and the last two messages are marked, and no others; none where it is switched off."""
-    use_model(ws, provider, cache_enabled=json.dumps(enabled))
-    look = Reply(calls=(Call("look", {"where": "there"}),))
-    provider.script(look, look, look, "Done.")
-    ask_with_tools(door_of(open_host(ws.root)), stream=stream)
-    positions = [(0,), (0, 2), (2, 4), (4, 6)]
-    expected = [["system", *(f"messages.{n}" for n in each)] for each in positions] if enabled else [[]] * 4
-    assert [request.marks for request in provider.requests] == expected
 
 
 def test_an_answer_of_a_given_form(ws: Workspace, provider: FakeProvider) -> None:

@@ -107,6 +107,14 @@ class FakeDoor:
     def settings(self) -> dict[str, Any]:
         return {"max_tokens": 1000}
 
+    marks_messages = False
+
+    def cache_settings(self) -> dict[str, Any]:
+        return {}
+
+    async def wait_to_retry(self, error: BaseException, attempt: int) -> bool:
+        return False
+
 
 def play(*replies: Reply) -> Callable[[list[ModelMessage], AgentInfo], Reply]:
     """A model that says these, one after the other, then repeats the last."""
