@@ -23,6 +23,8 @@ PROCESS_TOOLS: Final = (
 """Those that ``llm.shell`` switches on."""
 MAX_SECONDS: Final = 600
 _PAUSE: Final = 0.05
+_END_SECONDS: Final = {"KILL": 20.0, "TERM": 2.0, "INT": 2.0, "HUP": 2.0}
+"""How long to wait for a process to end after a signal."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SIGNALS: Final = ("TERM", "KILL", "INT", "HUP", "USR1", "USR2")
 
@@ -154,7 +156,7 @@ class ProcessTools:
             )
         if state == "ended":
             return f"Process {pid} has ended already." + self._describe_changes()
-        code = self._processes.wait_for(pid, 2.0) if name != "USR1" and name != "USR2" else None
+        code = self._processes.wait_for(pid, _END_SECONDS[name]) if name in _END_SECONDS else None
         after = "it still runs" if code is None else f"it has ended ({_describe_code(code)})"
         return f"SIG{name} was sent to process {pid}; {after}." + self._describe_changes()
 
