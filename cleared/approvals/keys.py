@@ -7,9 +7,10 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cleared.errors import WorkspaceError
+from cleared.approvals import passphrase, sealed_key
+from cleared.errors import PolicyError, WorkspaceError
 from cleared.safe_files import describe_os_error, write_atomic, write_new
 
 if TYPE_CHECKING:
@@ -45,7 +46,91 @@ class Key:
         self.public = PREFIX + base64.b64encode(key.public_key().public_bytes_raw()).decode("ascii")
 
     def sign(self, data: bytes) -> str:
+        """The signature over ``data``. Raises ``KeyLocked`` where a passphrase must be typed first."""
         return base64.b64encode(self._key.sign(data)).decode("ascii")
+
+    def require_unlocked(self) -> None:
+        """Raises ``KeyLocked`` where a passphrase must be typed before it signs."""
+
+    def unlock(self) -> None:
+        """Ask for the passphrase, where there is one and it is not remembered. Raises ``PolicyError`` where nobody can
+        be asked, or all tries were wrong."""
+
+
+class ProtectedKey(Key):
+    """A private key with a passphrase. ``data``: the content of its file, which names its public half."""
+
+    def __init__(self, data: bytes, shown: str) -> None:
+        self._data, self._shown = data, shown
+        self.public = sealed_key.read_public_half(data, shown)
+
+    def sign(self, data: bytes) -> str:
+        self.require_unlocked()
+        secret = passphrase.recall_secret(self._data)
+        if secret is None:
+            raise KeyLocked(self)
+        return _key_of(secret).sign(data)
+
+    def require_unlocked(self) -> None:
+        if passphrase.recall_secret(self._data) is None:
+            raise KeyLocked(self)
+
+    def unlock(self) -> None:
+        if passphrase.recall_secret(self._data) is not None:
+            return
+        for attempt in range(1, passphrase.TRIES + 1):
+            prompt = "Passphrase of the approval key: " if attempt == 1 else "Wrong. Passphrase of the approval key: "
+            try:
+                secret = sealed_key.open_sealed_key(self._data, passphrase.ask_passphrase(prompt), self._shown)
+            except sealed_key.WrongPassphrase:
+                if attempt == passphrase.TRIES:
+                    raise
+                continue
+            if public_half(secret) != self.public:
+                raise WorkspaceError(f"the approval key {self._shown} is not the one whose public half it names")
+            passphrase.remember_secret(self._data, secret)
+            return
+
+
+class KeyLocked(PolicyError):
+    """A key with a passphrase is to sign, and the passphrase was not typed."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(
+            "the approval key has a passphrase, which was not typed; nothing was signed",
+            remedy="Run the command in a terminal of your own.",
+        )
+        self.key = key
+
+
+def is_passphrase_protected() -> bool:
+    """Whether this user's approval key has a passphrase; False where there is no key, or it cannot be read."""
+    try:
+        with (cleared_home() / KEY).open("rb") as file:
+            return sealed_key.is_sealed(file.read(64))
+    except OSError:
+        return False
+
+
+def unlock_own_key(root: Path) -> None:
+    """Ask for the passphrase of this user's key, where it has one: before a lock is taken and long work begins.
+
+    Raises ``PolicyError`` where nobody can be asked, or all tries were wrong, and what ``own_key`` raises.
+    """
+    own = own_key(root)
+    if own is not None:
+        own.unlock()
+
+
+def describe_approval_key() -> dict[str, Any]:
+    """Where this user's approval key lies, its public half, and whether it has a passphrase. Raises ``WorkspaceError``
+    where it is damaged or others can read it."""
+    path = cleared_home() / KEY
+    exists = path.exists()
+    return {
+        "file": str(path), "exists": exists, "passphrase": is_passphrase_protected(),
+        "public": _read_key(path).public if exists else None,
+    }  # fmt: skip
 
 
 def own_key(root: Path, *, create: bool = False) -> Key | None:
@@ -145,25 +230,45 @@ def verify_signature(public: str, signature: str, data: bytes) -> bool:
     return public.startswith(PREFIX)
 
 
-def _make_key(folder: Path, path: Path) -> Key:
+def new_secret() -> bytes:
+    """The 32 secret bytes of a new key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    return Ed25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_half(secret: bytes) -> str:
+    """The public half of the key with these secret bytes."""
+    return _key_of(secret).public
+
+
+def render_plain(secret: bytes) -> bytes:
+    """The content of the file of a key that has no passphrase."""
+    return base64.b64encode(secret) + b"\n"
+
+
+def _key_of(secret: bytes) -> Key:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Key(Ed25519PrivateKey.from_private_bytes(secret))
+
+
+def _make_key(folder: Path, path: Path) -> Key:
+    secret = new_secret()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        key = Ed25519PrivateKey.generate()
-        if not write_new(path, base64.b64encode(key.private_bytes_raw()) + b"\n", mode=0o600):
+        if not write_new(path, render_plain(secret), mode=0o600):
             return _read_key(path)  # two commands made it at once
     except OSError as e:
         raise WorkspaceError(
             f"no {_key_title(path.name)} can be made in {folder}: {describe_os_error(e)}",
             remedy="Set CLEARED_HOME to a writable folder.",
         ) from None
-    return Key(key)
+    return _key_of(secret)
 
 
-def _read_key(path: Path) -> Key:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+def read_key_file(path: Path) -> bytes:
+    """The content of a key's file. Raises ``WorkspaceError`` where it cannot be read, or others can read it."""
     try:
         mode = path.stat().st_mode
         data = path.read_bytes()
@@ -173,8 +278,26 @@ def _read_key(path: Path) -> Key:
         raise WorkspaceError(
             f"others can read the {_key_title(path.name)} {path}", remedy=f"Close it: chmod 600 {path}"
         )
+    return data
+
+
+def read_plain_secret(path: Path) -> bytes:
+    """The secret bytes of a key that has no passphrase. Raises ``WorkspaceError`` as ``own_key``."""
+    return _parse_plain(read_key_file(path), path)
+
+
+def _read_key(path: Path) -> Key:
+    data = read_key_file(path)
+    if path.name == KEY and sealed_key.is_sealed(data):
+        return ProtectedKey(data, str(path))
+    return _key_of(_parse_plain(data, path))
+
+
+def _parse_plain(data: bytes, path: Path) -> bytes:
     try:
-        return Key(Ed25519PrivateKey.from_private_bytes(base64.b64decode(data.strip(), validate=True)))
+        secret = base64.b64decode(data.strip(), validate=True)
+        _key_of(secret)
+        return secret
     except ValueError:
         raise WorkspaceError(
             f"the {_key_title(path.name)} {path} is damaged",

@@ -76,6 +76,7 @@ SECTIONS: Final = {
         Entry("config", "config", "app", "Read, change and approve settings"),
         Entry("llm", "llm", "app", "See which language model is asked, its key, and what it has cost"),
         Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
+        Entry("key", "key", "app", "Give the approval key a passphrase"),
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
         Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),

@@ -57,7 +57,9 @@ def _run_prompts(workspace: Path | None) -> None:
 
 
 def _run_screen(workspace: Path | None) -> None:
+    from cleared.approvals.passphrase import asking_with
     from cleared.changes.host_cache import HostCache
+    from cleared.tui.dialogs import passphrase_dialog
     from cleared.tui.key_actions import ActionExecutor
     from cleared.tui.screen import ReviewApp
 
@@ -65,6 +67,7 @@ def _run_screen(workspace: Path | None) -> None:
     app = ReviewApp(
         ActionExecutor(HostCache(lambda: open_host(workspace, progress_messages.append))), progress_messages
     )
-    app.run(mouse=True)
+    with asking_with(passphrase_dialog(app)):
+        app.run(mouse=True)
     if app.closing_message:
         print_message(app.closing_message)

@@ -91,9 +91,10 @@ class Authorization:
         return self._key
 
     def require_reviewer(self) -> None:
-        """Raises ``PolicyError`` where a person decides who is no reviewer."""
+        """Raises ``PolicyError`` where a person decides who is no reviewer, ``KeyLocked`` where a passphrase is to be
+        typed first."""
         if self.by_person and self.rules.is_restricted:
-            _ = self.reviewer_key
+            self.reviewer_key.require_unlocked()
 
     def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """The effects of the draft that need a right: on entries, bank lines, and the rules themselves."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
+from cleared.approvals.keys import KeyLocked
 from cleared.changes import draft
 from cleared.changes.commit_messages import CommitSubject, first_of_two_decided
 from cleared.changes.host import Host, current_user
@@ -89,7 +90,25 @@ def commit_decision(
     Raises what ``stage`` raises, with nothing changed; ``WorkspaceError`` where managed files differ from the last
     commit or committed rows are lost; ``PolicyError`` where this user may not decide it; ``SecondNeeded`` where it
     takes two reviewers and this was the first.
+
+    Where the approval key has a passphrase, it is asked for while nothing is locked, and ``stage`` is called again.
     """
+    try:
+        return _commit_locked(host, command, stage, by, mark, collects)
+    except KeyLocked as locked:
+        locked.key.unlock()
+        _empty_collected(collects or ())
+        return _commit_locked(host, command, stage, by, mark, collects)
+
+
+def _commit_locked(
+    host: Host,
+    command: str,
+    stage: Callable[[DecisionContext], Decision | None],
+    by: str | None,
+    mark: str,
+    collects: Sequence[object] | None,
+) -> str | None:
     with host.open_for_writing(command) as repo:
         for attempt in range(1, _MAX_TRIES + 1):
             try:

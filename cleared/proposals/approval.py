@@ -19,7 +19,7 @@ from cleared.approvals.approval_record import (
     sign_record,
     text_path,
 )
-from cleared.approvals.keys import Key, own_key
+from cleared.approvals.keys import Key, own_key, unlock_own_key
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import review_rules
 from cleared.approvals.verification import Approvals
@@ -72,6 +72,7 @@ class Signer:
     def __init__(self, host: Host, approvals: Approvals, desk: DecisionContext, workspace: str = "") -> None:
         key = own_key(host.root, create=True)
         assert key is not None
+        key.require_unlocked()
         approvals.identity.must_be_pinned()
         self.key: Key = key
         self.desk = desk
@@ -115,6 +116,7 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
     """
     refuse_in_job()
     _must_be_as_committed(host, text)
+    unlock_own_key(host.root)
     outcome: list[ProposalOutcome] = []
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Final, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from rich.console import RenderableType
 from rich.text import Text
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
@@ -73,6 +74,32 @@ class AskText(Dialog[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
+
+
+class AskPassphrase(Dialog[str | None]):
+    """A passphrase, which is not shown; Escape is None."""
+
+    def compose(self) -> ComposeResult:
+        return self.compose_frame(Input(password=True), Static("Enter takes it · Esc goes back", classes="hint"))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+def passphrase_dialog(app: App[Any]) -> Callable[[str], str | None]:
+    """Asks for a passphrase in a dialog of ``app``; called in the thread that carries out a decision."""
+
+    def ask(prompt: str) -> str | None:
+        typed: Future[str | None] = Future()
+        app.call_from_thread(app.push_screen, AskPassphrase(prompt.rstrip(": ")), typed.set_result)
+        while True:
+            try:
+                return typed.result(timeout=0.2)
+            except TimeoutError:
+                if not app.is_running:
+                    return None
+
+    return ask
 
 
 class ChooseOption(Dialog[str | None]):
