@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.errors import CheckFailed, ClearedError
+from cleared.llm.failures import ModelFailed
 from cleared.meta.context_window import limit_images
 
 if TYPE_CHECKING:
@@ -44,17 +45,11 @@ class Door(Protocol):
 
     async def wait_to_retry(self, error: BaseException, attempt: int) -> bool: ...
 
+    def explain_failure(self, error: BaseException) -> ClearedError | None: ...
+
 
 class ContextTooLong(CheckFailed):
     """The model does not take a request of this length."""
-
-
-class ModelFailed(CheckFailed):
-    """The model did not answer. ``reason``: one word for programs."""
-
-    def __init__(self, reason: str, message: str, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
-        self.reason = reason
 
 
 class RequestCancelled(Exception):
@@ -76,8 +71,8 @@ class _ShowFailed(Exception):
 class ModelRequests:
     """Requests of one session, all on one event loop of its own. Not for use inside another running loop."""
 
-    def __init__(self, door: Door, tools: Mapping[str, Tool], system_prompt: str, *, cache: bool = True) -> None:
-        self._door, self._system_prompt, self._cache = door, system_prompt, cache
+    def __init__(self, door: Door, tools: Mapping[str, Tool], system_prompt: str) -> None:
+        self._door, self._system_prompt = door, system_prompt
         self._definitions = [_define_tool(tool) for tool in tools.values()]
         self._runner: asyncio.Runner | None = None
         self._agent: Any = None
@@ -86,21 +81,22 @@ class ModelRequests:
     def ask(self, messages: Sequence[ModelMessage], max_images: int, show_text: ShowText) -> ModelResponse:
         """The model's next reply to these messages.
 
-        Raises ``ContextTooLong``, ``ModelFailed``, ``RequestCancelled``, ``KeyboardInterrupt``, and what the door
-        raises, such as ``SpendingStopped``.
+        Raises ``ContextTooLong``, ``RequestCancelled``, ``KeyboardInterrupt``, and as the door does ``ModelFailed`` and
+        ``SpendingStopped``.
         """
         if self._agent is None:
             self._agent = self._make_agent(self._system_prompt, self._definitions)
         limited, _ = limit_images(messages, max_images)
-        prepared = mark_for_cache(limited, marked=self._cache and self._marks_caches)
-        return self._run(self._agent, prepared, self._settings(), show_text)
+        prepared = mark_for_cache(limited, marked=self._door.marks_messages)
+        settings = {**self._door.settings(), **self._door.cache_settings()}
+        return self._run(self._agent, prepared, settings, show_text)
 
     def summarize(self, system: str, text: str, max_tokens: int) -> ModelResponse:
         """A reply without tools, outside of the conversation. Raises as ``ask`` does."""
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         agent = self._make_agent(system, [])
-        settings = {**self._settings(), "max_tokens": max_tokens}
+        settings = {**self._door.settings(), "max_tokens": max_tokens}
         return self._run(agent, [ModelRequest(parts=[UserPromptPart(text)])], settings, lambda _: None)
 
     def cancel(self) -> None:
@@ -114,14 +110,6 @@ class ModelRequests:
             self._runner.close()
             self._runner = None
 
-    @property
-    def _marks_caches(self) -> bool:
-        return self._door.marks_messages
-
-    def _settings(self) -> dict[str, Any]:
-        settings = dict(self._door.settings() or {})
-        return {**settings, **(self._door.cache_settings() if self._cache else {})}
-
     def _make_agent(self, system: str, definitions: list[Any]) -> Any:
         from pydantic_ai import Agent
         from pydantic_ai.toolsets import ExternalToolset
@@ -133,22 +121,21 @@ class ModelRequests:
         )  # fmt: skip
 
     def _run(self, agent: Any, messages: list[ModelMessage], settings: Any, show_text: ShowText) -> ModelResponse:
-        from pydantic_ai.exceptions import ModelContextWindowExceededError
-
         if self._runner is None:
             self._runner = asyncio.Runner()
         try:
             return self._runner.run(self._stream(agent, messages, settings, show_text))
         except asyncio.CancelledError:
             raise RequestCancelled from None
-        except ModelContextWindowExceededError as error:
-            raise ContextTooLong(f"the model does not take a request of this length: {error}") from error
-        except ClearedError:
-            raise
         except _ShowFailed as error:
             raise error.cause from None
         except Exception as error:
-            raise describe_model_error(error) from error
+            refusal = self._door.explain_failure(error)
+            if refusal is None:
+                raise
+            if isinstance(refusal, ModelFailed) and refusal.kind == "context_length":
+                raise ContextTooLong(refusal.message, remedy=refusal.remedy) from error
+            raise refusal from error
 
     async def _stream(
         self, agent: Any, messages: list[ModelMessage], settings: Any, show_text: ShowText
@@ -218,7 +205,7 @@ async def _read_stream(node: Any, run: Any, progress: _Progress) -> ModelRespons
         return partial
     reply = run.all_messages()[-1]
     if not isinstance(reply, ModelResponse):
-        raise ModelFailed("no_reply", "the model gave no reply")
+        raise ModelFailed("garbage", "the model gave no reply", "Resume the session.")
     return reply
 
 
@@ -249,27 +236,6 @@ def mark_for_cache(messages: Sequence[ModelMessage], *, marked: bool) -> list[Mo
         if not left:
             break
     return prepared
-
-
-def describe_model_error(error: Exception) -> ModelFailed:
-    """An error of the provider's or the framework's, in one sentence, with a word for programs."""
-    from pydantic_ai import exceptions
-
-    reasons: list[tuple[type[Exception], str, str | None]] = [
-        (exceptions.ModelAuthenticationError, "authentication", "Check the key: cleared llm check."),
-        (exceptions.ModelQuotaExceededError, "quota", "Look at your account with the provider."),
-        (exceptions.ModelRateLimitError, "rate_limit", "Wait, then resume the session."),
-        (exceptions.ModelNotFoundError, "model", "Check llm.model: cleared llm check."),
-        (exceptions.ModelConnectionError, "connection", "Check the network and llm.base_url, then resume the session."),
-        (exceptions.ModelUnavailableError, "unavailable", "Resume the session later."),
-        (exceptions.ModelAPIError, "provider", "Resume the session, or look at what the provider says."),
-    ]
-    for kind, reason, remedy in reasons:
-        if isinstance(error, kind):
-            return ModelFailed(reason, f"the provider answered: {error}", remedy)
-    return ModelFailed(
-        "provider", f"the model's reply cannot be used: {error or type(error).__name__}", "Resume the session."
-    )
 
 
 def _define_tool(tool: Tool) -> Any:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 from cleared.bounds import clip_text
 from cleared.clock import Clock
 from cleared.errors import ClearedError, ExitCode, UsageError
+from cleared.llm.failures import ModelFailed
+from cleared.llm.spending import SpendingStopped
 from cleared.meta.completion_check import Claim, Ending, judge_reply, strip_verdict
 from cleared.meta.context_room import ContextExhausted, ContextRoom
 from cleared.meta.context_window import Limits, estimate_text
-from cleared.meta.model_requests import ContextTooLong, ModelFailed, ModelRequests, RequestCancelled
+from cleared.meta.model_requests import ContextTooLong, ModelRequests, RequestCancelled
 from cleared.meta.reply_cleaning import clean_reply, join_text
 from cleared.meta.session_events import EmitEvent, EventJournal
 from cleared.meta.session_history import Usage, read_history
@@ -28,6 +30,7 @@ from cleared.meta.session_store import SessionStore
 from cleared.meta.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
+    from cleared.config.model import Llm
     from cleared.meta.tools.tool import Evidence, Tool
 
 Status = Literal["completed", "answered", "stopped", "failed", "interrupted"]
@@ -57,7 +60,12 @@ class LoopLimits:
 
     context: Limits
     max_iterations: int = 200
-    cache_enabled: bool = True
+
+    @classmethod
+    def read_settings(cls, settings: Llm, context_window: int) -> Self:
+        """The limits that the section ``llm`` names. ``context_window``: that of the model, see ``ModelDoor``."""
+        context = Limits(context_window, settings.auto_compact_threshold, settings.prune_protect, settings.max_images)
+        return cls(context, settings.max_iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ class SessionLoop:
         self._lock.__enter__()
         try:
             self._events = EventJournal(store, clock, emit)
-            self._requests = ModelRequests(door, tools.tools, store.info.system_prompt, cache=limits.cache_enabled)
+            self._requests = ModelRequests(door, tools.tools, store.info.system_prompt)
             self._load()
         except BaseException:
             self._lock.__exit__(None, None, None)
@@ -161,12 +169,11 @@ class SessionLoop:
             self._load()  # Ctrl-C may have come between a record and what follows from it
             ending = {"status": "interrupted", "reason": "interrupted", "message": "ended by the user"}
         except ModelFailed as error:
-            ending = {"status": "failed", "reason": error.reason, "message": str(error)}
-        except ContextExhausted as error:
+            ending = {"status": "failed", "reason": error.kind, "message": str(error)}
+        except (ContextExhausted, SpendingStopped) as error:
             ending = {"status": "stopped", "reason": error.reason, "message": str(error)}
         except ClearedError as error:
-            reason = getattr(error, "reason", None)
-            ending = {"status": "stopped" if reason else "failed", "reason": reason or "error", "message": str(error)}
+            ending = {"status": "failed", "reason": "error", "message": str(error)}
         return self._end(ending)
 
     def _check_prompt(self, prompt: str) -> None:

@@ -15,7 +15,8 @@ from pydantic_ai import exceptions
 from pydantic_ai.models.function import FunctionModel
 from session_doubles import DiskTools, FakeDoor, last_text, new_store, open_loop, play
 
-from cleared.errors import CheckFailed, ExitCode, WorkspaceError
+from cleared.errors import ExitCode, WorkspaceError
+from cleared.llm.spending import SpendingStopped
 
 WORK = ([("write", {"name": "a.py"}), ("propose", {})], "I proposed it.", "VERDICT: complete", "VERDICT: complete")
 
@@ -109,17 +110,13 @@ def test_another_thread_cancels_the_turn(tmp_path: Path) -> None:
         thread.join()
 
 
-class OverBudget(CheckFailed):
-    reason = "daily_budget"
-
-
 def test_a_cap_on_spending_stops_it(tmp_path: Path) -> None:
     """H12: with its reason, and exit code 1; what was done so far stays."""
     door, tools = FakeDoor(play(*WORK)), DiskTools(tmp_path / "tools.json")
 
     def answer(messages: Any, info: Any) -> Any:
         if len(door.requests) == 2:
-            raise OverBudget("today's budget is used up", remedy="Raise llm.daily_budget.")
+            raise SpendingStopped("daily_budget", Decimal(5), Decimal(5))
         return WORK[0]
 
     store = new_store(tmp_path)
@@ -127,7 +124,7 @@ def test_a_cap_on_spending_stops_it(tmp_path: Path) -> None:
     with open_loop(store, door, tools) as loop:
         outcome = loop.run(None)
         assert (outcome.status, outcome.reason, outcome.exit_code) == ("stopped", "daily_budget", ExitCode.FAILED)
-        assert "Raise llm.daily_budget" in outcome.message and outcome.cost == Decimal("0.02")
+        assert "is used up" in outcome.message and outcome.cost == Decimal("0.02")
         door.answer = play(*WORK[1:])
         assert loop.run(None).proposal == "P1"
     assert tools.state == {"writes": ["a.py"], "proposals": [1]}
@@ -139,10 +136,8 @@ def test_a_cap_on_spending_stops_it(tmp_path: Path) -> None:
         (exceptions.ModelAuthenticationError("m", "no"), "authentication"),
         (exceptions.ModelRateLimitError("m", "no"), "rate_limit"),
         (exceptions.ModelConnectionError("m", "no"), "connection"),
-        (exceptions.ModelAPIError("m", "no"), "provider"),
-        (exceptions.UnexpectedModelBehavior("odd"), "provider"),
-        (ValueError("nonsense on the wire"), "provider"),
-        (RecursionError(), "provider"),
+        (exceptions.ModelAPIError("m", "no"), "garbage"),
+        (exceptions.UnexpectedModelBehavior("odd"), "garbage"),
     ],
 )
 def test_what_a_provider_does_is_an_outcome(tmp_path: Path, error: Exception, reason: str) -> None:

@@ -14,6 +14,10 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from cleared.clock import FixedClock
+from cleared.config.secrets import Redactor
+from cleared.errors import ClearedError
+from cleared.llm.failures import explain_failure
+from cleared.llm.model_choice import ModelChoice
 from cleared.meta.context_window import Limits
 from cleared.meta.session_loop import LoopLimits, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session
@@ -103,6 +107,9 @@ class FakeDoor:
 
     def capabilities(self) -> list[Any]:
         return []
+
+    def explain_failure(self, error: BaseException) -> ClearedError | None:
+        return explain_failure(error, ModelChoice("openai", "function", None), Redactor(()))
 
     def settings(self) -> dict[str, Any]:
         return {"max_tokens": 1000}
