@@ -45,6 +45,7 @@ class _Door:
     """A model that reads another file each time, without a provider."""
 
     spent = Decimal(0)
+    marks_messages = False
 
     def __init__(self) -> None:
         from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -62,6 +63,12 @@ class _Door:
 
     def settings(self) -> dict[str, Any]:
         return {}
+
+    def cache_settings(self) -> dict[str, Any]:
+        return {}
+
+    async def wait_to_retry(self, error: BaseException, attempt: int) -> bool:
+        return False
 
     def explain_failure(self, error: BaseException) -> ClearedError | None:
         return None

@@ -31,7 +31,7 @@ def converse(ws: Workspace, turns: int, pauses: Pauses | None = None) -> tuple[s
     from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
     door = door_of(open_host(ws.root), pauses, session="S1")
-    requests = ModelRequests(door, TOOLS, "Be brief.", cache=True)
+    requests = ModelRequests(door, TOOLS, "Be brief.")
     shown: list[str] = []
     messages: list[Any] = [ModelRequest(parts=[UserPromptPart("Look.")])]
     try:

@@ -78,24 +78,6 @@ def _tool_names(request: Request) -> set[str]:
     return {tool.get("name") or tool["function"]["name"] for tool in request.body["tools"]}
 
 
-@pytest.mark.parametrize("enabled", ["true", "false"])
-def test_the_provider_s_cache_is_marked(ws: Workspace, provider: FakeProvider, tmp_path: Path, enabled: str) -> None:
-    """H10: the system prompt and the last two requests, in each call; nothing of it is stored."""
-    use_model(ws, provider, "anthropic", cache_enabled=enabled)
-    provider.script(WRITE, *SURE)
-    chat = Chat(ws, tmp_path)
-    chat.run()
-    marks = [request.marks for request in provider.requests]
-    if enabled == "true":
-        assert marks[0] == ["system", "messages.0"]
-        assert marks[2] == ["system", "messages.2", "messages.4"]
-    else:
-        assert marks == [[], [], [], []]
-    assert "cache" not in "".join(str(record.get("content")) for record in chat.store.read_records()).replace(
-        "cache_", ""
-    )
-
-
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
 def test_malformed_arguments_are_answered_and_the_history_stays_sendable(
     ws: Workspace, provider: FakeProvider, tmp_path: Path, kind: str
