@@ -60,6 +60,22 @@ def test_the_client_calls_every_tool(posted: Workspace) -> None:
     assert changed == {"queue", "logs"}, "only proposals change scripts, and not before a person decides"
 
 
+def test_what_a_client_proposed_is_live_once_a_person_approved(posted: Workspace) -> None:
+    """H1, H17: the owner asks, a client writes and tries, a person decides; not before."""
+
+    async def talk(client: Any) -> list[Any]:
+        names = ("agent_check", "agent_dry_run", "agent_propose")
+        arguments: tuple[dict[str, Any], ...] = ({}, {"name": "probe"}, {"message": "It counts the accounts."})
+        return [await client.call_tool(n, {"texts": PROBE, **a}) for n, a in zip(names, arguments, strict=True)]
+
+    checked, tried, proposed = (r.structured_content for r in talk_here(posted, talk))
+    assert checked["passed"] and tried["result"] > 10 and proposed["status"] == "open"
+    assert any("It counts the accounts." in line for line in proposed["card"])
+    assert posted("agent", "run", "probe").code == 2, "there is no such agent yet"
+    posted.ok("agent", "approve", proposed["id"])
+    assert posted.run("probe")["result"] == tried["result"]
+
+
 def test_a_proposal_is_made_in_the_clients_name(posted: Workspace) -> None:
     """H17: always as of a program, whatever the client calls itself."""
     hostile = "Alice\n\x1b[2J (approved by Bob)\u202e" + "x" * 10_000
