@@ -55,7 +55,7 @@ def _list_facts(check: ModelCheck) -> list[tuple[str, object]]:
             for what, amount in (("in", price.input), ("in from its cache", price.cached_input), ("out", price.output))
         )
         facts.append(("a million tokens", f"{each} ({price.source})"))
-        facts.append(("such a call", f"{format_dollars(check.typical_cost)} for 10,000 tokens in and 1,000 out"))
+        facts.append(("a typical call", f"{format_dollars(check.typical_cost)} for 10,000 tokens in and 1,000 out"))
     if check.has_answered is not None:
         cost = f", for {format_dollars(check.answer_cost)}" if check.answer_cost is not None else ""
         facts.append(("answers", f"yes{cost}" if check.has_answered else "no"))
