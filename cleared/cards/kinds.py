@@ -99,6 +99,10 @@ DAMAGE: Final = CardKind(
     "damage", "Damage found by a check", "damage", "A check found something wrong with the books.",
     "The next `cleared journal check --card` that finds it gone.", answers={"seen": "Seen; it is not asked again."},
 )  # fmt: skip
+TASK: Final = CardKind(
+    "task", "Proposed task", "task", "A script proposes a task, with a command that this machine would run.",
+    "`cleared task add --card CARD`.", answers={"decline": "No task is made of it."}, person_only=True,
+)  # fmt: skip
 AGREEMENT: Final = CardKind(
     "agreement", "Takes two reviewers", "takes two",
     "Somebody has decided something that takes two; the other does the same, or it is withdrawn.",

@@ -59,16 +59,27 @@ def plan_tasks(
 
 @app.command("add")
 def add_task(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The JSON file of one task, or - for standard input.")],
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The JSON file of one task, or - for standard input.")
+    ] = None,
+    card: Annotated[
+        str | None, typer.Option("--card", metavar="CARD", help="Instead: the card of a task that a script proposes.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Take in one new task. With it you take its verification command: this machine will run it."""
+    from cleared.orchestrator.task_planning import add_proposed_task
     from cleared.orchestrator.task_planning import add_task as add
     from cleared.tasks.task_definition import parse_task
 
+    if (file is None) == (card is None):
+        raise typer.BadParameter("give FILE, or --card CARD")
     host = open_host(workspace)
-    _print_planned(add(host, parse_task(_read_input(file), "-" if file == "-" else Path(file).name)), json)
+    if card is not None:
+        _print_planned(add_proposed_task(host, card), json)
+    elif file is not None:
+        _print_planned(add(host, parse_task(_read_input(file), "-" if file == "-" else Path(file).name)), json)
 
 
 @app.command("list")
@@ -236,6 +247,76 @@ def skip_task(task: TaskId, summary: Summary = "", json: JsonOption = False, wor
     _print_recorded(skip(open_host(workspace), task, summary), json)
 
 
+@app.command("archive")
+def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Move the completed tasks into docs/tasks/ARCHIVE.jsonl, where there are more than ten; they go on counting."""
+    from cleared.orchestrator.task_archive import archive_tasks as archive
+
+    moved, commit = archive(open_host(workspace))
+    if json:
+        print_json({"archived": moved, "commit": commit})
+    else:
+        print_line(f"archived: {', '.join(moved)}" if moved else "nothing was to be archived")
+
+
+@app.command("check")
+def check_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Check the task files, what they require and name, their seals, and every line of the ledger; exits 1 for any."""
+    from cleared.orchestrator.task_checks import check_tasks as check
+
+    findings = check(open_host(workspace))
+    if json:
+        print_json([{"file": p.file, "line": p.line, "field": p.field, "message": text} for p, text in findings])
+    else:
+        for place, text in findings:
+            print_line(f"{place}: {text}")
+        print_message(f"{len(findings)} to put right" if findings else "Tasks and ledger are in order.")
+    sys.stdout.flush()
+    raise typer.Exit(ExitCode.FAILED if findings else ExitCode.DONE)
+
+
+@app.command("run")
+def run_tasks(
+    command: Annotated[
+        str | None, typer.Option("--command", metavar="COMMAND", help="The worker: a shell command (tasks.command).")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="NAME", help="The worker: an agent (tasks.agent).")
+    ] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="How many tasks at the most.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Have a worker do the tasks, one at a time: claim, brief, work, verify, record. Ends when all are done or none is
+    ready.
+
+    It works in a private clone, without network. Exits 6 where all are done, 7 where none is ready, 0 after --max.
+    """
+    import signal
+
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.orchestrator.task_run import run_tasks as run
+    from cleared.orchestrator.workers import choose_worker
+
+    refuse_in_job()
+    host = open_host(workspace)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        report = run(host, choose_worker(host, command, agent), most=most)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if json:
+        print_json({"state": report.state, "reasons": list(report.reasons),
+                    "tasks": [_outcome_data(outcome) for outcome in report.outcomes]})  # fmt: skip
+    else:
+        for outcome in report.outcomes:
+            print_line(f"{outcome.task_id} {outcome.status}")
+        for reason in report.reasons:
+            print_message(reason)
+    sys.stdout.flush()
+    raise typer.Exit({"done": ExitCode.ALL_DONE, "blocked": ExitCode.BLOCKED, "limit": ExitCode.DONE}[report.state])
+
+
 def _read_input(file: str) -> bytes:
     from cleared.errors import UsageError
     from cleared.orchestrator.task_planning import MAX_PLAN_BYTES
@@ -273,9 +354,7 @@ def _print_recorded(recorded: Any, json: bool) -> None:
 def _print_outcome(outcome: TaskOutcome, json: bool) -> None:
     """What became of a task; exits 1 where it failed."""
     if json:
-        print_json({"id": outcome.task_id, "status": outcome.status, "summary": outcome.summary,
-                    "delta": dict(outcome.delta), "commit": outcome.commit, "proposal": outcome.proposal,
-                    "warnings": list(outcome.warnings)})  # fmt: skip
+        print_json(_outcome_data(outcome))
     else:
         print_line(f"{outcome.task_id} is {outcome.status} ({str(outcome.commit)[:10]})")
         if outcome.status != "completed":
@@ -284,6 +363,13 @@ def _print_outcome(outcome: TaskOutcome, json: bool) -> None:
             print_message(f"Next: cleared agent diff {outcome.proposal}, then approve or reject it.")
     sys.stdout.flush()
     raise typer.Exit(ExitCode.DONE if outcome.status == "completed" else ExitCode.FAILED)
+
+
+def _outcome_data(outcome: TaskOutcome) -> dict[str, Any]:
+    return {
+        "id": outcome.task_id, "status": outcome.status, "summary": outcome.summary, "delta": dict(outcome.delta),
+        "commit": outcome.commit, "proposal": outcome.proposal, "warnings": list(outcome.warnings),
+    }  # fmt: skip
 
 
 def _safe_output(text: str) -> str:

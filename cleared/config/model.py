@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from cleared.config.ai_cycle_section import LoopAi
 from cleared.config.section import Section, config_section, reserved
+from cleared.config.task_section import Tasks
 
 
 @config_section
@@ -331,10 +332,8 @@ class Notifications(Section):
 
 @config_section
 class Loop(Section):
-    """The loop that runs jobs (``cleared loop``). Environment variables and flags take precedence.
-
-    ``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they
-    are asked for."""
+    """The loop that runs jobs (``cleared loop``), one at a time, in the order they are asked for. ``cleared up`` runs
+    agents when their triggers fire. Environment variables and flags take precedence."""
 
     runtime_dir: str = ".cleared/loop"
     """Where its files are: relative to the workspace, or absolute. SINGLE_AGENT_RUNTIME_DIR, --runtime-dir."""
@@ -392,6 +391,7 @@ class Config(Section):
     agent: Agent = field(default_factory=Agent)
     llm: Llm = field(default_factory=Llm)
     mcp: Mcp = field(default_factory=Mcp)
+    tasks: Tasks = field(default_factory=Tasks)
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
     triggers: Triggers = field(default_factory=Triggers)
     notifications: Notifications = field(default_factory=Notifications)

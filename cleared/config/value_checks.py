@@ -44,6 +44,7 @@ from cleared.config.model import (
     Thresholds,
     Triggers,
 )
+from cleared.config.task_section import Tasks
 from cleared.schema import money
 
 Check = Callable[[Any], str | None]
@@ -342,6 +343,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "sender"): check_mail_address,
     (Notifications, "smtp_host"): check_host_name,
     **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
+    **{(Tasks, n): _is_between(1, most) for n, most in (("work_seconds", 86_400), ("verify_seconds", 600))},
     (LoopAi, "interval_seconds"): _is_between(0, 86_400),
     (LoopAi, "cycle_timeout_seconds"): _is_between(1, 86_400),
     (LoopAi, "max_consecutive_errors"): _is_between(1, 1_000),

@@ -20,7 +20,10 @@ from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.safe_names import require_safe_name
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
-BUILT_IN_MODULES: Final = ("cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs")
+BUILT_IN_MODULES: Final = (
+    "cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs",
+    "cleared.orchestrator.task_jobs",
+)  # fmt: skip
 """Each has ``JOB_TYPES``. They are loaded by name, as plug-ins are: what a job runs may use every layer above."""
 AGENT_PREFIX: Final = "agent:"
 """``agent:NAME`` is short for the job type ``agent_run`` with the target NAME."""

@@ -24,7 +24,7 @@ from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import JobType
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
-from cleared.loop.workspace_jobs import AGENT_RUN
+from cleared.loop.workspace_jobs import AGENT_RUN, TASK_TURN
 from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, landlock_abi, run_restricted
 from cleared.workspace.git_directory import find_git_folders
@@ -144,8 +144,8 @@ def writable_paths(forbidden: ForbiddenFiles, job_type: JobType, runtime: Runtim
 
 
 def runs_agents(job_type: JobType) -> bool:
-    """Whether it is this package's job type that runs agents; no other job signs anything."""
-    return is_own(job_type) and job_type.function == AGENT_RUN
+    """Whether it is a job type of this package that runs agents or records tasks; no other job signs anything."""
+    return is_own(job_type) and job_type.function in (AGENT_RUN, TASK_TURN)
 
 
 def is_own(job_type: JobType) -> bool:

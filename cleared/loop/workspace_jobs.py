@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cleared.changes.host import Host
 
 AGENT_RUN: Final = "cleared.loop.workspace_jobs:agent_run"
+TASK_TURN: Final = "cleared.orchestrator.task_jobs:task_turn"
 _OPERATIONAL: Final = (".cleared",)
 _MAX_LISTED: Final = 200
 _MAX_RUNS: Final = 50

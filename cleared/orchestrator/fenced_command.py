@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.approvals.keys import cleared_home
 from cleared.approvals.person_only import JOB
 from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
-from cleared.jobs.signing import JobSigner
+from cleared.jobs.signing import KEY_NAME, JobSigner
 from cleared.loop.job_process import module_search_path
 from cleared.loop.job_processes import FOLDER_VARIABLE
 from cleared.orchestrator.fenced_process import BOOTSTRAP
@@ -61,7 +62,8 @@ def run_fenced(
     kernel cannot confine, ``sandbox.confine`` says whether it runs, and a line says so. When this returns, no process
     of it is left. Raises ``WorkspaceError`` where it cannot be started.
     """
-    JobSigner(host.layout.state_dir)  # the key by which the fence is tested must exist
+    if not (cleared_home() / KEY_NAME).exists():
+        JobSigner(host.layout.state_dir)  # on this key it is tested that the fence is in force
     scratch = Path(tempfile.mkdtemp(prefix="cleared-task-"))
     spec: dict[str, Any] = {
         "argv": list(argv), "cwd": str(folder), "scratch": str(scratch), "reads": [str(path) for path in reads],

@@ -16,7 +16,7 @@ from cleared.safe_names import relative_problem
 from cleared.tasks.task_definition import ARCHIVE, MAX_EXISTING_FILES, TASKS_FOLDER, Task
 from cleared.tasks.task_ledger import LEDGER
 from cleared.vcs import Repository, Snapshot, blob_id, find_differences
-from cleared.vcs.untracked_files import list_untracked_files
+from cleared.vcs.untracked_files import list_unignored_files
 
 MAX_FILE: Final = 32 << 20
 MAX_FILES: Final = 2_000
@@ -152,7 +152,7 @@ def find_conflicts(repo: Repository, base: str, head: str, paths: Iterable[str])
 
 
 def _list_differences(repo: Repository, snapshot: Snapshot, root: Path) -> list[tuple[str, Any]]:
-    others = list_untracked_files(repo, root)
+    others = list_unignored_files(repo, root)
     folders = {path[: at + 1] for path in others for at, c in enumerate(path) if c == "/"}
 
     def is_ignored(path: str) -> bool:

@@ -10,12 +10,14 @@ from importlib.resources import files as package_files
 from typing import Any, Final
 
 from cleared.approvals.person_only import refuse_in_job
+from cleared.cards.kinds import TASK
 from cleared.changes import commit_messages
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.orchestrator.task_recording import open_ledger, open_recorder, read_task_set
+from cleared.queries import read_card
 from cleared.safe_files import write_new
 from cleared.safe_names import resolve_inside
 from cleared.tasks.task_definition import (
@@ -104,11 +106,12 @@ def read_plan(data: bytes, file: str) -> list[Task]:
     return tasks
 
 
-def plan_tasks(host: Host, tasks: Sequence[Task] | None) -> Planned:
+def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = None) -> Planned:
     """Take tasks in, all or none; without ``tasks``: those that lie in ``docs/tasks``, as they are there.
 
-    A definition of a task that is neither worked on nor completed may be replaced. Raises ``TaskRefused`` with every
-    fault, ``WorkspaceError`` where there is no ledger, ``PolicyError`` inside a job.
+    ``card``: the id of an open card that is settled by it. A definition of a task that is neither worked on nor
+    completed may be replaced. Raises ``TaskRefused`` with every fault, ``WorkspaceError`` where there is no ledger,
+    ``PolicyError`` inside a job.
     """
     refuse_in_job()
     with open_recorder(host, "task plan") as recorder:
@@ -129,7 +132,7 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None) -> Planned:
             recorder.make_line(task.id, PENDING, f"Task initialized by {current_user()}")
             for task in given.values() if task.id not in states
         ]  # fmt: skip
-        commit = _commit_plan(host, recorder, lines, files, list(given))
+        commit = _commit_plan(host, recorder, lines, files, list(given), card)
         unsealed = [task for task in given.values() if seals.describe_fault(task)]
         for task in unsealed:
             seals.seal(task, current_user(), format_iso(host.clock.now()))
@@ -139,13 +142,30 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None) -> Planned:
 
 def add_task(host: Host, task: Task) -> Planned:
     """Take one new task in. Raises as ``plan_tasks`` does, and ``UsageError`` where there is one of that id."""
+    _refuse_twin(host, task)
+    return plan_tasks(host, [task])
+
+
+def _refuse_twin(host: Host, task: Task) -> None:
     known = read_task_set(host)
     if task.id in known.tasks or task.id in open_ledger(host).read_all():
         raise UsageError(
             f"there is a task {task.id} already",
             place=Place(field="id"), remedy=f"Use {next_task_id(host)}, or change that one: cleared task plan FILE.",
         )  # fmt: skip
-    return plan_tasks(host, [task])
+
+
+def add_proposed_task(host: Host, card_text: str) -> Planned:
+    """Take in the task that a script has proposed, and settle its card. Raises ``UsageError`` where it is no such card
+    or is settled, ``PolicyError`` inside a job, and as ``add_task`` does."""
+    refuse_in_job()
+    card = read_card(host, card_text)
+    definition = card["details"].get("task") if card["kind"] == TASK.name and card["status"] == "open" else None
+    if not isinstance(definition, dict):
+        raise UsageError(f"{card['id']} does not propose a task, or is settled", remedy="See: cleared queue list.")
+    task = check_task({"id": next_task_id(host), **definition}, f"card {card['id']}")
+    _refuse_twin(host, task)
+    return plan_tasks(host, [task], card=str(card["id"]))
 
 
 def next_task_id(host: Host) -> str:
@@ -209,7 +229,12 @@ def _refuse_replaced(
 
 
 def _commit_plan(
-    host: Host, recorder: Any, lines: Sequence[StatusLine], files: Mapping[str, bytes | None], names: Sequence[str]
+    host: Host,
+    recorder: Any,
+    lines: Sequence[StatusLine],
+    files: Mapping[str, bytes | None],
+    names: Sequence[str],
+    card: str | None,
 ) -> str | None:
     """Commit the definitions and the lines; None where all is committed so."""
     from cleared.vcs import Repository, Snapshot
@@ -219,8 +244,15 @@ def _commit_plan(
         changed = {path: data for path, data in files.items() if snapshot.read_file(path) != data}
     if not lines and not changed:
         return None
+
+    def settle_card(decision: DecisionContext) -> None:
+        if card is not None:
+            at = format_iso(decision.context.now)
+            decision.context.cards.resolve_card(card, at, decision.by, f"taken as {', '.join(names)}")
+
     shown = [line.id for line in lines] or [path.rsplit("/", 1)[1].removesuffix(".json") for path in changed]
-    commit: str | None = recorder.commit(lines, commit_messages.tasks_planned(shown or names), changed).commit
+    subject = commit_messages.tasks_planned(shown or names)
+    commit: str | None = recorder.commit(lines, subject, changed, stage=settle_card).commit
     return commit
 
 

@@ -6,7 +6,7 @@ The commit comes first. Whoever is killed between commit and ledger has left a n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,9 +90,10 @@ class Recorder:
 
     def commit(
         self, lines: Sequence[StatusLine], subject: CommitSubject, files: Mapping[str, bytes | None] | None = None, *,
-        by: str | None = None, extra: Sequence[tuple[str, str]] = (),
+        by: str | None = None, stage: Callable[[DecisionContext], None] | None = None,
     ) -> Recorded:  # fmt: skip
-        """Commit ``files`` and the ledger with ``lines``, then add these. ``by``: who did it where no person did.
+        """Commit ``files`` and the ledger with ``lines``, then add these. ``by``: who did it where no person did;
+        ``stage``: stages what else belongs to it.
 
         Raises as ``commit_decision`` does; nothing is recorded then.
         """
@@ -107,12 +108,14 @@ class Recorder:
             ensure_state_dir(host.layout.state_dir)
             write_atomic(self._note, json.dumps({"before": len(before), "added": added.decode("ascii")}).encode())
         host.report_step("task-noted")
+        marks = (("Task", ",".join(line.id for line in lines)[:200]),) if lines else ()
         tried: list[str] = []
 
-        def stage_record(_: DecisionContext) -> Decision:
+        def stage_record(decision: DecisionContext) -> Decision:
             tried.append("once")
-            return Decision(subject, changed, (("Task", ",".join(line.id for line in lines)[:200]), *extra),
-                            edited_files=(LEDGER,))  # fmt: skip
+            if stage is not None:
+                stage(decision)
+            return Decision(subject, changed, marks, edited_files=(LEDGER,))
 
         try:
             commit = commit_decision(host, self._activity, stage_record, by=by, collects=[tried])

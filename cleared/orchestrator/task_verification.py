@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from cleared.changes.host import Host
 from cleared.loop.private_clone import remove_tree
@@ -19,12 +18,8 @@ from cleared.tasks.task_seals import TaskSeals
 from cleared.vcs import Repository
 from cleared.vcs.history_copy import copy_history
 
-VERIFY_SECONDS: Final = 600.0
 
-
-def verify_delta(
-    host: Host, task: Task, delta: TaskDelta, *, commit: str, seconds: float = VERIFY_SECONDS
-) -> CommandResult:
+def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> CommandResult:
     """Run the task's verification command in a fresh tree: ``commit`` with the delta on it.
 
     What is ignored by git is not in it. The output is kept in ``.cleared/task-output/``. Raises ``PolicyError`` where
@@ -37,7 +32,7 @@ def verify_delta(
         host.report_step("verify-ready")
         result = run_fenced(
             host, ["/bin/sh", "-c", task.verification_command], folder, name=f"verification of {task.id}",
-            seconds=seconds,
+            seconds=host.config.tasks.verify_seconds,
         )  # fmt: skip
     write_atomic(output_path(host, task.id), f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
     return result

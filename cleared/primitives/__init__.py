@@ -11,9 +11,22 @@ from cleared.registry.primitive import Primitive, Registry
 @cache
 def primitive_registry() -> Registry:
     """All primitives. Raises ``DeclarationError`` where two share a name."""
-    from cleared.primitives import accounts, config, ctx, git, importer, journal, loop, money, notify, queue, script
+    from cleared.primitives import (
+        accounts,
+        config,
+        ctx,
+        git,
+        importer,
+        journal,
+        loop,
+        money,
+        notify,
+        queue,
+        script,
+        task,
+    )
 
-    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify)
+    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, task)
 
 
 def collect_primitives(*modules: ModuleType) -> Registry:

@@ -221,6 +221,37 @@ class MessageStaged(TypedDict):
     cards: int
 
 
+class TaskContext(TypedDict):
+    """What a task names."""
+
+    files: list[str]
+    docs: list[str]
+    skills: list[str]
+
+
+class TaskInfo(TypedDict):
+    """A task with its newest state; None: it is not in the ledger."""
+
+    id: str
+    title: str
+    description: str
+    requires: list[str]
+    context: TaskContext
+    acceptance_criteria: list[str]
+    verification_command: str
+    status: str | None
+    updated_at: str | None
+    summary: str
+
+
+class NextTaskInfo(TypedDict):
+    """Which task comes next, or why none does. ``state``: ready, done or blocked."""
+
+    state: str
+    id: str | None
+    reasons: list[str]
+
+
 class EventInfo(TypedDict):
     """Why the run happens."""
 

@@ -41,6 +41,8 @@ GRANTS: Final = {
         Grant("ctx.emit", "start other agents by events", "high"),
         Grant("script.run", "run shared scripts", "medium"),
         Grant("loop.read", "read how the loop's jobs are", "low"),
+        Grant("task.read", "read the tasks", "low"),
+        Grant("task.propose", "propose tasks to you", "medium"),
         Grant("loop.enqueue", "have the loop run jobs", "high"),
         Grant("notify.send", "send you messages", "medium"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -30,7 +30,7 @@ class TaskSource(Protocol):
 
     def read(self, path: str) -> bytes | None: ...
 
-    def list_paths(self, prefix: str) -> list[str]: ...
+    def list_paths(self, prefix: str) -> Iterable[str]: ...
 
 
 class TaskFiles:

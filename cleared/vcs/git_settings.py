@@ -54,6 +54,7 @@ _NO_DIFF_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
 COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "cat-file": (),
+        "check-ignore": (),
         "config": (),
         "diff-tree": _NO_DIFF_PROGRAMS,
         "for-each-ref": (),
@@ -77,11 +78,11 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every git command that is used, and what it is always given. One that is not here is not started."""
 _READERS: Final = frozenset(
     {
-        "cat-file", "config", "diff-tree", "for-each-ref", "fsck", "index-pack", "log", "ls-files", "merge-base",
-        "pack-objects", "rev-parse", "symbolic-ref", "version",
+        "cat-file", "check-ignore", "config", "diff-tree", "for-each-ref", "fsck", "index-pack", "log", "ls-files",
+        "merge-base", "pack-objects", "rev-parse", "symbolic-ref", "version",
     }
 )  # fmt: skip
-"""Commands that write nothing and look at no file of the working tree: they run no hook and no filter."""
+"""Commands that write nothing and look at no content of the working tree: they run no hook and no filter."""
 
 _BY_NAME: Final = (
     (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),

@@ -53,11 +53,11 @@ class Forking:
 
 
 class Forks(Forking):
-    """Commands of the gate."""
+    """Commands of the gate, and of tasks."""
 
     def start(self, root: Path, words: list[str], step: str = "", nth: int = 1) -> None:
         """Have the command begun: ``propose NAME``, ``approve P1``, ``reject P1 REASON``, ``rollback NAME``,
-        ``set KEY VALUE``. It gets SIGKILL at the ``nth`` time of a step."""
+        ``set KEY VALUE``, ``task-plan FILE``, ``task-claim T-001`` …. It gets SIGKILL at the ``nth`` time of a step."""
         self.order({"root": str(root), "words": words, "step": step, "nth": nth})
 
     def killed_at(self, root: Path, words: list[str], step: str, nth: int = 1) -> bool:
@@ -94,6 +94,12 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     """What the command line does for these words, with a say in its steps."""
     from cleared.app import open_workspace
     from cleared.clock import clock_from
+    from cleared.orchestrator.task_archive import archive_tasks
+    from cleared.orchestrator.task_claims import claim_task
+    from cleared.orchestrator.task_completion import complete_task
+    from cleared.orchestrator.task_planning import plan_tasks, read_plan
+    from cleared.orchestrator.task_run import run_tasks
+    from cleared.orchestrator.workers import CommandWorker
     from cleared.proposals.approval import approve_proposal, reject_proposal
     from cleared.proposals.rollback import roll_back_script
     from cleared.proposals.setting_changes import set_setting
@@ -106,6 +112,11 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "reject": lambda proposal, reason: reject_proposal(host, proposal, reason),
         "rollback": lambda name: roll_back_script(host, name),
         "set": lambda key, value: set_setting(host, key, value),
+        "task-plan": lambda path: plan_tasks(host, read_plan(Path(path).read_bytes(), path)),
+        "task-claim": lambda task: claim_task(host, task, "tester"),
+        "task-done": lambda task: complete_task(host, task),
+        "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
+        "task-archive": lambda: archive_tasks(host),
     }
     do[words[0]](*words[1:])
 
@@ -132,6 +143,7 @@ def main() -> None:
     import pydantic_monty  # noqa: F401
 
     import cleared.app
+    import cleared.orchestrator.task_run
     import cleared.proposals.approval
     import cleared.proposals.rollback
     import cleared.proposals.setting_changes
