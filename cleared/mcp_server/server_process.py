@@ -34,6 +34,7 @@ def serve_on_stdio(open_workspace: HostFactory, explain_fault: ExplainFault) -> 
     from cleared.mcp_server.protocol_server import make_server
     from cleared.mcp_server.stdio_transport import serve_stdio
 
+    _warn_of_open_key()
     if sys.stdin.isatty():
         show_message("cleared mcp is for programs: an MCP client starts it and speaks with it. Ctrl-C ends it.")
     serve_stdio(make_server(WorkspaceTools(current, explain_fault)))
@@ -61,9 +62,21 @@ def serve_on_http(
             show_message(f"cleared mcp answers at {url}, to clients that show the token in {file}")
             if is_new:
                 show_message(f"The token is new, and shown only now: {token}")
+            _warn_of_open_key()
             on_ready({"url": url, "token_file": str(file)})
 
         serve_http(make_server(WorkspaceTools(current, explain_fault)), listener, token, report_ready)
+
+
+def _warn_of_open_key() -> None:
+    """Say it where whoever runs programs as this user could approve what a client proposes."""
+    from cleared.approvals.keys import is_passphrase_protected
+
+    if not is_passphrase_protected():
+        show_message(
+            "The approval key has no passphrase: a model that may run commands as you could approve its own proposals. "
+            "Give it one: cleared key protect"
+        )
 
 
 def _end_on_signals() -> None:

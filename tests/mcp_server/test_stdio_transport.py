@@ -163,6 +163,26 @@ def _is_alive(pid: str) -> bool:
         return False
 
 
+def test_it_says_once_that_the_key_has_no_passphrase(posted: Workspace) -> None:
+    """H17: on stderr; not where it has one."""
+    from cleared.approvals import keys, sealed_key
+
+    said = []
+    for protect in (False, True):
+        if protect:
+            path, secret = keys.cleared_home() / keys.KEY, keys.new_secret()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(sealed_key.seal_key(secret, keys.public_half(secret), "four words like these"))
+            path.chmod(0o600)
+        client = RawClient(posted)
+        client.greet()
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        client.process.stdin = None
+        said.append(client.end()[2].count("cleared key protect"))
+    assert said == [1, 0]
+
+
 def test_it_says_what_is_missing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No extra, no workspace, wrong options: one sentence and an exit code."""
     outside = here("mcp", "-C", str(tmp_path))
