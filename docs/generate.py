@@ -26,6 +26,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors(),
         "rules.md": rules(),
         "jobs.md": jobs(),
+        "session-events.md": session_events(),
     }
 
 
@@ -199,6 +200,13 @@ def config() -> str:
 def jobs() -> str:
     """Job types, and the files of a loop."""
     from docs.jobs_page import jobs as page
+
+    return page(NOTE)
+
+
+def session_events() -> str:
+    """What a session tells while it works."""
+    from docs.session_events_page import session_events as page
 
     return page(NOTE)
 

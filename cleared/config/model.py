@@ -234,11 +234,12 @@ class Llm(Section):
     max_tokens: int = 16_384
     """The longest answer of one call, in tokens."""
     max_iterations: int = 200
-    """The most calls of one session."""
+    """The most calls for one request of a session."""
     auto_compact_threshold: float = 0.6
     """From which share of the context window on old parts of a session are left out or summed up."""
     prune_protect: int = 40_000
-    """Tokens of the newest tool output that are never left out."""
+    """The newest tokens of a session stay as they are when older tool output is left out; half of what there is room
+    for, where the window is too small for so many."""
     max_images: int = 10
     """The most images a call carries; older ones are left out."""
     cache_enabled: bool = True

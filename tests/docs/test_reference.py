@@ -16,7 +16,9 @@ from cleared.sandbox import construct_lint, header, header_values, script_source
 from docs import generate  # noqa: E402
 
 
-@pytest.mark.parametrize("name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md", "jobs.md"])
+@pytest.mark.parametrize(
+    "name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md", "jobs.md", "session-events.md"]
+)
 def test_page_is_what_the_code_says(name: str) -> None:
     found = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert found == generate.pages()[name], f"docs/reference/{name} is stale: python -m docs.generate"
