@@ -51,6 +51,8 @@ class DryRun:
     calls: Mapping[str, int] = field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
     """What the books' invariants say of it."""
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What language models had answered, as far as the script asked it: the request's key → answer."""
 
     @property
     def effects(self) -> dict[str, Any]:
@@ -73,12 +75,14 @@ class DryRun:
 def dry_run_script(
     world: Setup, repo: Repository, snapshot: Snapshot, script: Script, *, label: str,
     inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
+    answers: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> DryRun:  # fmt: skip
-    """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept."""
+    """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept. No language
+    model is asked: ``answers`` has what was answered before."""
     with make_drop_folder(inputs) as folder:
         attempt = Attempt(
             world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
-            drop_folder=folder, say=lambda _: None,
+            drop_folder=folder, say=lambda _: None, model_answers=answers,
         )  # fmt: skip
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
@@ -136,7 +140,7 @@ def _collect_dry_run(
         () if error else tuple(context.events),
         {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
         () if error else tuple(f.name for f in context.imports.list_moves().values()),
-        dict(attempt.counts), violations,
+        dict(attempt.counts), violations, dict(context.model_answers.used),
     )  # fmt: skip
 
 

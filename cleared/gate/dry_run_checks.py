@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.session import open_books
@@ -47,10 +49,12 @@ class DryRunChecks:
         header, pin = subject.script.header, self.pins.get(subject.name)
         host = subject.proposed_setup.host
         inputs, pin = collect_inputs(host, self.repo, self.snapshot, subject.name, header, pin)
-        self.pins[subject.name] = pin
         for each in inputs:
+            answers = pin.answers if pin.answers is not None else each.model_answers(host)
             for flag, results in ((False, subject.dry_runs), (True, subject.flagged_dry_runs)):
-                results.append(self._dry_run(subject.proposed_setup, subject.script, each, dry_run=flag))
+                results.append(self._dry_run(subject.proposed_setup, subject.script, each, answers, dry_run=flag))
+        used = {key: answer for result in subject.dry_runs for key, answer in result.answers.items()}
+        self.pins[subject.name] = replace(pin, answers=used)
         no_event_yet = pin.event is not None and pin.event["kind"] == EVENT.name and pin.event["payload"] is None
         findings = [_failure_finding(subject, r, no_event_yet) for r in subject.dry_runs if r.error is not None]
         return make_result("rehearsal", findings, {}, rehearsals=[r.to_dict() for r in subject.dry_runs])
@@ -141,11 +145,16 @@ class DryRunChecks:
         pin = self.pins[subject.name]  # which has the event, so that no header is needed
         return collect_inputs(subject.approved_setup.host, self.repo, self.snapshot, subject.name, None, pin)[0]
 
-    def _dry_run(self, setup: Setup, script: Script, inputs: DryRunInput, *, dry_run: bool = False) -> DryRun:
+    def _dry_run(
+        self, setup: Setup, script: Script, inputs: DryRunInput,
+        answers: Mapping[str, Mapping[str, Any]] | None = None, *, dry_run: bool = False,
+    ) -> DryRun:  # fmt: skip
+        """``answers``: of language models; None: those on record."""
         at = inputs.now or setup.host.clock.now()
+        answers = inputs.model_answers(setup.host) if answers is None else answers
         return dry_run_script(
             setup, self.repo, inputs.snapshot, script, label=inputs.label, inputs=inputs.inputs,
-            now=at, dry_run=dry_run, event=inputs.event,
+            now=at, dry_run=dry_run, event=inputs.event, answers=answers,
         )  # fmt: skip
 
     def _posted_entries(self, setup: Setup, inputs: DryRunInput) -> dict[str, str]:

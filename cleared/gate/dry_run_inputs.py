@@ -48,13 +48,18 @@ class DryRunPin:
     event: Mapping[str, Any] | None = None
     """The event of an agent that something starts, as ``Event.data``."""
 
+    answers: Mapping[str, Mapping[str, Any]] | None = None
+    """What language models had answered, as far as the dry runs asked it; None: whatever is on record."""
+
     def to_dict(self) -> dict[str, Any]:
-        return {"now": format_iso(self.now), "run": self.run, "files": dict(self.files), "event": self.event}
+        data = {"now": format_iso(self.now), "run": self.run, "files": dict(self.files), "event": self.event}
+        return {**data, "answers": dict(self.answers)} if self.answers else data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DryRunPin:
         """Raises ``ValueError`` or ``KeyError`` for what is not one."""
-        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]), data.get("event"))
+        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]), data.get("event"),
+                   dict(data.get("answers") or {}))  # fmt: skip
 
 
 class _WithoutProposalCards(Snapshot):

@@ -10,7 +10,13 @@ from typing import Final
 
 from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.sandbox.finding import Finding
-from cleared.sandbox.used_primitives import ENQUEUE, JOB_TYPE_GRANT, is_granted
+from cleared.sandbox.used_primitives import (
+    ENQUEUE,
+    JOB_TYPE_GRANT,
+    MODEL_BUDGET_GRANT,
+    MODEL_PRIMITIVES,
+    is_granted,
+)
 
 RULES: Final = RuleSet()
 
@@ -30,7 +36,7 @@ def find_unknown_grants(script: LintedScript) -> Iterator[Finding]:
     known = {name for p in script.primitives.values() for name in (p.name, p.grant)}
     known |= {f"{JOB_TYPE_GRANT}{job_type}" for job_type in script.job_types}
     for grant in (script.header.grants if script.header is not None else None) or ():
-        if grant not in known and not _ONE_AGENT_RUN.fullmatch(grant):
+        if grant not in known and not _ONE_AGENT_RUN.fullmatch(grant) and not MODEL_BUDGET_GRANT.fullmatch(grant):
             near = get_close_matches(grant, sorted(known), 1, 0.6)
             job_type = grant.removeprefix(JOB_TYPE_GRANT)
             message = f"no primitive has the grant {grant!r}" if job_type == grant else (
@@ -57,6 +63,9 @@ def find_primitives_not_granted(script: LintedScript) -> Iterator[Finding]:
         if node.id == ENQUEUE and script.granted_job_types is not None and not script.granted_job_types:
             message = "the header grants no job type to enqueue"
             yield script.finding(GRANTS, node, message, f"Add {JOB_TYPE_GRANT}KIND to grants:, or do without it.")
+        elif node.id in MODEL_PRIMITIVES and not script.is_shared and node.id not in script.model_budgets:
+            message = f"the header does not say what {node.id} may cost"
+            yield script.finding(GRANTS, node, message, f"Add {grant}:0.05 (US dollars a run) to grants:.")
         elif script.grants is not None and not is_granted(node.id, grant, script.grants):
             message = f"{node.id} is not granted by the header"
             yield script.finding(GRANTS, node, message, f"Add {grant} to grants:, or do without it.")

@@ -15,7 +15,7 @@ from cleared.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.script_source import walk_in_order
-from cleared.sandbox.used_primitives import granted_job_types
+from cleared.sandbox.used_primitives import granted_job_types, granted_model_budgets
 
 CHECK: Final = "traps"
 """The id of the check that these rules belong to, in JSON and in rule lists."""
@@ -38,6 +38,10 @@ class LintedScript:
         self.job_types: Collection[str] = job_types or ()
         self.granted_job_types = granted_job_types(grants or ()) if job_types is not None else None
         """The grants of job types in the header; None where the caller's count."""
+        self.is_shared = job_types is None
+        """Whether the caller's header counts, and not this script's."""
+        self.model_budgets = granted_model_budgets(grants or ())
+        """What it may spend on language models, by primitive."""
         self.values = PossibleValues(tree)
         self._lines = source.split("\n")
 

@@ -15,6 +15,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
+from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
 from cleared.safe_files import read_stable
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
@@ -35,6 +36,11 @@ class DryRunInput:
     after: Snapshot | None = None
     """The commit that the run really made."""
     run: str | None = None
+
+    def model_answers(self, host: Host) -> dict[str, Mapping[str, Any]]:
+        """What language models had answered: to this run, else to others before it."""
+        events = parse_events((self.after or self.snapshot).read_file(host.layout.events))
+        return recorded_answers(events, self.run)
 
 
 def find_latest_input(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> DryRunInput | None:

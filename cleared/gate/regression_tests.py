@@ -70,6 +70,8 @@ class RegressionTest:
     run: str = ""
     event: Event | None = None
     """Why it was run; None: on demand."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """What language models had answered: the request's key → answer."""
 
     @property
     def path(self) -> str:
@@ -84,6 +86,8 @@ class RegressionTest:
         }  # fmt: skip
         if self.event is not None:
             data["event"] = self.event.to_record()
+        if self.answers:
+            data["answers"] = dict(self.answers)
         return (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode("utf-8")
 
 
@@ -101,7 +105,7 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
             {str(k): _decode_bytes(v) for k, v in found["inputs"].items()},
             {str(k): _decode_bytes(v) for k, v in found["books"].items()},
             dict(found["expected"]), _require_text(found["run"]),
-            parse_event(found["event"]) if "event" in found else None,
+            parse_event(found["event"]) if "event" in found else None, dict(found.get("answers") or {}),
         )  # fmt: skip
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
@@ -267,7 +271,7 @@ def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Sc
     """Replay a test: the dry run, and how it differs from what was expected, one sentence each."""
     found = dry_run_script(
         world, repo, FilesSnapshot(case.books), script, label=f"test {case.name}", inputs=case.inputs,
-        now=case.now, event=case.event,
+        now=case.now, event=case.event, answers=case.answers,
     )  # fmt: skip
     legs = case.expected.get("legs")
     try:

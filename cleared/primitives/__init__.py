@@ -18,6 +18,7 @@ def primitive_registry() -> Registry:
         git,
         importer,
         journal,
+        llm,
         loop,
         money,
         notify,
@@ -26,7 +27,9 @@ def primitive_registry() -> Registry:
         task,
     )
 
-    return collect_primitives(importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, task)
+    return collect_primitives(
+        importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, llm, task
+    )  # fmt: skip
 
 
 def collect_primitives(*modules: ModuleType) -> Registry:

@@ -19,6 +19,7 @@ from cleared.importing.drop_folder import ImportSession
 from cleared.ledger.entry import Entry
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
+from cleared.primitives.model_requests import ModelAnswers
 from cleared.primitives.run_log import LogRow, RunLog
 from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
@@ -134,6 +135,7 @@ class Context:
 
     permissions: Permissions = field(default_factory=Permissions)
     questions: QuestionState = field(default_factory=QuestionState)
+    model_answers: ModelAnswers = field(default_factory=ModelAnswers)
     last_entry: LastEntry = field(default_factory=LastEntry)
     log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)

@@ -8,6 +8,7 @@ from typing import Final
 from cleared.clock import format_iso
 from cleared.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
+from cleared.primitives.model_requests import MODEL_ANSWER_EVENT
 from cleared.registry.dict_shapes import EventInfo
 from cleared.registry.primitive import Effect, primitive
 from cleared.registry.vocabulary import Json, Line, Text
@@ -20,8 +21,8 @@ LOOP_ENQUEUE_EVENT: Final = "loop.enqueue"
 """What ``loop_enqueue`` emits, and nothing else can: the loop takes it for an order."""
 NOTIFY_SEND_EVENT: Final = "notify.send"
 """What ``notify_send`` emits, and nothing else can: its payload is sent as a message."""
-ORDER_EVENTS: Final = (LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT)
-"""Events that the program acts on itself; no ``ctx_emit`` and no person can make one."""
+ORDER_EVENTS: Final = (LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, MODEL_ANSWER_EVENT)
+"""Events that the program itself stages and reads; no ``ctx_emit`` and no person can make one."""
 _EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from cleared.changes.host import Host
@@ -19,7 +20,7 @@ from cleared.registry.grants import GRANTS
 from cleared.registry.primitive import Primitive
 from cleared.sandbox import trigger_kinds
 from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types
+from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.terminal import count_noun
 
 _MOST_EXAMPLES: Final = 3
@@ -91,11 +92,17 @@ def _grants_text(names: Iterable[str], registry: Mapping[str, Primitive]) -> str
     jobs = [kind.removeprefix(JOB_TYPE_GRANT) for kind in sorted(granted_job_types(names))]
     if jobs:
         grants.pop("loop.enqueue", None)
-    said = [GRANTS[g].allows if g in GRANTS else g for g in grants]
+    budgets = {name.replace("_", ".", 1): most for name, most in granted_model_budgets(names).items()}
+    said = [_grant_text(g, budgets.get(g)) for g in [*grants, *(g for g in budgets if g not in grants)]]
     return (
         _join_words(said + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
         or "call primitives that are gone"
     )
+
+
+def _grant_text(grant: str, dollars: Decimal | None) -> str:
+    allows = GRANTS[grant].allows if grant in GRANTS else grant
+    return allows if dollars is None else f"{allows}, for at most ${dollars} a run,"
 
 
 def _join_words(words: list[str]) -> str:

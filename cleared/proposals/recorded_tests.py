@@ -88,6 +88,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
     rehearsal = dry_run_script(
         Setup(host, scripts), gate.repo, books, scripts.load_agent(agent), label=f"run {run_id}",
         inputs=occasion.inputs, now=occasion.now, event=occasion.event,
+        answers=occasion.model_answers(host),
     )  # fmt: skip
     _must_repeat_run(host, occasion.snapshot, occasion.after, rehearsal, run_id)
     expected = to_plain_json(rehearsal.effects)
@@ -102,6 +103,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
         expected,
         run_id,
         occasion.event,
+        rehearsal.answers,
     ), occasion
 
 

@@ -214,6 +214,23 @@ class LoopJob(LoopResult):
     by: str
 
 
+class Classification(TypedDict):
+    """What a language model suggests. ``source``: model, local or none."""
+
+    choice: str | None
+    confidence: float
+    source: str
+    reason: str
+
+
+class Summary(TypedDict):
+    """What a language model says in short. ``source``: model or none."""
+
+    text: str | None
+    source: str
+    reason: str
+
+
 class MessageStaged(TypedDict):
     """A message that is sent once the run is committed."""
 

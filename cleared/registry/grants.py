@@ -44,6 +44,8 @@ GRANTS: Final = {
         Grant("task.read", "read the tasks", "low"),
         Grant("task.propose", "propose tasks to you", "medium"),
         Grant("loop.enqueue", "have the loop run jobs", "high"),
+        Grant("llm.classify", "ask a language model to classify", "medium"),
+        Grant("llm.summarize", "ask a language model to summarize", "medium"),
         Grant("notify.send", "send you messages", "medium"),
     )
 }

@@ -17,7 +17,13 @@ from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding, blocking_findings, split_findings
 from cleared.sandbox.header import RULES as HEADER_RULES
 from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.used_primitives import ENQUEUE, find_grants, granted_job_types
+from cleared.sandbox.used_primitives import (
+    ENQUEUE,
+    MODEL_PRIMITIVES,
+    find_grants,
+    granted_job_types,
+    granted_model_budgets,
+)
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.working_files import read_content_id
 from cleared.workspace import starters
@@ -138,12 +144,15 @@ class Scripts:
 
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
-        that an agent's header lets it enqueue."""
+        that an agent's header lets it enqueue, and what it may spend on language models."""
         found, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
-        if ENQUEUE not in found or not file.startswith(f"{self.host.layout.agents_dir}/"):
+        if found.isdisjoint((ENQUEUE, *MODEL_PRIMITIVES)) or not file.startswith(f"{self.host.layout.agents_dir}/"):
             return found
         header, _ = parse_header(source, file)
-        return found | granted_job_types((header.grants or ()) if header else ())
+        given = frozenset((header.grants or ()) if header else ())
+        jobs = granted_job_types(given) if ENQUEUE in found else frozenset()
+        budgets = {grant for grant in given if found.intersection(granted_model_budgets([grant]))}
+        return found | jobs | budgets
 
     def read_shared_source(self, name: str) -> tuple[str, str] | None:
         """File and text of a shared script, unchecked; None where there is none."""

@@ -21,12 +21,18 @@ from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
 from cleared.primitives.context import Budget, Context, QuestionState
+from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import limits_of
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
-from cleared.sandbox.used_primitives import granted_job_types, is_granted
+from cleared.sandbox.used_primitives import (
+    granted_job_types,
+    granted_model_budgets,
+    header_only_grants,
+    is_granted,
+)
 from cleared.vcs import Repository, Snapshot
 
 if TYPE_CHECKING:
@@ -83,13 +89,15 @@ class Resumption:
 class Attempt:
     """A script, a commit, an event, and what comes of them. ``dry_run`` is what ``ctx_dry_run()`` says;
     ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``. ``run_id``, ``now`` and ``answers`` are
-    those of the first attempt, where a run goes on after a question (``stops_to_ask``)."""
+    those of the first attempt, where a run goes on after a question (``stops_to_ask``). ``model_answers``: what
+    language models have answered, by the request's key; no model is asked here."""
 
     def __init__(
         self, host: Host, repo: Repository, snapshot: Snapshot, script: Script, event: Event, *, dry_run: bool,
         scripts: Scripts, now: datetime | None = None, drop_folder: Path | None = None,
         say: Callable[[str], None] | None = None, run_id: str | None = None,
         answers: Mapping[str, str] | None = None, stops_to_ask: bool = False,
+        model_answers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:  # fmt: skip
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
         self.dry_run, self.scripts = dry_run, scripts
@@ -113,6 +121,7 @@ class Attempt:
             self.context.permissions.budget = Budget(header.max_entries, header.max_total, header.accounts)
         allowed = _allowed_primitives(host, script)
         self.context.permissions.enqueue_grants = granted_job_types(allowed)
+        self.context.model_answers = ModelAnswers(model_answers or {}, granted_model_budgets(allowed))
         self.dispatcher = Dispatcher(
             host.registry, self.context, host.env, allowed=allowed,
             monotonic=host.clock.monotonic, record=self._record_call,
@@ -257,10 +266,10 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _allowed_primitives(host: Host, script: Script) -> frozenset[str]:
-    """What was approved, as far as the header allows it; job types only where it names them."""
+    """What was approved, as far as the header allows it; job types and budgets only where it names them."""
     bound = script.header.grants if script.header else None
     if bound is None:
-        return script.grants - granted_job_types(script.grants)
+        return script.grants - header_only_grants(script.grants)
     known = host.registry
     return frozenset(n for n in script.grants if n in bound or (n in known and is_granted(n, known[n].grant, bound)))
 

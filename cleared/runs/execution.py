@@ -14,6 +14,7 @@ from cleared.changes import agent_log, commit_messages, draft, emitted_events
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed
+from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
@@ -21,10 +22,12 @@ from cleared.clock import format_iso
 from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError, Interrupted, PolicyError
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
+from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
+from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import RunError, RunResult, make_run_error
 from cleared.terminal import count_noun
 from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
@@ -44,9 +47,13 @@ _MAX_WARNINGS: Final = 20
 def run_agent(
     host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
     again: FindResumption | None = None, texts: Mapping[str, bytes | None] | None = None,
+    asker: ModelAsker | None = None,
 ) -> RunResult:  # fmt: skip
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
     anew (``runs.asking``). ``texts``: of a dry run, path → text over what is approved (None: the working copies).
+
+    Where the script asks a language model what nobody has answered yet, the draft is discarded and the lock released;
+    ``asker`` (None: one of its own) gets the answers, and the script runs again from its first line.
 
     Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
     run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
@@ -62,17 +69,32 @@ def run_agent(
         host.show_message(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     if not dry_run and not host.stays_open:  # a service looks by itself
         return_grown_files(host)
-    with host.open_for_reading() if dry_run else host.open_for_writing(f"agent run {name}") as repo:
-        if not dry_run:
-            host.refuse_invalid_policy()
-        for attempt in (1, 2):
-            try:
-                return _AgentRun(host, repo, name, event, dry_run, again, texts, last=attempt == 2).execute_run()
-            except HeadMoved:
-                # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
-                if attempt == 2:
-                    raise
-                host.show_message("the branch moved while the script ran; running it again on the new commit")
+    asker = asker or ModelAsker(host)
+    while True:
+        with host.open_for_reading() if dry_run else host.open_for_writing(f"agent run {name}") as repo:
+            if not dry_run:
+                host.refuse_invalid_policy()
+            result = _run_on_head(host, repo, name, event, dry_run, again, texts, asker)
+        if result is not None:
+            return result
+        asker.ask_model()
+
+
+def _run_on_head(
+    host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
+    again: FindResumption | None, texts: Mapping[str, bytes | None] | None, asker: ModelAsker,
+) -> RunResult | None:  # fmt: skip
+    """One run under the lock; None where ``asker`` has to ask a model first, and nothing was kept of the run."""
+    for attempt in (1, 2):
+        try:
+            return _AgentRun(host, repo, name, event, dry_run, again, texts, asker, last=attempt == 2).execute_run()
+        except AnswersNeeded:
+            return None
+        except HeadMoved:
+            # Somebody committed by hand while the script ran: what it read is old. Once more, on the new HEAD.
+            if attempt == 2:
+                raise
+            host.show_message("the branch moved while the script ran; running it again on the new commit")
     raise AssertionError("unreachable")
 
 
@@ -81,8 +103,9 @@ class _AgentRun:
 
     def __init__(
         self, host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
-        again: FindResumption | None, texts: Mapping[str, bytes | None] | None, *, last: bool,
+        again: FindResumption | None, texts: Mapping[str, bytes | None] | None, asker: ModelAsker, *, last: bool,
     ) -> None:  # fmt: skip
+        self.asker = asker
         self.host, self.repo, self.dry_run = host, repo, dry_run
         self.last = last
         self.snapshot = Snapshot(repo, repo.read_head())
@@ -98,7 +121,8 @@ class _AgentRun:
         self.scripts = scripts
         self.attempt = Attempt(
             host, repo, self.snapshot, self.script, self.again.event, dry_run=dry_run, scripts=scripts,
-            stops_to_ask=not dry_run, now=self.again.now, run_id=self.again.run_id, answers=self.again.answers,
+            stops_to_ask=not dry_run, now=self.again.now or asker.now, run_id=self.again.run_id or asker.run_id,
+            answers=self.again.answers, model_answers=self._known_answers(),
         )  # fmt: skip
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
@@ -107,6 +131,13 @@ class _AgentRun:
         from cleared.runs.question_tickets import Questions
 
         return again(Questions(self.host, self.repo, self.snapshot))
+
+    def _known_answers(self) -> Mapping[str, Mapping[str, Any]]:
+        """What models have answered: to this run so far; of a dry run, to any run of this workspace."""
+        if not self.dry_run:
+            return self.asker.answers
+        events = parse_events(self.snapshot.read_file(self.host.layout.events))
+        return recorded_answers(events)
 
     def execute_run(self) -> RunResult:
         attempt = self.attempt
@@ -118,11 +149,15 @@ class _AgentRun:
                  "script": f"{self.script.file}@{self.script.blob}", "head": self.snapshot.commit}
             )  # fmt: skip
         result = RunResult(self.run_id, self.script.name, "failed")
+        ended = True
         try:
             self.host.report_step("begun")
             self._run_script(result)
             if result.commits and any(event["name"] == LOOP_ENQUEUE_EVENT for event in result.events):
                 _wake_loop(self.host)
+        except AnswersNeeded:
+            ended = False
+            raise
         except KeyboardInterrupt:
             result.status = "interrupted"
             message = "interrupted; nothing was changed"
@@ -133,20 +168,33 @@ class _AgentRun:
             result.error = RunError("Interrupted", message)
             raise Interrupted(message) from None
         finally:
-            result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
-            result.edited = self.scripts.list_edited()
-            later = [f for found in self.scripts.warnings.values() for f in found]
-            result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
-            with _best_effort(self.host):
-                traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
-                if self.host.on_ended is not None:
-                    self.host.on_ended(attempt, result)
+            if ended:
+                self._record_end(result)
         return result
+
+    def _record_end(self, result: RunResult) -> None:
+        attempt = self.attempt
+        result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
+        result.edited = self.scripts.list_edited()
+        later = [f for found in self.scripts.warnings.values() for f in found]
+        result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
+        result.warnings += self.asker.warnings
+        with _best_effort(self.host):
+            self.host.traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
+            if self.host.on_ended is not None:
+                self.host.on_ended(attempt, result)
+
+    def _require_answers(self) -> None:
+        """Raises ``AnswersNeeded`` where a model has to be asked before anything comes of this run."""
+        missing = self.context.model_answers.missing
+        if missing and not self.dry_run and self.asker.take_requests(missing, self.attempt, self.context):
+            raise AnswersNeeded
 
     def _run_script(self, result: RunResult) -> None:
         try:
             result.result = self.attempt.execute_script()
             self.host.report_step("ran")
+            self._require_answers()
             self._finish_run(result)
         except GitBusy as e:
             result.error = make_run_error(e)
@@ -156,6 +204,7 @@ class _AgentRun:
             result.status, result.commits = "succeeded", [e.commit]
             result.warnings.append(str(e))
         except ClearedError as e:
+            self._require_answers()
             asked = self.attempt.dispatcher.failure
             if isinstance(asked, Unanswered):
                 self._suspend_run(result, asked.question)
@@ -202,6 +251,7 @@ class _AgentRun:
             )
         if not self.dry_run:
             resolve_cards(self.host, self.repo, self.snapshot, context)
+            self._stage_model_answers()
         result.entries = [
             context.books.find_entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
         ]
@@ -234,6 +284,13 @@ class _AgentRun:
         elif not context.has_changes:
             agent_log.add_waiting_rows(self.host, agent_log.format_rows(context, context.now))
         result.status = "succeeded"
+
+    def _stage_model_answers(self) -> None:
+        """What models have answered becomes part of the commit, if there is one, so that dry runs have it."""
+        if self.context.has_changes:
+            for key, answer in self.context.model_answers.used.items():
+                payload = {"request": key, "answer": dict(answer)}
+                self.context.events.append({"name": MODEL_ANSWER_EVENT, "payload": payload})
 
     def _commit_message(self) -> CommitSubject:
         return commit_messages.run_succeeded(self.script.name, self.context.commit_messages)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Container, Iterable
+from decimal import Decimal
 from typing import Final
 
 from cleared.sandbox.finding import Finding
@@ -12,6 +14,11 @@ from cleared.sandbox.script_source import normalise_text, parse_script
 ENQUEUE: Final = "loop_enqueue"
 JOB_TYPE_GRANT: Final = f"{ENQUEUE}:"
 """Prefix of the grant of one job type. Only a header can give such a grant."""
+MODEL_PRIMITIVES: Final = ("llm_classify", "llm_summarize")
+MODEL_BUDGET_GRANT: Final = re.compile(
+    r"llm\.(?P<verb>classify|summarize):(?P<dollars>(?=.*[1-9])[0-9]{1,3}(?:\.[0-9]{1,4})?)", re.ASCII
+)
+"""The grant of a budget for a language model. Only a header can give such a grant."""
 
 
 def granted_job_types(grants: Iterable[str]) -> frozenset[str]:
@@ -19,9 +26,30 @@ def granted_job_types(grants: Iterable[str]) -> frozenset[str]:
     return frozenset(grant for grant in grants if grant.startswith(JOB_TYPE_GRANT))
 
 
+def granted_model_budgets(grants: Iterable[str]) -> dict[str, Decimal]:
+    """Primitive that asks a language model → US dollars that it may cost in a run, of these grants
+    (``llm.classify:0.05``); of several the highest."""
+    budgets: dict[str, Decimal] = {}
+    for grant in grants:
+        found = MODEL_BUDGET_GRANT.fullmatch(grant)
+        if found is not None:
+            name = f"llm_{found['verb']}"
+            budgets[name] = max(Decimal(found["dollars"]), budgets.get(name, Decimal(0)))
+    return budgets
+
+
+def header_only_grants(grants: Iterable[str]) -> frozenset[str]:
+    """Those of these grants that only a header can give: job types, and budgets for language models."""
+    named = frozenset(grants)
+    return granted_job_types(named) | frozenset(grant for grant in named if MODEL_BUDGET_GRANT.fullmatch(grant))
+
+
 def is_granted(name: str, grant: str, bound: Iterable[str]) -> bool:
-    """Whether a header's ``grants:`` allow a primitive: by its grant, its name, or a job type that it may enqueue."""
-    return grant in bound or name in bound or (name == ENQUEUE and bool(granted_job_types(bound)))
+    """Whether a header's ``grants:`` allow a primitive: by its grant, its name, a job type that it may enqueue, or a
+    budget."""
+    if grant in bound or name in bound or (name == ENQUEUE and granted_job_types(bound)):
+        return True
+    return name in granted_model_budgets(bound)
 
 
 def find_used(source: str, file: str, primitives: Container[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -196,7 +196,7 @@ class Workspace:
         from cleared.approvals.keys import own_key
         from cleared.primitives import primitive_registry
 
-        granted = re.compile(r"loop_enqueue:[\w:]+")
+        granted = re.compile(r"loop_enqueue:[\w:]+|llm\.\w+:[\d.]+")
         workspace = self.root / WORKSPACE
         key = own_key(self.root, create=True)
         assert key is not None
