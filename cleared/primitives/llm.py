@@ -69,6 +69,7 @@ def _ask(ctx: Context, request: ModelRequest) -> Any:
             "change approved.",
         )
     if answers.count >= MAX_REQUESTS and request.key not in answers.used and request.key not in answers.missing:
+        answers.missing.clear()  # the run fails: nobody needs to be asked
         raise PrimitiveError(
             f"the run asks a model more than {MAX_REQUESTS} different things",
             remedy="Ask about fewer texts in a run, or about several in one text.",

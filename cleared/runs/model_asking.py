@@ -122,8 +122,10 @@ class ModelAsker:
         except SpendingStopped as error:
             return request.without_answer(self._clean(str(error.message)))
         except ClearedError as error:
-            self._outage = self._clean(error.message)  # the other requests would only wait for the same
-            return request.without_answer(self._outage)
+            reason = self._clean(error.message)
+            if getattr(error, "kind", "") != "garbage":  # the other requests would only wait for the same
+                self._outage = reason
+            return request.without_answer(reason)
         answer = _read_answer(request, said, self._host.redactor)
         if answer["source"] == "model":
             self._write_cache(request, model, answer)
@@ -187,9 +189,9 @@ def _read_answer(request: ModelRequest, said: Any, redactor: Redactor) -> Mappin
         return {"text": text, "source": "model", "reason": ""} if text else request.without_answer(_NOTHING)
     found = said if isinstance(said, Mapping) else {}
     confidence = found.get("confidence")
-    usable = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    answer = {
-        "choice": found.get("choice"), "confidence": round(float(confidence), 2) if usable else None,
-        "source": "model", "reason": "",
-    }  # fmt: skip
-    return answer if request.fits(answer) else request.without_answer("the model answered with none of the choices")
+    if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1:
+        confidence = round(float(confidence), 2)
+    answer = {"choice": found.get("choice"), "confidence": confidence, "source": "model", "reason": ""}
+    if answer["choice"] is None or not request.fits(answer):
+        return request.without_answer("the model answered with none of the choices")
+    return answer
