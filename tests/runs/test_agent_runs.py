@@ -327,8 +327,8 @@ def test_a14_the_json_object(ws: Workspace) -> None:
     ws.drop("january.csv")
     found = ws.run("ingest")
     assert list(found) == [
-        "run_id", "agent", "status", "result", "commits", "entries", "cards", "duration_ms", "error", "edited",
-        "warnings",
+        "run_id", "agent", "status", "result", "commits", "entries", "cards", "messages", "duration_ms", "error",
+        "edited", "warnings",
     ]  # fmt: skip
     assert found["agent"] == "ingest" and found["status"] == "succeeded" and found["error"] is None
     assert found["commits"] == [ws.head()] and len(found["entries"]) == 4 and len(found["cards"]) == 2

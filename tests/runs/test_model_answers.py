@@ -113,7 +113,7 @@ for file in importer_scan():
     importer_mark_processed(file["name"])
 """
     made = ws.script(body, header=HEADER)
-    assert made["status"] == "succeeded" and len(made["cards"]) == 3
+    assert made["status"] == "succeeded" and len(made["cards"]) == 4
     assert len(provider.requests) == 1, "after an outage the others are not asked"
     assert any("in vain" in warning for warning in made["warnings"])
 
