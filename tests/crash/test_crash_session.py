@@ -108,6 +108,38 @@ def test_a_call_that_was_begun_is_answered_as_interrupted(tmp_path: Path) -> Non
     assert "not made again" in told["text"] and "proposed as P1; it stands" in told["text"]
 
 
+def test_a_session_killed_while_room_is_made_goes_on(tmp_path: Path) -> None:
+    """H9, H15: before and after what is left out, and the summary, are written."""
+
+    def answer(messages: list[ModelMessage], info: Any) -> Reply:
+        if not info.function_tools:
+            return "Read some files."
+        if last_text(messages).startswith("[verify]"):
+            return "VERDICT: answered"
+        return "I read them." if "Read some files." in repr(messages) else [("read", {"name": str(len(messages))})]
+
+    def run(store: SessionStore, folder: Path, kill: Callable[[str], None] = lambda _: None) -> Outcome:
+        tools = DiskTools(folder / "tools.json", big=2_000)
+        limits = {"window": 3_000, "context": {"prune_protect": 700}, "report_step": kill}
+        with open_loop(store, FakeDoor(answer), tools, **limits) as loop:
+            return loop.run(None)
+
+    for at in ("pruned", "compacted"):
+        folder = tmp_path / at
+        folder.mkdir()
+        store = new_store(folder)
+        child = os.fork()
+        if not child:
+            try:
+                run(store, folder, lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == at else None)  # noqa: B023
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), f"there was no step {at}"
+        outcome = run(open_session(folder / ".cleared", store.info.id), folder)
+        assert (outcome.status, outcome.text) == ("answered", "I read them.")
+
+
 @pytest.mark.parametrize("torn", [b'{"kind":"begun","ca', b"\x00\x00\x00", b'{"kind":"begun","call":"c0"}', b"\xff"])
 def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
     """H15: as after a power cut; a line without its end was never acted upon."""
