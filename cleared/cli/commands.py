@@ -47,6 +47,8 @@ SECTIONS: Final = {
     ),
     "Agents": (
         Entry("agent", "agent", "app", "Run agents; write, check, propose and approve them"),
+        Entry("meta", "meta", "app", "Have a model write or change agents, for you to approve"),
+        Entry("chat", "chat", "chat", "The same, turn by turn"),
         Entry("run", "runs", "app", "Look at past runs and every call they made"),
         Entry("test", "regression_tests", "app", "Keep what an agent did as a test"),
         Entry("primitives", "primitives", "list_primitives", "List what a script may call"),

@@ -113,7 +113,7 @@ def propose_changes(
     if json:
         print_json(proposal.to_dict())
         return
-    _print_card(proposal.to_dict())
+    print_card(proposal.to_dict())
     print_message(f"{'Proposed' if is_new else 'Proposed before'} as {proposal.id}. "
         f"Next: cleared agent diff {proposal.id}, then cleared agent approve {proposal.id} "
         f"or reject {proposal.id} --reason …")  # fmt: skip
@@ -164,7 +164,7 @@ def show_diff(
     elif impact or behaviour:
         if behaviour:
             print_message("cleared: `--behaviour` is called `--impact` now; the old name goes soon.")
-        _print_card(shown)
+        print_card(shown)
         print_line("")
         print_impact({**shown["behaviour"]["history"], "warnings": shown["behaviour"]["warnings"]})
     else:
@@ -192,7 +192,7 @@ def print_impact(impact: Mapping[str, Any]) -> None:
         print_line(f"  … and {len(impact['entries']) - 20} more (--json has all)")
 
 
-def _print_card(shown: Mapping[str, Any]) -> None:
+def print_card(shown: Mapping[str, Any]) -> None:
     print_line(f"{shown['id']}  {shown['title']}  ({shown['status']})")
     for line in shown["card"]:
         print_line(f"  {line}")

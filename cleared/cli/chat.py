@@ -1,0 +1,143 @@
+"""``cleared chat``: the same as ``cleared meta``, turn by turn in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cleared.cli.meta import CostOption, print_outcome, read_cost_limit, show_progress
+from cleared.cli.options import WorkspaceOption, open_host
+from cleared.terminal import print_line, print_message
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.meta.model_session import Session, SessionOptions
+
+_HELP: Final = """\
+Say what you want, or ask a question, in your own words.
+/new    begin anew: the model forgets what was said
+/cost   what this session has cost
+/quit   end (Ctrl-D does, too); go on later with: cleared chat --resume
+Ctrl-C ends what the model is doing, and keeps the session."""
+
+
+def chat(
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="SESSION", help="Go on with this session; `last` is the newest."),
+    ] = None,
+    max_cost: CostOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Talk with a model about your books and agents. Changes end as proposals; nothing is live before you approve it.
+
+    Ctrl-C ends what the model is doing and keeps the session. Without a terminal, each line of standard input is one
+    message.
+    """
+    from cleared.meta.model_session import SessionOptions, resume_session
+
+    host = open_host(workspace)
+    options = SessionOptions(read_cost_limit(max_cost), show_progress)
+    warn_of_open_key(host)
+    session = None
+    if resume is not None:
+        session = resume_session(host, None if resume == "last" else resume, options)
+        print_message(f"Going on with {session.id}: {' '.join(session.store.info.request.split())[:100]}")
+    elif sys.stdin.isatty():
+        print_message("Say what you want. /help shows what else there is.")
+    code = _Conversation(host, options, session, _make_reader()).run()
+    raise typer.Exit(code)
+
+
+class _Conversation:
+    """Messages and replies, until the person ends it. ``read`` gives the next message; None: there are no more."""
+
+    def __init__(
+        self, host: Host, options: SessionOptions, session: Session | None, read: Callable[[], str | None]
+    ) -> None:
+        self._host, self._options, self._session, self._read = host, options, session, read
+        self._code = 0
+
+    def run(self) -> int:
+        """The exit code: that of the last message where there was no terminal, else 0."""
+        try:
+            while (text := self._read()) is not None:
+                if text.strip() == "/quit":
+                    break
+                if text.strip():
+                    self._take_message(text.strip())
+        finally:
+            self._leave()
+        return 0 if sys.stdin.isatty() else self._code
+
+    def _take_message(self, text: str) -> None:
+        if text == "/new":
+            self._leave()
+            print_message("A new session begins with your next message.")
+        elif text == "/cost":
+            self._show_cost()
+        elif text.startswith("/"):
+            print_line(_HELP)
+        else:
+            self._ask(text)
+
+    def _ask(self, text: str) -> None:
+        from cleared.errors import UsageError
+        from cleared.meta.model_session import start_session
+
+        try:
+            if self._session is None:
+                self._session = start_session(self._host, text, "chat", self._options)
+                outcome = self._session.run(None)
+            else:
+                outcome = self._session.run(text)
+        except UsageError as error:
+            print_message(f"cleared: {error}")
+            return
+        self._code = int(outcome.exit_code)
+        print_outcome(self._host, self._session.id, outcome)
+
+    def _show_cost(self) -> None:
+        from cleared.meta.model_session import describe_session
+
+        cost = describe_session(self._session.store)["cost"] if self._session is not None else None
+        print_line(f"{cost or 0} USD")
+
+    def _leave(self) -> None:
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+            print_message(f"Kept as {self._session.id}. Go on with: cleared chat --resume {self._session.id}")
+            self._session = None
+
+
+def _make_reader() -> Callable[[], str | None]:
+    """Reads one message: with editing and history on a terminal, else a line of standard input."""
+    if not sys.stdin.isatty():
+
+        def read_line() -> str | None:
+            line = sys.stdin.readline()
+            return line if line else None
+
+        return read_line
+    with suppress(ImportError):
+        import readline  # noqa: F401 - makes input() editable
+
+    def ask() -> str | None:
+        while True:
+            try:
+                return input("> ")
+            except EOFError:
+                print_message("")
+                return None
+            except KeyboardInterrupt:
+                print_message("\n(Ctrl-D or /quit ends)")
+
+    return ask
+
+
+def warn_of_open_key(host: Host) -> None:
+    """Say once where a program under the same user could approve by itself."""

@@ -1,0 +1,232 @@
+"""``cleared meta …``: have a model write or change agents. It proposes; a person decides."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from cleared.cli.command_groups import CommandGroup
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.meta.model_session import Session
+    from cleared.meta.session_loop import Outcome
+
+_REQUEST: Final = "request"
+
+
+class RequestGroup(CommandGroup):
+    """``cleared meta "…"`` is ``cleared meta request "…"``: what names no command is a request."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command's name before a request."""
+        is_help = not args or args[0] in ("-h", "--help")
+        if not is_help and args[0] not in self.list_commands(ctx):
+            args = [_REQUEST, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=RequestGroup, no_args_is_help=True, rich_markup_mode=None)
+
+JsonlOption = Annotated[
+    bool, typer.Option("--jsonl", help="Print each step as a JSON object on a line, and nothing else.")
+]
+CostOption = Annotated[
+    str | None,
+    typer.Option("--max-cost", metavar="USD", help="The most this start may cost, beside llm.session_budget and "
+                 "llm.daily_budget."),
+]  # fmt: skip
+SessionArgument = Annotated[str | None, typer.Argument(metavar="SESSION", help="Its id (default: the newest).")]
+
+
+@app.command(_REQUEST)
+def request_change(
+    request: Annotated[
+        str | None, typer.Argument(metavar="REQUEST", help="What you want, in your own words; - reads standard input.")
+    ] = None,
+    instruction: Annotated[str | None, typer.Option("--instruction", metavar="TEXT", help="The same.")] = None,
+    jsonl: JsonlOption = False,
+    max_cost: CostOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Ask for a change in your own words, or ask a question. A change ends as a proposal with a card.
+
+    The model reads this workspace and writes into a draft of its own. Nothing is live before you approve it. Exits 0
+    where there is a proposal or an answer, 1 where it gave up or a limit was reached (the reason is printed).
+    """
+    from cleared.meta.model_session import start_session
+
+    if (request is None) == (instruction is None):
+        raise typer.BadParameter("say what you want, once", param_hint="REQUEST")
+    text = request if request is not None else instruction
+    if text == "-":
+        text = sys.stdin.read()
+    host = open_host(workspace)
+    with start_session(host, text or "", "meta", _make_options(jsonl, max_cost)) as session:
+        _finish(host, session, session.run(None), jsonl)
+
+
+@app.command("resume")
+def resume(
+    session: SessionArgument = None,
+    jsonl: JsonlOption = False,
+    max_cost: CostOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Go on with a session that was interrupted, killed, or stopped by a limit. No step is done twice."""
+    from cleared.meta.model_session import resume_session
+
+    host = open_host(workspace)
+    with resume_session(host, session, _make_options(jsonl, max_cost)) as resumed:
+        _finish(host, resumed, resumed.run(None), jsonl)
+
+
+@app.command("sessions")
+def list_sessions(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the sessions, newest first."""
+    from cleared.meta.model_session import describe_sessions
+
+    rows = describe_sessions(open_host(workspace))
+    if json:
+        print_json(rows)
+        return
+    print_table(
+        ["session", "status", "proposal", "USD", "request"],
+        ((r["id"], r["status"], r["proposal"], r["cost"], " ".join(r["request"].split())) for r in rows),
+        wrap=["request"], empty="No session yet.",
+    )  # fmt: skip
+
+
+@app.command("show")
+def show_session(session: SessionArgument = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show one session: what was asked, every step, how it ended."""
+    from cleared.errors import UsageError
+    from cleared.meta import session_store
+    from cleared.meta.model_session import describe_session, read_events
+
+    host = open_host(workspace)
+    stores = session_store.list_sessions(host.layout.state_dir)
+    if session is None and not stores:
+        raise UsageError("there is no session yet", remedy='Start one: cleared meta "…"')
+    store = session_store.open_session(host.layout.state_dir, session) if session is not None else stores[-1]
+    facts, events = describe_session(store), read_events(store)
+    if json:
+        print_json({**facts, "events": events})
+        return
+    print_fields([(key, value) for key, value in facts.items() if value is not None])
+    print_line("")
+    for event in events:
+        line = describe_event(event)
+        if line:
+            print_line(f"{event.get('time', '')}  {line}")
+
+
+@app.command("prompt")
+def show_prompt(
+    template: Annotated[
+        bool, typer.Option("--template", help="The text before it is filled in, to begin templates/meta.md with.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Print what a model is told at the start of a session. Your own text goes into templates/meta.md."""
+    from cleared.meta.system_prompt import build_system_prompt, read_shipped_template
+
+    if template:
+        print_line(read_shipped_template().rstrip())
+        return
+    prompt = build_system_prompt(open_host(workspace))
+    for notice in prompt.notices:
+        print_message(notice)
+    print_line(prompt.text.rstrip())
+
+
+def describe_event(event: dict[str, Any]) -> str:
+    """A step in one line for people; empty for what is not worth one."""
+    kind = event["type"]
+    if kind == "tool.called":
+        return f"→ {event['tool']} {_shorten(event['arguments'])}"
+    if kind == "tool.finished":
+        return "" if event["outcome"] == "ok" else f"  {event['tool']} {event['outcome']}: {_shorten(event['text'])}"
+    if kind == "message.text" and event["purpose"] == "reply":
+        return str(event["text"])
+    if kind == "context.compacted":
+        return "(older steps were summed up to save room)"
+    if kind == "session.ended":
+        return f"ended: {event['status']} ({event['reason']})"
+    return ""
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:99]}…"
+
+
+def _make_options(jsonl: bool, max_cost: str | None) -> Any:
+    from cleared.meta.model_session import SessionOptions
+
+    return SessionOptions(read_cost_limit(max_cost), print_event if jsonl else show_progress)
+
+
+def read_cost_limit(text: str | None) -> Decimal | None:
+    """An amount of dollars above zero. Raises ``BadParameter``."""
+    if text is None:
+        return None
+    from decimal import InvalidOperation
+
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
+        raise typer.BadParameter(f"{text!r} is not an amount of dollars such as 0.50", param_hint="--max-cost")
+    return amount
+
+
+def print_event(event: dict[str, Any]) -> None:
+    """An event as a line of JSON on stdout, at once."""
+    import json
+
+    sys.stdout.write(json.dumps(event, ensure_ascii=True, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def show_progress(event: dict[str, Any]) -> None:
+    """What the model does, on stderr; what it says to the user, on stdout, as it comes."""
+    kind = event["type"]
+    if kind == "message.delta" and event["purpose"] == "reply":
+        sys.stdout.write(escape_lines(event["text"]))
+        sys.stdout.flush()
+    elif kind == "message.text" and event["purpose"] == "reply":
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    elif kind in ("tool.called", "tool.finished", "context.compacted"):
+        line = describe_event(event)
+        if line:
+            print_message(line)
+
+
+def _finish(host: Host, session: Session, outcome: Outcome, jsonl: bool) -> None:
+    """Print how a request ended, and leave with its exit code."""
+    if not jsonl:
+        print_outcome(host, session.id, outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def print_outcome(host: Host, session_id: str, outcome: Outcome) -> None:
+    """The proposal's card and what to do next, or why there is none."""
+    if outcome.proposal is not None and outcome.status == "completed":
+        from cleared.cli.proposals import print_card
+        from cleared.proposals.proposal_history import read_proposal
+
+        print_line("")
+        print_card(read_proposal(host, outcome.proposal))
+        print_message(f"Next: cleared agent approve {outcome.proposal}, or reject {outcome.proposal} --reason …; "
+                      f"cleared agent diff {outcome.proposal} --impact shows it on your own books.")  # fmt: skip
+    elif outcome.status != "answered":
+        print_message(f"cleared: {outcome.message.rstrip('.')}. Go on with: cleared meta resume {session_id}")
+    print_message(f"Cost: {outcome.cost:.4f} USD.")

@@ -1,0 +1,169 @@
+"""A session: what a person asks of a model, in the terminal or on a page, and all that works on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from cleared.changes.host import Host
+from cleared.errors import UsageError
+from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
+from cleared.meta.context_window import Limits
+from cleared.meta.session_events import EmitEvent
+from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
+from cleared.meta.session_store import SessionStore, create_session, list_sessions, open_session
+from cleared.meta.system_prompt import build_system_prompt
+from cleared.meta.tools.overlay import Overlay
+from cleared.meta.tools.tool_set import ToolSet, open_tool_set
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+PURPOSE: Final = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session runs. ``max_cost``: USD for this start, beside the budgets of the settings. ``model``: instead of
+    the configured one, for tests. ``emit`` takes each event."""
+
+    max_cost: Decimal | None = None
+    emit: EmitEvent | None = None
+    model: Model | None = None
+    environment: Mapping[str, str] | None = None
+
+
+class Session:
+    """An open session; a context manager. ``run`` works on one request of the user at a time."""
+
+    def __init__(self, host: Host, store: SessionStore, options: SessionOptions) -> None:
+        """Raises ``UsageError`` or ``WorkspaceError`` where no model can be used, ``BusyError`` where it runs."""
+        self.host, self.store = host, store
+        self._stack = ExitStack()
+        try:
+            door = open_model_door(
+                host, purpose=PURPOSE, session=store.info.id, max_cost=options.max_cost, model=options.model,
+                environ=options.environment if options.environment is not None else os.environ,
+            )  # fmt: skip
+            self._stack.callback(door.close)
+            self._tools: ToolSet = open_tool_set(
+                host, Overlay(store.overlay), session_id=store.info.id, author=store.info.author
+            )
+            self._stack.callback(self._tools.close)
+            self._loop = self._stack.enter_context(
+                SessionLoop(
+                    store, door, self._tools, limits=_read_limits(host, door.context_window), clock=host.clock,
+                    emit=options.emit, report_step=host.report_step,
+                )
+            )  # fmt: skip
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def id(self) -> str:
+        return self.store.info.id
+
+    def run(self, prompt: str | None) -> Outcome:
+        """Work on a request; None goes on where the session stopped. Raises as ``SessionLoop.run`` does."""
+        return self._loop.run(prompt)
+
+    def cancel(self) -> None:
+        """End the turn, from another thread; the session can go on."""
+        self._loop.cancel()
+
+
+def start_session(host: Host, request: str, author: str, options: SessionOptions) -> Session:
+    """A new session for ``request``; nothing is asked of a model before ``run``.
+
+    ``author``: who the proposals are by, such as ``chat``. Raises ``UsageError`` for an empty request, and as
+    ``Session`` does; then no session is left.
+    """
+    if not request.strip():
+        raise UsageError("the request is empty", remedy='Say what you want: cleared meta "…"')
+    if options.model is None:
+        require_packages(read_approved_choice(host))
+    prompt = build_system_prompt(host)
+    for notice in prompt.notices:
+        host.show_message(notice)
+    store = create_session(
+        host.layout.state_dir, request=host.redactor.redact_text(request), author=author, clock=host.clock,
+        system_prompt=prompt.text,
+    )  # fmt: skip
+    try:
+        return Session(host, store, options)
+    except BaseException:
+        _remove_empty(store)
+        raise
+
+
+def resume_session(host: Host, session_id: str | None, options: SessionOptions) -> Session:
+    """The session of this id, or the newest one. Raises ``UsageError`` where there is none."""
+    if options.model is None:
+        require_packages(read_approved_choice(host))
+    if session_id is None:
+        stores = list_sessions(host.layout.state_dir)
+        if not stores:
+            raise UsageError("there is no session yet", remedy='Start one: cleared meta "…"')
+        session_id = stores[-1].info.id
+    return Session(host, open_session(host.layout.state_dir, session_id), options)
+
+
+def describe_sessions(host: Host) -> list[dict[str, Any]]:
+    """Every session, newest first: what was asked, and how it ended last (``open`` where it did not)."""
+    return [describe_session(store) for store in reversed(list_sessions(host.layout.state_dir))]
+
+
+def describe_session(store: SessionStore) -> dict[str, Any]:
+    """One session as data."""
+    events = read_events(store)
+    ended = next((event for event in reversed(events) if event["type"] == "session.ended"), None)
+    open_again = ended is not None and any(
+        event["type"] == "session.started" for event in events[events.index(ended) + 1 :]
+    )
+    return {
+        "id": store.info.id, "request": store.info.request, "author": store.info.author, "created": store.info.created,
+        "status": ended["status"] if ended is not None and not open_again else "open",
+        "reason": ended["reason"] if ended is not None and not open_again else None,
+        "proposal": ended.get("proposal") if ended is not None else None,
+        "cost": ended.get("cost") if ended is not None else None,
+    }  # fmt: skip
+
+
+def read_events(store: SessionStore) -> list[dict[str, Any]]:
+    """The events of a session that were kept, in order; damaged lines are passed over."""
+    events = []
+    with suppress(OSError):
+        for line in (store.path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError, RecursionError):
+                event = json.loads(line)
+                if isinstance(event, dict) and isinstance(event.get("type"), str):
+                    events.append(event)
+    return events
+
+
+def _read_limits(host: Host, window: int) -> LoopLimits:
+    settings = host.config.llm
+    context = Limits(window, settings.auto_compact_threshold, settings.prune_protect, settings.max_images)
+    return LoopLimits(context, settings.max_iterations, settings.cache_enabled)
+
+
+def _remove_empty(store: SessionStore) -> None:
+    """Take away a session that never began."""
+    store.close()
+    shutil.rmtree(store.path, ignore_errors=True)
