@@ -112,6 +112,16 @@ def is_passphrase_protected() -> bool:
         return False
 
 
+def warning_of_open_key() -> str | None:
+    """What to tell whoever has a model work on this machine, where the approval key has no passphrase."""
+    if is_passphrase_protected():
+        return None
+    return (
+        "The approval key has no passphrase: a model that may run commands as you could approve its own proposals. "
+        "Give it one: cleared key protect"
+    )
+
+
 def unlock_own_key(root: Path) -> None:
     """Ask for the passphrase of this user's key, where it has one: before a lock is taken and long work begins.
 

@@ -38,11 +38,14 @@ def chat(
     Ctrl-C ends what the model is doing and keeps the session. Without a terminal, each line of standard input is one
     message.
     """
+    from cleared.approvals.keys import warning_of_open_key
     from cleared.meta.model_session import SessionOptions, resume_session
 
     host = open_host(workspace)
     options = SessionOptions(read_cost_limit(max_cost), show_progress)
-    warn_of_open_key(host)
+    warning = warning_of_open_key()
+    if warning is not None:
+        print_message(warning)
     session = None
     if resume is not None:
         session = resume_session(host, None if resume == "last" else resume, options)
@@ -137,7 +140,3 @@ def _make_reader() -> Callable[[], str | None]:
                 print_message("\n(Ctrl-D or /quit ends)")
 
     return ask
-
-
-def warn_of_open_key(host: Host) -> None:
-    """Say once where a program under the same user could approve by itself."""

@@ -70,13 +70,11 @@ def serve_on_http(
 
 def _warn_of_open_key() -> None:
     """Say it where whoever runs programs as this user could approve what a client proposes."""
-    from cleared.approvals.keys import is_passphrase_protected
+    from cleared.approvals.keys import warning_of_open_key
 
-    if not is_passphrase_protected():
-        show_message(
-            "The approval key has no passphrase: a model that may run commands as you could approve its own proposals. "
-            "Give it one: cleared key protect"
-        )
+    warning = warning_of_open_key()
+    if warning is not None:
+        show_message(warning)
 
 
 def _end_on_signals() -> None:

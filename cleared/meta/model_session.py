@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
-from cleared.meta.context_window import Limits
 from cleared.meta.session_events import EmitEvent
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session, list_sessions, open_session
@@ -57,9 +56,10 @@ class Session:
                 host, Overlay(store.overlay), session_id=store.info.id, author=store.info.author
             )
             self._stack.callback(self._tools.close)
+            limits = LoopLimits.read_settings(host.config.llm, door.context_window)
             self._loop = self._stack.enter_context(
                 SessionLoop(
-                    store, door, self._tools, limits=_read_limits(host, door.context_window), clock=host.clock,
+                    store, door, self._tools, limits=limits, clock=host.clock,
                     emit=options.emit, report_step=host.report_step,
                 )
             )  # fmt: skip
@@ -155,12 +155,6 @@ def read_events(store: SessionStore) -> list[dict[str, Any]]:
                 if isinstance(event, dict) and isinstance(event.get("type"), str):
                     events.append(event)
     return events
-
-
-def _read_limits(host: Host, window: int) -> LoopLimits:
-    settings = host.config.llm
-    context = Limits(window, settings.auto_compact_threshold, settings.prune_protect, settings.max_images)
-    return LoopLimits(context, settings.max_iterations, settings.cache_enabled)
 
 
 def _remove_empty(store: SessionStore) -> None:
