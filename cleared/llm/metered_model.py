@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -11,7 +12,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
+from pydantic_ai.exceptions import (
+    CostCalculationFailedWarning,
+    CostNotFoundWarning,
+    ModelAPIError,
+    ModelConnectionError,
+    UsageExtractionFailedWarning,
+)
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -24,6 +31,8 @@ from cleared.llm.spending import Spending
 _CHARS_PER_TOKEN: Final = 4
 _TOKENS_PER_TOOL: Final = 150
 _TOKENS_PER_FILE: Final = 1_500
+_OF_NO_USE: Final = (CostNotFoundWarning, CostCalculationFailedWarning, UsageExtractionFailedWarning)
+"""Warnings about what is done here: tokens and costs are counted and checked."""
 _MISREAD: Final = (TypeError, AttributeError, LookupError, ValueError, AssertionError, RecursionError)
 _CERTAINLY_FREE: Final = frozenset({
     "authentication", "not_found", "rate_limit", "quota", "context_length", "unavailable", "rejected", "wrong_setting",
@@ -37,6 +46,8 @@ class MeteredModel(WrapperModel):
     def __init__(self, wrapped: Model, spending: Spending, *, is_remote: bool = True) -> None:
         """``is_remote``: answers come from a provider, so that what they break in reading is the provider's fault."""
         super().__init__(wrapped)
+        for category in _OF_NO_USE:
+            warnings.simplefilter("ignore", category)
         self.spending = spending
         self._misread: tuple[type[Exception], ...] = _MISREAD if is_remote else ()
 

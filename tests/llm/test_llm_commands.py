@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,6 +101,20 @@ def test_check_asks_where_it_is_told_to(ws: Workspace, provider: FakeProvider, m
     assert ws("llm", "check", "--call", "--json").json["ready"] is False
 
 
+def test_a_provider_that_counts_nonsense(
+    ws: Workspace, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither believed nor shown; the call is counted by what was sent and answered."""
+    use_model(ws, provider, "openai")
+    provider.script(Reply("OK", input_tokens=-5, output_tokens=10**30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = ws.ok("llm", "check", "--call")
+    assert "Warning" not in done.err
+    [row] = ws.json("llm", "usage")["rows"]
+    assert 0 < row["input_tokens"] < 100 and 0 < row["output_tokens"] < 10 and row["failed"] == 0
+
+
 def test_a_key_that_cannot_be_one(ws: Workspace, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     use_model(ws, provider)
     for text in ("a b c d e f", "abc", "sésame-öffne-dich", "line\none-and-two"):
@@ -164,7 +179,13 @@ def test_usage(ws: Workspace, provider: FakeProvider) -> None:
     assert "Together: $0.0333" in lines and "Left today: $4.98 of $5.00" in lines
     found = ws.json("llm", "usage", "--days", "60")
     assert [(row["day"], row["purpose"]) for row in found["rows"]][-1] == ("2025-01-02", "old")
-    assert found["left_today"] == "4.98335" and len(found["rows"]) == 3
+    assert found["left_today"] == "4.98335"
+    assert [(row["purpose"], row["failed"]) for row in found["rows"]] == [
+        ("chat", 0),
+        ("check", 1),
+        ("chat", 0),
+        ("old", 0),
+    ]
 
 
 def test_commands_that_ask_no_model_import_nothing_of_it(ws: Workspace) -> None:
