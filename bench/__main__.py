@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, loop, review, service, sessions, startup, steady
+from bench import bulk, calls, commits, gate, loop, review, service, sessions, startup, steady, tasks
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -37,6 +37,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "tree": loop.export,
     "idle_loop": loop.idle,
     "session_turn": sessions.session_turn,
+    "task_ledger": tasks.task_ledger,
     "throughput": steady.throughput,
     "memory": steady.memory,
     "memory_commits": steady.memory_commits,

@@ -117,7 +117,8 @@ def show_task(
 
     host = open_host(workspace)
     if briefing:
-        sys.stdout.write(write_briefing(host, task))
+        text = write_briefing(host, task)
+        sys.stdout.write(_safe_output(text) if sys.stdout.isatty() else text)
         return
     found = describe_task(host, task)
     if json:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, PolicyError
+from cleared.errors import ClearedError, Place, PolicyError
 from cleared.orchestrator.fenced_command import CommandResult
 from cleared.orchestrator.task_claims import Claim, drop_claim, require_claim
 from cleared.orchestrator.task_delta import TaskDelta, compute_delta, find_conflicts
-from cleared.orchestrator.task_recording import Recorded, open_ledger, open_recorder, read_task_set
+from cleared.orchestrator.task_recording import Recorded, finish_interrupted, open_ledger, open_recorder, read_task_set
 from cleared.orchestrator.task_verification import output_path, verify_delta
 from cleared.proposals.submission import Author, propose_changes
 from cleared.tasks.task_definition import Task
 from cleared.tasks.task_states import COMPLETED, FAILED
-from cleared.vcs import Repository
+from cleared.vcs import Repository, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ def complete_task(
     be the task's. Raises ``PolicyError`` where it is not claimed here, not sealed, or nothing was changed (then the
     claim stays).
     """
+    finish_interrupted(host)
     task = read_task_set(host).require_task(task_id)
     claim = require_claim(host, task_id, open_ledger(host).read_latest(task_id))
     _require_same(claim, token)
@@ -111,6 +112,7 @@ def _gather_work(host: Host, task: Task, claim: Claim, clone: Path | None) -> tu
         delta = compute_delta(host, repo, claim.base, root, is_clone=clone is not None, dirty=dirty)
         try:
             delta.refuse_faults(task)
+            _refuse_secrets(host, Snapshot(repo, claim.base), delta)
         except PolicyError as error:
             if clone is None and delta.is_empty:
                 raise  # the person has not begun yet, or has not saved
@@ -123,6 +125,14 @@ def _gather_work(host: Host, task: Task, claim: Claim, clone: Path | None) -> tu
     for warning in warnings:
         host.show_message(f"{task.id}: {warning}")
     return delta, head, warnings
+
+
+def _refuse_secrets(host: Host, before: Snapshot, delta: TaskDelta) -> None:
+    """Raises ``PolicyError`` where a secret would come into the repository that is not in that file already."""
+    for change in delta.changes:
+        text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, before.read_file(change.path)))
+        if any(secret not in old for secret in host.redactor.find_secrets(text)):
+            raise PolicyError("it holds a secret, and would be committed", place=Place(change.path))
 
 
 def _propose_gated(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> str | None:

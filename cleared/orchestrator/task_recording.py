@@ -63,12 +63,19 @@ def open_recorder(host: Host, activity: str) -> Iterator[Recorder]:
         yield recorder
 
 
+def finish_interrupted(host: Host) -> None:
+    """Bring the ledger up to a commit whose maker was killed; nothing where there is none."""
+    if _note_path(host).exists():
+        with open_recorder(host, "task recovery"):
+            pass
+
+
 class Recorder:
     """Writes the ledger while its lock is held."""
 
     def __init__(self, host: Host, writer: LedgerWriter, activity: str) -> None:
         self._host, self.ledger, self._activity = host, writer, activity
-        self._note = host.layout.state_dir / "task-recording.json"
+        self._note = _note_path(host)
 
     def make_line(
         self, task_id: str, status: str, summary: str, delta: Mapping[str, Sequence[str]] | None = None
@@ -139,10 +146,16 @@ class Recorder:
         except (OSError, ValueError, KeyError, TypeError):
             self._note.unlink(missing_ok=True)
             return
+        self._complete_commit()
         if self._is_committed(before, added):
             self._add_missing(before, added)
             self._host.show_message("what was committed of a task, and not in the ledger yet, is there now")
         self._note.unlink(missing_ok=True)
+
+    def _complete_commit(self) -> None:
+        """Finish or undo a commit that was killed: only then it is known whether it was made."""
+        with self._host.open_for_writing("task recovery"):
+            pass
 
     def _is_committed(self, before: int, added: bytes) -> bool:
         """Whether the last commit's ledger has these lines at that place."""
@@ -157,6 +170,10 @@ class Recorder:
             return
         if added:
             self.ledger.append_bytes(added)
+
+
+def _note_path(host: Host) -> Path:
+    return host.layout.state_dir / "task-recording.json"
 
 
 def read_states(host: Host) -> dict[str, str]:

@@ -8,7 +8,7 @@ from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.orchestrator.briefing import make_briefing
 from cleared.orchestrator.task_claims import recover_claims
-from cleared.orchestrator.task_recording import open_ledger, read_states, read_task_set
+from cleared.orchestrator.task_recording import finish_interrupted, open_ledger, read_states, read_task_set
 from cleared.tasks.task_graph import NextTask, choose_next, list_blockers, sort_key
 from cleared.tasks.task_seals import TaskSeals
 from cleared.tasks.task_states import ALIASES, STATES
@@ -19,6 +19,7 @@ def list_tasks(host: Host, status: str | None = None) -> list[dict[str, Any]]:
     """Each task with its newest line, by id. Raises ``UsageError`` for a state that there is not."""
     if status is not None and ALIASES.get(status, status) not in STATES:
         raise UsageError(f"{status!r} is no state of a task", remedy=f"Use {', '.join(STATES)}.")
+    finish_interrupted(host)
     lines, tasks = open_ledger(host).read_all(), read_task_set(host)
     rows = []
     for name in sorted({*tasks.tasks, *lines}, key=sort_key):
@@ -53,6 +54,7 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
 def find_next(host: Host) -> NextTask:
     """The task that comes next, once dead workers' claims are given back."""
     open_ledger(host).require()
+    finish_interrupted(host)
     recover_claims(host)
     tasks = read_task_set(host)
     found = choose_next(tasks.tasks, read_states(host))

@@ -61,7 +61,8 @@ class CommandWorker:
 
     @property
     def name(self) -> str:
-        return f"command {self.command.split()[0].rsplit('/', 1)[-1][:40]}"
+        word = "".join(c for c in self.command.split()[0] if c.isprintable())
+        return f"command {word.rsplit('/', 1)[-1][:40]}"
 
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
         task = assignment.briefing.task
@@ -103,7 +104,7 @@ class AgentWorker:
         files, summary = _read_result(run.result)
         for path, text in files.items():
             problem = relative_problem(path)
-            if problem or path.split("/", 1)[0] == ".git":
+            if problem or path.split("/", 1)[0].lower() == ".git":
                 return WorkReport(False, f"the agent wrote to {path[:100]!r}, which {problem or 'is in .git'}")
             data = None if text is None else text.encode("utf-8", "replace")
             write_change(assignment.clone, TaskChange(path, "modified" if data is not None else "deleted", data))

@@ -258,6 +258,17 @@ def test_what_somebody_changed_meanwhile_stays(tasks: Tasks) -> None:
     tasks.ok("done", "T-001")
 
 
+def test_a_secret_is_not_committed(tasks: Tasks) -> None:
+    tasks.planned(task(1))
+    tasks.ok("claim", "T-001")
+    tasks.ws.put(
+        "docs/T-001.txt", "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\nsk-ant-api03-" + "a1B2" * 20
+    )
+    done = tasks("done", "T-001")
+    assert done.code == 1 and "secret" in done.err
+    assert tasks.ws.git("status", "--porcelain") == "?? docs/T-001.txt\n"
+
+
 def test_the_briefing_has_only_what_the_task_names(tasks: Tasks) -> None:
     """G23"""
     tasks.ws.put("docs/used.md", "the used text\n")

@@ -1,0 +1,121 @@
+"""kill -9 at the steps of a claim, an append, a record and an archive: nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from forked import Forks
+from harness import Workspace
+from tasking import Tasks, task
+
+CLAIM_STEPS = ("ledger-locked", "ledger-mended", "claim-noted", "ledger-written", "ledger-synced", "claim-made")
+RECORD_STEPS = (
+    "verify-ready", "task-verified", "task-noted", "objects", "locked", "index", "ref", "file", "worktree",
+    "task-committed", "ledger-written", "ledger-synced", "task-recorded",
+)  # fmt: skip
+ARCHIVE_STEPS = ("task-noted", "objects", "ref", "file", "worktree", "task-committed", "task-recorded")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks() as found:
+        yield found
+
+
+@pytest.fixture
+def tasks(ws: Workspace) -> Tasks:
+    return Tasks(ws)
+
+
+def check(tasks: Tasks) -> None:
+    """The ledger is whole, every reader takes it, and what is committed is a beginning of it."""
+    assert tasks("check").code == 0, tasks("check")
+    if shutil.which("jq"):
+        assert subprocess.run(["jq", "-c", ".", str(tasks.ledger)], capture_output=True, check=False).returncode == 0
+    assert tasks.ledger.read_text().startswith(tasks.ws.git("show", "HEAD:docs/current/task-status.jsonl"))
+    for name, lines in by_task(tasks).items():
+        assert lines.count("completed") <= 1 and lines[0] == "pending" and lines.count("pending") <= 2, (name, lines)
+
+
+def by_task(tasks: Tasks) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in tasks.lines():
+        found.setdefault(line["id"], []).append(line["status"])
+    return found
+
+
+def test_kills_of_a_claim(tasks: Tasks, forks: Forks) -> None:
+    """G22: a claim is made or not."""
+    tasks.planned(*(task(n) for n in range(1, len(CLAIM_STEPS) + 1)))
+    for number, step in enumerate(CLAIM_STEPS, 1):
+        name = f"T-{number:03d}"
+        assert forks.killed_at(tasks.ws.root, ["task-claim", name], step), step
+        if tasks.states()[name] == "pending":
+            tasks.ok("claim", name)
+        assert tasks.states()[name] == "in-progress", step
+        tasks.ws.put(f"docs/{name}.txt", "x")
+        tasks.ok("done", name)
+        check(tasks)
+
+
+def test_kills_of_a_record(tasks: Tasks, forks: Forks) -> None:
+    """G15: a task is completed exactly where its commit is made."""
+    tasks.planned(*(task(n) for n in range(1, len(RECORD_STEPS) + 1)))
+    for number, step in enumerate(RECORD_STEPS, 1):
+        name = f"T-{number:03d}"
+        tasks.ok("claim", name)
+        tasks.ws.put(f"docs/{name}.txt", "x")
+        assert forks.killed_at(tasks.ws.root, ["task-done", name], step), step
+        made = step in RECORD_STEPS[RECORD_STEPS.index("ref") :]
+        assert tasks.states()[name] == ("completed" if made else "in-progress"), step
+        if not made:
+            tasks.ok("done", name)
+        assert tasks.ws.git("status", "--porcelain", "docs/T*.txt") == "", step
+        check(tasks)
+
+
+def test_kills_of_a_worker(tasks: Tasks, forks: Forks) -> None:
+    """G21: the claim of a killed orchestrator is given back, and the task is done by the next one."""
+    tasks.planned(task(1), task(2), task(3))
+    command = "echo x > docs/$CLEARED_TASK.txt"
+    for number, step in enumerate(("task-briefed", "task-worked", "task-committed"), 1):
+        name = f"T-{number:03d}"
+        assert forks.killed_at(tasks.ws.root, ["task-run", command], step)
+        if step != "task-committed":
+            assert tasks.ok("next").out == f"{name}\n"
+            assert tasks("run", "--command", command, "--max", "1").code in (0, 6)
+        assert tasks.states()[name] == "completed"
+        check(tasks)
+
+
+def test_kills_of_a_plan(tasks: Tasks, forks: Forks) -> None:
+    """All of a plan is taken, or nothing."""
+    for number, step in enumerate(("task-noted", "ref", "file", "task-committed", "ledger-written"), 1):
+        names = [number * 2 - 1, number * 2]
+        file = tasks.file([task(n) for n in names])
+        assert forks.killed_at(tasks.ws.root, ["task-plan", file], step), step
+        assert len({n for n in tasks.states() if int(n[2:]) in names}) in (0, 2), step
+        tasks.ok("plan", file)
+        assert all(tasks.states()[f"T-{n:03d}"] == "pending" for n in names)
+        check(tasks)
+
+
+def test_kills_of_an_archive(tasks: Tasks, forks: Forks) -> None:
+    """G24: each task is in one of the two places."""
+    done = 0
+    for step in ARCHIVE_STEPS:
+        names = [f"T-{n:03d}" for n in range(done + 1, done + 12)]
+        tasks.planned(*(task(int(name[2:])) for name in names))
+        tasks.complete(*names)
+        done += 11
+        assert forks.killed_at(tasks.ws.root, ["task-archive"], step), step
+        assert len(tasks.states()) == done
+        tasks.ok("archive")
+        files = sorted(path.name for path in (tasks.ws.root / "docs/tasks").iterdir())
+        archived = [json.loads(line)["id"] for line in tasks.ws.read("docs/tasks/ARCHIVE.jsonl").splitlines()]
+        assert files == [".gitattributes", "ARCHIVE.jsonl"] and sorted(archived) == sorted(tasks.states()), step
+        check(tasks)
