@@ -252,3 +252,18 @@ def test_d7_a_damaged_quarantine_still_bars(ws: Workspace) -> None:
     ws.put("agents/probe.py", bad)
     ws.commit("agents")
     refused(ws("agent", "run", "probe"), 3, "rolled back")
+
+
+def test_d7_the_kept_text_of_a_version_counts_only_as_it_was_approved(ws: Workspace) -> None:
+    """Whoever can push can write to the file that a rollback would bring back: its digest is in the signed record."""
+    first = go_live(ws, "1")
+    go_live(ws, "2")
+    (kept,) = [p for p in (ws.root / "agents/approvals/agents/probe").glob("*.py") if p.read_text() == first]
+    kept.write_text(first.replace("\n1\n", "\n3\n"))
+    ws.git("commit", "-qam", "forged")
+    assert ws.run("probe")["result"] == 2
+    ws("agent", "rollback", "probe")
+    path = ws.root / "agents/probe.py"
+    assert not path.exists() or "\n3\n" not in path.read_text()
+    ended = ws("agent", "run", "probe", "--json")
+    assert ended.code != 0 or ended.json["result"] != 3
