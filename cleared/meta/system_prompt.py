@@ -17,6 +17,7 @@ from cleared.changes.host import Host
 from cleared.gate.lint_rules import RULES
 from cleared.registry.projections import render_stubs
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.vcs import Snapshot
 
 OVERRIDE: Final = "templates/meta.md"
@@ -48,6 +49,7 @@ def build_system_prompt(host: Host) -> SystemPrompt:
         "business": lambda: host.config.business.name,
         "currency": lambda: host.config.business.currency,
         "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
+        "triggers": _describe_triggers,
         "rules": _describe_rules,
         "primitives": lambda: _describe_primitives(host),
         "accounts": lambda: _list_accounts(host),
@@ -97,6 +99,14 @@ class _ApprovedTexts:
         return data.decode("utf-8", "replace")
 
 
+def _describe_triggers() -> str:
+    return "\n".join(
+        f"- `trigger: {kind.name}`"
+        + (f" with `{kind.key}: {kind.example}`" if kind.key else ": when the owner starts it")
+        for kind in TRIGGER_KINDS
+    )
+
+
 def _describe_rules() -> str:
     return "\n".join(f"- {rule.finds.replace('``', '`')}: {rule.remedy}" for rule in RULES.values() if rule.blocks)
 
@@ -123,7 +133,7 @@ def _list_agents(host: Host) -> str:
     lines = []
     for agent in queries.read_agents(host):
         if agent["state"] in ("approved", "starter"):
-            triggers = ", ".join(agent["trigger"]) or "on_demand"
+            triggers = ", ".join(agent["trigger"]) or ON_DEMAND.name
             lines.append(f"- `{agent['name']}` ({triggers}): {_one_line(agent['description'])}")
         else:  # what it says of itself was read by nobody
             lines.append(f"- `{agent['name']}` ({agent['state']})")

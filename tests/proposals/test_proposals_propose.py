@@ -166,7 +166,7 @@ def test_a_secret_does_not_get_into_the_repository_by_a_proposal(ws: Workspace) 
     edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.94")
     with unchanged(ws):
         refused(ws("agent", "propose", "config.yaml"), 3, "config.yaml", "a secret that is not committed")
-    edit(ws, "config.yaml", "sk-planted-0123456789", '""')
+    edit(ws, "config.yaml", "sk-planted-0123456789", "null")
     ws.ok("agent", "approve", propose(ws, "config.yaml")["id"])
 
 
