@@ -23,6 +23,8 @@ CREATE TABLE newest (id TEXT PRIMARY KEY, start INTEGER NOT NULL, length INTEGER
 CREATE TABLE covered (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL, digest TEXT NOT NULL);
 """
 _VERSION: Final = 1
+_RECENT: Final = 2 << 20
+"""Bytes: where more than these are not indexed yet, a line is first looked for among the last of them."""
 _SAMPLE: Final = 32 << 10
 """Bytes at both ends of what is indexed that must be as they were."""
 
@@ -40,6 +42,10 @@ class LedgerIndex:
         except (ClearedError, sqlite3.Error, OSError):  # a disk that takes nothing: built for this call
             db = connect_in_memory(_SCHEMA)
         with closing(db):
+            if task_id is not None and not _is_near(db, file):
+                recent = _find_recent(file, task_id)
+                if recent is not None:
+                    return {task_id: recent}
             self._catch_up(db, file)
             query = "SELECT id, start, length FROM newest"
             rows = db.execute(f"{query} WHERE id = ?", (task_id,)) if task_id else db.execute(query)
@@ -78,6 +84,22 @@ class LedgerIndex:
                 rows = memory.execute("SELECT id, start, length FROM newest").fetchall()
             db.execute("CREATE TEMP TABLE newest (id TEXT PRIMARY KEY, start INTEGER, length INTEGER)")
             db.executemany("INSERT INTO temp.newest VALUES (?, ?, ?)", rows)
+
+
+def _is_near(db: sqlite3.Connection, file: BinaryIO) -> bool:
+    """Whether little is left to be indexed."""
+    row = db.execute("SELECT bytes, digest FROM covered").fetchone()
+    size = os.fstat(file.fileno()).st_size
+    begin = row[0] if row is not None and row[0] <= size and _digest_ends(file, row[0]) == row[1] else 0
+    return size - begin <= _RECENT
+
+
+def _find_recent(file: BinaryIO, task_id: str) -> tuple[int, int] | None:
+    """Where the newest line of the task is, if it is among the last bytes: these are read without any index."""
+    end = end_of_lines(file)
+    file.seek(max(0, end - _RECENT))
+    start = file.tell() + len(file.readline()) if end > _RECENT else 0
+    return find_newest(file, start, end).get(task_id)
 
 
 def _digest_ends(file: BinaryIO, end: int) -> str:

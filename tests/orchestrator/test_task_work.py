@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -335,3 +336,29 @@ def test_a_second_orchestrator_is_refused(tasks: Tasks, tmp_path: Path) -> None:
         process.communicate(timeout=30)
     assert tasks.states() == {"T-001": "pending"} and "stopped" in tasks.lines()[-1]["summary"]
     assert LEDGER in tasks.ws.git("status", "--porcelain")
+
+
+def test_a_killed_orchestrator_takes_its_worker_along(tasks: Tasks) -> None:
+    """G21: nothing of it runs on, and the next one does the task."""
+    mark = f"986{os.getpid()}"
+    tasks.planned(task(1))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cleared", "task", "run", "--command", f"setsid sleep {mark} & sleep {mark}", "-C",
+         str(tasks.ws.root)], stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def sleepers() -> str:
+        return subprocess.run(["pgrep", "-xf", f"sleep {mark}"], capture_output=True, text=True, check=False).stdout
+
+    def wait_until(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    wait_until(lambda: len(sleepers().split()) == 2)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not sleepers())
+    assert tasks.ok("next").out == "T-001\n"
+    assert tasks("run", "--command", "echo x > docs/T-001.txt").code == 6

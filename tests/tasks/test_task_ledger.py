@@ -225,6 +225,16 @@ def test_a_lookup_reads_little_of_a_large_ledger(root: Path) -> None:
     assert list(found) == ["T-001"] and sum(read) < 3 << 20
 
 
+def test_a_recent_line_is_found_before_there_is_an_index(root: Path) -> None:
+    """G12: without reading all of a large ledger."""
+    line = json.dumps({"id": "T-001", "status": "pending", "updated_at": AT, "summary": "x" * 200}) + "\n"
+    (root / LEDGER).write_text(line * 60_000 + line.replace("T-001", "T-002") + line.replace("pending", "failed"))
+    for name, state in (("T-002", "pending"), ("T-001", "failed"), ("T-003", None)):
+        found = ledger_of(root).read_latest(name)
+        assert (found.status if found else None) == state
+    assert states(root) == {"T-001": "failed", "T-002": "pending"}
+
+
 def test_only_documented_transitions() -> None:
     """G14"""
     assert not may_follow("pending", "completed") and not may_follow(None, "completed")
