@@ -379,3 +379,18 @@ def test_trust_prints_one_value_where_it_refuses(
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "another"))
     done = ws("trust", "--json")
     assert done.code == 3 and [s["trusted"] for s in done.json] == [False]
+
+
+def test_settings_that_were_approved_before_do_not_come_back(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can push has every older record with its signature; where the newest was approved none of them counts."""
+    ws.config("sandbox.timeout=29")
+    older = {path: ws.read(path) for path in ("config.yaml", "agents/approvals/config.json")}
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-11T06:00:00Z")
+    ws.config("sandbox.timeout=5")
+    for path, text in older.items():
+        ws.put(path, text)
+    ws.git("commit", "-qam", "an older approval")
+    refusal = ws("agent", "run", "ingest")
+    assert refusal.code == 3 and "config.json: the approval of these settings cannot be verified" in refusal.err
+    ws.ok("config", "approve")
+    assert ws.run("ingest")["status"] == "succeeded"

@@ -10,6 +10,7 @@ from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
 from cleared.operations.table import OPERATIONS
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 
 _QUERIES: Final[Mapping[str, str]] = {
     "journal": "journal.list", "balances": "journal.balance", "accounts": "accounts.list", "cards": "queue.list",
@@ -82,7 +83,7 @@ class BooksTools:
                 continue  # a working copy
             mark = "; changed in your draft" if agent["file"] in drafted else ""
             if agent["state"] in _REVIEWED:
-                facts = f"{', '.join(agent['trigger']) or 'on_demand'}; {agent['state']}{mark}"
+                facts = f"{', '.join(agent['trigger']) or ON_DEMAND.name}; {agent['state']}{mark}"
                 lines.append(f"{agent['name']} ({facts}): {' '.join(str(agent['description']).split())[:300]}")
             else:  # what it says of itself was read by nobody
                 lines.append(f"{agent['name']} ({agent['state']}{mark})")
