@@ -128,7 +128,8 @@ def choose_worker(host: Host, command: str | None, agent: str | None) -> Worker:
             raise UsageError("the worker's command is empty", remedy="Write a shell command.")
         return CommandWorker(command)
     assert agent is not None
-    host.layout.agent_path(agent)
+    if not (host.root / host.layout.agent_path(agent)).is_file():
+        raise UsageError(f"there is no agent {agent!r}", remedy="See: cleared agent list.")
     return AgentWorker(agent)
 
 

@@ -175,6 +175,8 @@ def test_one_worker_is_named(tasks: Tasks) -> None:
     tasks.planned(task(1))
     assert tasks("run").code == 2
     assert tasks("run", "--command", "true", "--agent", "x").code == 2
+    assert tasks("run", "--agent", "nosuch").code == 2 and tasks("run", "--agent", "../x").code == 2
+    assert tasks.states() == {"T-001": "pending"}
     tasks.ws.ok("config", "set", "tasks.command", "echo x > docs/$CLEARED_TASK.txt")
     assert tasks("run").code == 6
 
