@@ -21,17 +21,17 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     """
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
-    found = history.read_commit(host.root, rev)
-    if any(mark in found.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, found.id):
-        raise PolicyError(f"{found.short} came from a run or a decision", remedy="Only other commits need accepting.")
+    commit = history.read_commit(host.root, rev)
+    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, commit.id):
+        raise PolicyError(f"{commit.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
-    def stage_acceptance(desk: DecisionContext) -> Decision:
-        context = desk.context
-        context.log_action("accept", f"{found.id} {found.subject}: {reason}"[:500])
-        subject = commit_messages.commit_accepted(found.short, reason)
-        return Decision(subject, trailers=((ACCEPTS_TRAILER, found.id),))
+    def stage_acceptance(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
+        subject = commit_messages.commit_accepted(commit.short, reason)
+        return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
 
-    return found.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
+    return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
 
 
 def _is_unexplained(host: Host, commit: str) -> bool:

@@ -78,9 +78,9 @@ class CommitOrigins:
             or commit.id not in self._attestations
         ):
             return "ours"
-        found = self._attestations[commit.id].attestations
-        subjects = {_printable_text(line.subject) for line, _ in found}
-        agreeing = {origin for line, origin in found if _matches_commit(line, commit)}
+        attestations = self._attestations[commit.id].attestations
+        subjects = {_printable_text(line.subject) for line, _ in attestations}
+        agreeing = {origin for line, origin in attestations if _matches_commit(line, commit)}
         if _printable_text(commit.subject) not in subjects:
             return "none"
         best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
@@ -103,7 +103,7 @@ class CommitOrigins:
         if commit.id not in self._attestations:  # a shallow clone ends here
             return []
         before, after, layout = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id), self.host.layout
-        found = []
+        altered = []
         for path in commit.files or ():
             old = before.read_file(path)
             if old is None or not layout.is_managed_file(path):
@@ -113,8 +113,8 @@ class CommitOrigins:
                 continue
             lost = _count_rows(old, journal) - _count_rows(new, journal)
             if lost:
-                found.append((path, list(lost)))
-        return found
+                altered.append((path, list(lost)))
+        return altered
 
     def _read_attestations(self, commit: CommitInfo) -> _CommitAttestations:
         folder = f"{self.host.layout.logs_dir}/"
@@ -123,7 +123,7 @@ class CommitOrigins:
         except WorkspaceError:  # a shallow clone ends here; what was before is not known
             return _CommitAttestations(is_first=False, attestations=())
         touched = len(before) != 1 or any(path.startswith(folder) for path in commit.files or ())
-        found: list[tuple[Attestation, Origin]] = []
+        attestations: list[tuple[Attestation, Origin]] = []
         begins = False
         if touched:
             layout, after = self.host.layout, Snapshot(self.repo, commit.id)
@@ -133,8 +133,8 @@ class CommitOrigins:
             for line in attestation.new_lines(layout, before, after):
                 parsed = attestation.parse_attestation(line)
                 if parsed is not None:
-                    found.append((parsed, self._judge_attestation(parsed)))
-        self._attestations[commit.id] = made = _CommitAttestations(begins, found)
+                    attestations.append((parsed, self._judge_attestation(parsed)))
+        self._attestations[commit.id] = made = _CommitAttestations(begins, attestations)
         return made
 
     def _judge_attestation(self, line: Attestation) -> Origin:
@@ -146,13 +146,15 @@ class CommitOrigins:
 
 
 def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
-    said = commit.trailers
-    if any(said.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):
+    trailers = commit.trailers
+    if any(trailers.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):
         return False
-    if line.made_by not in (said.get(mark) for mark in ORIGIN_TRAILERS):
+    if line.made_by not in (trailers.get(mark) for mark in ORIGIN_TRAILERS):
         return False
-    return all(_printable_text(value) in map(_printable_text, (said.get(key, ""), *said.get(key, "").split("\n")))
-               for key, value in line.trailers.items())  # fmt: skip
+    return all(
+        _printable_text(value) in map(_printable_text, (trailers.get(key, ""), *trailers.get(key, "").split("\n")))
+        for key, value in line.trailers.items()
+    )
 
 
 def _printable_text(text: str) -> str:

@@ -28,28 +28,28 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
             runs.setdefault(card, {})[str(event.get("run"))] = None
         elif kind == "resolve" and (card not in ticketed or "signature" in event):
             answers.setdefault(card, {})[str(event.get("resolution"))] = None
-    found = []
+    violations = []
     for card in {**answers, **runs}:
-        said, went = list(answers.get(card, ())), list(runs.get(card, ()))
+        resolutions, resumed = list(answers.get(card, ())), list(runs.get(card, ()))
         what = []
-        if len(said) > 1:
-            what.append(f"is settled twice, with different answers ({', '.join(repr(a[:60]) for a in said)})")
-        if len(went) > 1:
-            what.append(f"was gone on with by {len(went)} runs ({', '.join(went)})")
-        if went and len(said) == 1 and said[0].startswith("rejected"):
-            what.append(f"was rejected, and gone on with by the run {went[0]}")
+        if len(resolutions) > 1:
+            what.append(f"is settled twice, with different answers ({', '.join(repr(a[:60]) for a in resolutions)})")
+        if len(resumed) > 1:
+            what.append(f"was gone on with by {len(resumed)} runs ({', '.join(resumed)})")
+        if resumed and len(resolutions) == 1 and resolutions[0].startswith("rejected"):
+            what.append(f"was rejected, and gone on with by the run {resumed[0]}")
         if what:
-            entries = _list_posted_entries(host, snapshot, went)
+            entries = _list_posted_entries(host, snapshot, resumed)
             which = f"Both may have posted: {', '.join(entries)}. " if len(entries) > 1 else ""
             which = which or (f"It posted {entries[0]}. " if entries else "")
-            found.append(
+            violations.append(
                 Violation(
                     "provenance", f"the card {card} {' and '.join(what)}",
                     f"{which}Look at what each did (cleared queue show {card}), and void what is not to stand: cleared "
                     f"journal void ID --reason …; {TWO_CLONES_PAGE} tells how this comes about.",
                 )
             )  # fmt: skip
-    return found
+    return violations
 
 
 def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:

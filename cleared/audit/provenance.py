@@ -34,9 +34,9 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> li
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
     merge of such; and what was decided by those who may not."""
     lost = find_lost_rows(host.layout, repo, snapshot)
-    found = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
-    found += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
-    return [*found, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot)]
+    violations = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
+    violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+    return [*violations, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot)]
 
 
 def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
@@ -49,15 +49,15 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
     for commit in commits:
         for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
             accepted.setdefault(each, set()).add(origins.find_origin(commit))
-    found = []
+    unexplained = []
     for commit in commits:
         answered, origin = accepted.get(commit.id, set()), origins.find_origin(commit)
         claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
         if not (claims and commit.id in theirs) and origin != "ours" and "ours" not in answered:
             enough = "genuine" in answered or (claims and not origins.touches_books(commit))
             violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
-            found += [(commit.id, violation) for violation in violations]
-    return found + unsigned
+            unexplained += [(commit.id, violation) for violation in violations]
+    return unexplained + unsigned
 
 
 def _explain_commit(
@@ -66,7 +66,7 @@ def _explain_commit(
     """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
     somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
     short = commit.id[:10]
-    said = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
+    label = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
     before = read_parents(repo, commit.id)
     accept = f"cleared journal accept {short} --reason …"
     look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
@@ -75,7 +75,7 @@ def _explain_commit(
             if not (what.startswith(_LOST) or not (answered or origin == "genuine")):
                 continue
             yield Violation(
-                "provenance", f"{said} merged two clones, and {what}",
+                "provenance", f"{label} merged two clones, and {what}",
                 f"{TWO_CLONES_PAGE} says how the lost side is done again; or, where it is right as it is: {accept}",
                 Place(path),
             )  # fmt: skip
@@ -84,7 +84,7 @@ def _explain_commit(
         for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
             yield Violation(
                 "provenance",
-                f"{said} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
+                f"{label} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
                 "counts here attests it",
                 f"{look}; where it is a colleague's: cleared trust.",
                 Place(path),
@@ -93,14 +93,14 @@ def _explain_commit(
     called = next((name for name in ORIGIN_TRAILERS if name in commit.trailers), "")
     calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)
     if calling is None:
-        yield Violation("provenance", f"{said} changed the books without a run or a decision", look)
+        yield Violation("provenance", f"{label} changed the books without a run or a decision", look)
     elif origin == "untrusted":
         yield Violation(
-            "provenance", f"{said} calls itself {calling}, but no machine that is trusted here attests it",
+            "provenance", f"{label} calls itself {calling}, but no machine that is trusted here attests it",
             f"Where it is a colleague's machine, trust that: cleared trust. Else: {look}",
         )  # fmt: skip
     else:
-        yield Violation("provenance", f"{said} calls itself {calling}, but no machine attests it", look)
+        yield Violation("provenance", f"{label} calls itself {calling}, but no machine attests it", look)
 
 
 def find_merge_collisions(host: Host) -> list[Violation]:
@@ -131,7 +131,7 @@ def _find_merge_changes(host: Host, repo: Repository, merge: str, before: list[s
     for root in _audited_roots(host):
         for each in (after, *sides):
             paths |= each.list_entries(root).keys()
-    found = []
+    changes = []
     for path in sorted(paths):
         if len({each.find_blob_id(path) for each in (after, *sides)}) == 1:
             continue
@@ -147,8 +147,8 @@ def _find_merge_changes(host: Host, repo: Repository, merge: str, before: list[s
         new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
         for rows, what in ((lost, _LOST), (new, "added what neither had:")):
             if rows:
-                found.append((path, f"{what} {_quote_rows(rows)}"))
-    return found
+                changes.append((path, f"{what} {_quote_rows(rows)}"))
+    return changes
 
 
 def _count_lines(data: bytes | None) -> Counter[bytes]:

@@ -43,15 +43,15 @@ def add_account(
     row = [str(account_id), name, account_type, str(parent or ""), _check_text("tax line", tax_line),
            _check_text("description", description), "", "", "", ""]  # fmt: skip
 
-    def add(rows: list[list[str]], desk: DecisionContext) -> CommitSubject:
-        known = desk.context.books.chart.find_account(account_id)
-        if known is not None:
+    def add(rows: list[list[str]], decision_context: DecisionContext) -> CommitSubject:
+        existing = decision_context.context.books.chart.find_account(account_id)
+        if existing is not None:
             raise PolicyError(
-                f"account {account_id} stands in the chart already: {known.account_name} ({known.account_type})",
+                f"account {account_id} stands in the chart already: {existing.account_name} ({existing.account_type})",
                 remedy="Take another number, or rename it: cleared accounts rename.",
             )
         if parent is not None:
-            _require_open(desk.context.books.chart, parent)
+            _require_open(decision_context.context.books.chart, parent)
         rows.append(row)
         return commit_messages.account_added(account_id, name)
 
@@ -65,12 +65,12 @@ def rename_account(host: Host, account_id: int, name: str) -> str:
     """
     name = _check_text("name", name, required=True)
 
-    def rename(rows: list[list[str]], desk: DecisionContext) -> CommitSubject:
-        known = _require_account(desk.context.books.chart, account_id)
-        if known.account_name == name:
+    def rename(rows: list[list[str]], decision_context: DecisionContext) -> CommitSubject:
+        account = _require_account(decision_context.context.books.chart, account_id)
+        if account.account_name == name:
             raise PolicyError(f"account {account_id} is called {name} already", remedy="Nothing is to be done.")
         _find_row(rows, account_id)[1] = name
-        return commit_messages.account_renamed(account_id, known.account_name, name)
+        return commit_messages.account_renamed(account_id, account.account_name, name)
 
     return _commit_chart(host, f"accounts rename {account_id}", (account_id,), rename)
 
@@ -82,20 +82,20 @@ def close_account(host: Host, account_id: int, on: date | None = None) -> str:
     from that day on, or is used by a bank account, an agent or an account below it.
     """
 
-    def close(rows: list[list[str]], desk: DecisionContext) -> CommitSubject:
-        books = desk.context.books
-        known = _require_open(books.chart, account_id)
-        day = on or desk.context.today
-        _refuse_balance(books, known, day)
-        uses = _find_uses(desk, account_id)
+    def close(rows: list[list[str]], decision_context: DecisionContext) -> CommitSubject:
+        books = decision_context.context.books
+        account = _require_open(books.chart, account_id)
+        day = on or decision_context.context.today
+        _refuse_balance(books, account, day)
+        uses = _find_uses(decision_context, account_id)
         if uses:
             raise PolicyError(
-                f"account {account_id} {known.account_name} is in use: {'; '.join(uses)}",
+                f"account {account_id} {account.account_name} is in use: {'; '.join(uses)}",
                 remedy="Have each use another account first.",
             )
         row = _find_row(rows, account_id)
         row[8], row[9] = "closed", day.isoformat()
-        return commit_messages.account_closed(account_id, known.account_name, day)
+        return commit_messages.account_closed(account_id, account.account_name, day)
 
     return _commit_chart(host, f"accounts close {account_id}", (account_id,), close)
 
@@ -111,15 +111,17 @@ def _commit_chart(
     ``touched``: the accounts of which no entry may become wrong by it.
     """
 
-    def stage_change(desk: DecisionContext) -> Decision:
-        books = desk.context.books
+    def stage_change(decision_context: DecisionContext) -> Decision:
+        books = decision_context.context.books
         path = books.paths.chart
         committed = books.source.read(path) or b""
         rows = [row for _, row in read_records(committed, HEADER, optional=OPTIONAL)]
-        message = change(rows, desk)
+        message = change(rows, decision_context)
         data = _write_chart(rows, committed)
         _refuse_wrong_entries(books, parse_chart(data, path), touched)
-        desk.context.log_action(command.replace(" ", "_", 1).partition(" ")[0], message.removeprefix("accounts: "))
+        decision_context.context.log_action(
+            command.replace(" ", "_", 1).partition(" ")[0], message.removeprefix("accounts: ")
+        )
         return Decision(message, {path: data}, subject=(command,))
 
     return require_commit(commit_decision(host, command, stage_change, collects=[]))
@@ -196,14 +198,14 @@ def _refuse_wrong_entries(books: Books, chart: Chart, touched: tuple[int, ...]) 
         )
 
 
-def _find_uses(desk: DecisionContext, account_id: int) -> list[str]:
+def _find_uses(decision_context: DecisionContext, account_id: int) -> list[str]:
     """Who would go on posting to the account: bank accounts, agents that name it, accounts below it."""
-    host, chart = desk.host, desk.context.books.chart
+    host, chart = decision_context.host, decision_context.context.books.chart
     uses = [f"bank account {b.id} (config.yaml: bank_accounts)" for b in host.config.bank_accounts
             if b.ledger_account == account_id]  # fmt: skip
-    for path in sorted(desk.snapshot.list_entries(host.layout.agents_dir)):
+    for path in sorted(decision_context.snapshot.list_entries(host.layout.agents_dir)):
         if path.endswith(".py") and path.count("/") == 1:
-            source = (desk.snapshot.read_file(path) or b"").decode("utf-8", errors="replace")
+            source = (decision_context.snapshot.read_file(path) or b"").decode("utf-8", errors="replace")
             header, _ = parse_header(source, path)
             if header is not None and account_id in (header.accounts or ()):
                 uses.append(f"agent {header.name} (accounts: in {path})")

@@ -98,11 +98,11 @@ class Authorization:
 
     def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """The effects of the draft that need a right: on entries, bank lines, and the rules themselves."""
-        found = effects_of_draft(context.books, context.bank)
+        effects = effects_of_draft(context.books, context.bank)
         record = try_parse_record((files or {}).get(CONFIG))
         if record is not None and review_rules(record.policy) != self.rules:
-            found.append(_rule_change_effect(record, self.snapshot.read_file(CONFIG)))
-        return found
+            effects.append(_rule_change_effect(record, self.snapshot.read_file(CONFIG)))
+        return effects
 
     def effects_of_one(self, effects: Iterable[Effect]) -> list[Effect]:
         """The effects that take two reviewers, and that only one has decided."""
@@ -138,8 +138,8 @@ class Authorization:
     def has_agreement(self, card: Card, effects: Iterable[Effect]) -> bool:
         """Whether another reviewer has agreed to exactly these effects about the card."""
         marks = [e.mark for e in effects]
-        known = parse_agreements(card.id, card.agreed)
-        if find_first_agreement(known, marks, self.rules, self.workspace_id, self.reviewer_key.public) is None:
+        agreements = parse_agreements(card.id, card.agreed)
+        if find_first_agreement(agreements, marks, self.rules, self.workspace_id, self.reviewer_key.public) is None:
             return False
         self.agreed_marks |= set(marks)
         return True
@@ -167,12 +167,12 @@ class Authorization:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
         for number in range(len(context.cards.committed_cards) + 1):
             identity = card_id(AGREEMENT.name, *subject, str(number))
-            known = context.cards.committed_cards.get(identity)
-            if known is None:
+            card = context.cards.committed_cards.get(identity)
+            if card is None:
                 return Card(identity, AGREEMENT.name, title[:300], format_iso(context.now), self.decision_id,
                             details={"decision": " ".join(subject)})  # fmt: skip
-            if known.status == "open":
-                return known
+            if card.status == "open":
+                return card
         raise AssertionError(subject)
 
     def sign_settlement(self, card: Card, at: str, by: str, says: str) -> Mapping[str, str]:
@@ -197,10 +197,14 @@ class Authorization:
     ) -> list[tuple[str, str]]:  # fmt: skip
         """The trailers that show who decided this commit."""
         marks = [*trailers, (KEY, self.reviewer_key.public)]
-        said = format_message(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
+        full_message = format_message(message, marks).encode("utf-8", "replace").decode("utf-8").strip("\n")
         files = {p: data for p, data in changes.items() if data != self.snapshot.read_file(p)}
         payload = commit_payload(
-            self.workspace_id, self.snapshot.commit or "", said.partition("\n")[0], parse_trailers(said), files
+            self.workspace_id,
+            self.snapshot.commit or "",
+            full_message.partition("\n")[0],
+            parse_trailers(full_message),
+            files,
         )
         return [(KEY, self.reviewer_key.public), (SIGNATURE, self.reviewer_key.sign(payload))]
 
@@ -210,20 +214,20 @@ def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *
 
     What restricts needs no trust: rules approved with a key that is not trusted here hold as well.
     """
-    found = Authorization(host, snapshot, decision, by, person)
+    authorization = Authorization(host, snapshot, decision, by, person)
     data = snapshot.read_file(CONFIG)
     record = try_parse_record(data)
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    found.books = approvals.identity
+    authorization.books = approvals.identity
     if record is not None:
-        found.rules = review_rules(record.policy)
+        authorization.rules = review_rules(record.policy)
     problem = host.policy.problem if host.policy is not None else None
     if problem is not None and (record is None or approvals.find_doubt(record) not in TRUST_DOUBTS):
-        found.problem = problem
-    if person and found.rules.is_restricted:
+        authorization.problem = problem
+    if person and authorization.rules.is_restricted:
         own = own_key(host.root)
-        found.by = found.rules.reviewers.get(own.public, by) if own is not None else by
-    return found
+        authorization.by = authorization.rules.reviewers.get(own.public, by) if own is not None else by
+    return authorization
 
 
 def _rule_change_effect(record: ApprovalRecord, before: bytes | None) -> Effect:

@@ -158,23 +158,27 @@ def _try_decision(
 
     if command != CONFIG_COMMAND:
         right.require_reviewer()
-    desk = DecisionContext(host, repo, snapshot, fresh(), right.by, right, fresh)
-    decided = stage(desk)
+    decision_context = DecisionContext(host, repo, snapshot, fresh(), right.by, right, fresh)
+    decided = stage(decision_context)
     if decided is None:
         return None
-    right.require_allowed(desk.context, decided.files)
-    marks = [(mark, decision), ("By", desk.by), ("Clock", format_iso(now))]
-    first = _stage_first_of_two(desk, decided, command)
+    right.require_allowed(decision_context.context, decided.files)
+    marks = [(mark, decision), ("By", decision_context.by), ("Clock", format_iso(now))]
+    first = _stage_first_of_two(decision_context, decided, command)
     if first is not None:
-        desk, decided = first
-    desk.context.log_action("decision", f"{decided.message} (by {desk.by})")
-    signs = right.by_person and right.rules.is_restricted and not right.is_free_for_all(desk.context, decided.files)
+        decision_context, decided = first
+    decision_context.context.log_action("decision", f"{decided.message} (by {decision_context.by})")
+    signs = (
+        right.by_person
+        and right.rules.is_restricted
+        and not right.is_free_for_all(decision_context.context, decided.files)
+    )
     signs = signs and decided.merged_commit is None  # what a merge brings was signed where it was decided
     commit = draft.commit_draft(
         host,
         repo,
         snapshot,
-        desk.context,
+        decision_context.context,
         decided.message,
         [*marks, *decided.trailers],
         decided.files,
@@ -189,10 +193,10 @@ def _try_decision(
 
 
 def _stage_first_of_two(
-    desk: DecisionContext, decided: Decision, command: str
+    decision_context: DecisionContext, decided: Decision, command: str
 ) -> tuple[DecisionContext, Decision] | None:
     """Where the whole takes two and this is the first: what is committed instead. None: it may be done."""
-    right, context = desk.authorization, desk.context
+    right, context = decision_context.authorization, decision_context.context
     effects = right.find_effects(context, decided.files) if right.rules.two_person is not None else []
     if not right.effects_of_one(effects):
         return None
@@ -202,12 +206,12 @@ def _stage_first_of_two(
             remedy="Edit config.yaml; then both: cleared config approve.",
         )
     card = right.agreement_card(
-        context, decided.subject or (command,), f"{desk.by} has decided, and it takes two: {command}"
+        context, decided.subject or (command,), f"{decision_context.by} has decided, and it takes two: {command}"
     )
     if right.has_agreement(card, effects):
-        context.cards.resolve_card(card.id, format_iso(context.now), desk.by, "agreed")
+        context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, "agreed")
         return None
-    instead = desk.with_empty_draft()
+    instead = decision_context.with_empty_draft()
     right.stage_agreement(instead.context, card, effects, decided.message, {})
     return instead, Decision(first_of_two_decided(decided.message), trailers=((AGREEMENT_TRAILER, card.id),))
 

@@ -53,14 +53,18 @@ def return_grown_files(host: Host) -> GrownFiles:
 
     Not under the writer lock: it is taken where there is something to do. Raises ``ClearedError``.
     """
-    found = find_grown_files(host)
-    if not found.files:
-        return found
+    grown = find_grown_files(host)
+    if not grown.files:
+        return grown
     seen: list[HeldFile] = []
 
-    def stage_grown_files(desk: DecisionContext) -> Decision | None:
+    def stage_grown_files(decision_context: DecisionContext) -> Decision | None:
         seen.clear()
-        titles = [title for taken in find_grown_files(host).files if (title := _return_file(host, desk, taken, seen))]
+        titles = [
+            title
+            for taken in find_grown_files(host).files
+            if (title := _return_file(host, decision_context, taken, seen))
+        ]
         for title in titles:
             host.show_message(title)
         return Decision(commit_messages.cards_opened(titles)) if titles else None
@@ -69,12 +73,12 @@ def return_grown_files(host: Host) -> GrownFiles:
     for taken in seen:  # only now: killed before, it is brought once more, under the same name
         with contextlib.suppress(OSError):
             save_record(host, taken)
-    return found
+    return grown
 
 
-def _return_file(host: Host, desk: DecisionContext, taken: HeldFile, seen: list[HeldFile]) -> str | None:
+def _return_file(host: Host, decision_context: DecisionContext, taken: HeldFile, seen: list[HeldFile]) -> str | None:
     """The title of the card that was staged; None where nothing is new. Raises ``ClearedError``."""
-    context, most = desk.context, host.config.import_.max_bytes
+    context, most = decision_context.context, host.config.import_.max_bytes
     try:
         data, status = read_stable(host.root / taken.held, most, shown=taken.name)
     except ClearedError as error:
@@ -82,25 +86,27 @@ def _return_file(host: Host, desk: DecisionContext, taken: HeldFile, seen: list[
         if state is None or state[0] <= most:
             return None  # gone, or being written at this moment
         seen.append(replace(taken, size=state[0], modified=state[1], at=format_iso(context.now)))
-        said = f"{taken.name} was written to after it was imported, and is not read again: {error.message}"
-        return _stage_card(desk, said, (taken.id, str(state[0])), file=taken.name)
+        title = f"{taken.name} was written to after it was imported, and is not read again: {error.message}"
+        return _stage_card(decision_context, title, (taken.id, str(state[0])), file=taken.name)
     digest = hashlib.sha256(data).hexdigest()
     seen.append(replace(taken, size=len(data), sha256=digest, modified=status.st_mtime_ns, at=format_iso(context.now)))
     if digest == taken.sha256 or any(digest == record.file_sha256 for record in context.bank.imports):
         return None
     back = _write_copy(host, taken, data, digest) if data else None
     return _stage_card(
-        desk, _describe_growth(taken, data, back), (digest, taken.name), file=back or taken.name, earlier=taken.name,
-        sha256=digest, bytes_before=taken.size, bytes_now=len(data), **_find_torn_line(taken, data),
+        decision_context, _describe_growth(taken, data, back), (digest, taken.name),
+        file=back or taken.name, earlier=taken.name, sha256=digest,
+        bytes_before=taken.size, bytes_now=len(data), **_find_torn_line(taken, data),
         remedy="Rows that are in the books are left out when it is imported. If this happens again, raise "
         "import.settle_seconds.",
     )  # fmt: skip
 
 
-def _stage_card(desk: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
-    cards = desk.context.cards
+def _stage_card(decision_context: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
+    context = decision_context.context
+    cards = context.cards
     before = cards.added.keys() | cards.committed_cards.keys()
-    return None if desk.context.stage_card(GROWN_FILE.name, key, title[:300], **details) in before else title
+    return None if context.stage_card(GROWN_FILE.name, key, title[:300], **details) in before else title
 
 
 def _describe_growth(taken: HeldFile, data: bytes, back: str | None) -> str:

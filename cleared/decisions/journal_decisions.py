@@ -22,8 +22,8 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
     """Void an entry; ``(entry id, reversal's id, commit)``."""
     ids: list[str] = []
 
-    def stage_void(desk: DecisionContext) -> Decision:
-        context = desk.context
+    def stage_void(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
         original = context.books.get_entry(entry_id)
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
@@ -44,8 +44,8 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
     """
     ids: list[str] = []
 
-    def stage_opening_balances(desk: DecisionContext) -> Decision:
-        context = desk.context
+    def stage_opening_balances(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
         books = context.books
         done = {e.reference for e in books.iter_entries() if "@kind=opening" in e.tags.split(";")}
         for account in host.config.bank_accounts:

@@ -47,22 +47,22 @@ def recover_lost(host: Host) -> Recovery:
     """
     done: list[Recovery] = []
 
-    def stage_recovery(desk: DecisionContext) -> Decision | None:
+    def stage_recovery(decision_context: DecisionContext) -> Decision | None:
         done.clear()
-        lost = find_lost_rows(host.layout, desk.repo, desk.snapshot)
+        lost = find_lost_rows(host.layout, decision_context.repo, decision_context.snapshot)
         if lost is None:
             done.append(Recovery())
             return None
-        base = desk.repo.find_common_ancestor(lost.head, lost.tip)
+        base = decision_context.repo.find_common_ancestor(lost.head, lost.tip)
         is_behind = base != lost.tip
-        since = base if is_behind else find_ancestor(desk.repo, lost.tip, MAX_COMMITS_COMPARED)
-        files, left = _merge_lost_files(host, desk.repo, lost, since)
+        since = base if is_behind else find_ancestor(decision_context.repo, lost.tip, MAX_COMMITS_COMPARED)
+        files, left = _merge_lost_files(host, decision_context.repo, lost, since)
         if not files:
             raise CheckFailed(
                 f"{lost}; other rows are there in place of them",
                 remedy="If that is meant: cleared recover --forget.",
             )
-        violations = check_books(*open_books(host, _OverlaidSource(CommittedSource(desk.snapshot), files)))
+        violations = check_books(*open_books(host, _OverlaidSource(CommittedSource(decision_context.snapshot), files)))
         if violations:
             raise CheckFailed(
                 f"{lost}; it does not fit to what the branch has now: {BooksViolated(violations)}",
@@ -70,15 +70,15 @@ def recover_lost(host: Host) -> Recovery:
                 f"{lost.tip[:10]}:{host.layout.processed_dir}/NAME > {host.layout.import_dir}/NAME), then: "
                 "cleared recover --forget, import them again, and decide again.",
             )
-        _restore_committed_files(host, desk, lost, files)
-        desk.context.log_action(RECOVER_COMMAND, str(lost)[:2_000])
+        _restore_committed_files(host, decision_context, lost, files)
+        decision_context.context.log_action(RECOVER_COMMAND, str(lost)[:2_000])
         done.append(Recovery(lost, "", tuple(files), tuple(left)))
         subject = commit_messages.lost_rows_recovered(len(lost.entries), len(lost.lines), len(lost.cards))
         return Decision(subject, files, merged_commit=lost.tip if is_behind else None)
 
     commit = commit_decision(host, RECOVER_COMMAND, stage_recovery, collects=[done])
-    found = done[0]
-    return Recovery(found.lost, commit or "", found.files, found.left_files)
+    recovery = done[0]
+    return Recovery(recovery.lost, commit or "", recovery.files, recovery.left_files)
 
 
 def forget_lost(host: Host) -> LostRows | None:
@@ -107,12 +107,12 @@ def _merge_lost_files(
     files: dict[str, bytes | None] = {}
     left = []
     for path, olds in sorted(earlier.items()):
-        here, there = now.find_blob_id(path), then.find_blob_id(path)
-        if here == there:
+        current_id, lost_id = now.find_blob_id(path), then.find_blob_id(path)
+        if current_id == lost_id:
             continue
-        if here in olds:  # it is as it was before
+        if current_id in olds:  # it is as it was before
             files[path] = then.read_file(path)
-        elif path.endswith(_ROW_SUFFIXES) and here is not None and there is not None:
+        elif path.endswith(_ROW_SUFFIXES) and current_id is not None and lost_id is not None:
             merged = join_rows(now.read_file(path) or b"", base.read_file(path) or b"", then.read_file(path) or b"")
             if merged != now.read_file(path):
                 files[path] = merged
@@ -122,14 +122,14 @@ def _merge_lost_files(
 
 
 def _restore_committed_files(
-    host: Host, desk: DecisionContext, lost: LostRows, files: Mapping[str, bytes | None]
+    host: Host, decision_context: DecisionContext, lost: LostRows, files: Mapping[str, bytes | None]
 ) -> None:
     """Files that git left as the lost commit had them, and that will be others now: as the branch has them, so that
     nothing stands in the way. What they had, that commit has."""
-    then = Snapshot(desk.repo, lost.tip)
+    then = Snapshot(decision_context.repo, lost.tip)
     for path in (*files, host.layout.log):
         file = host.root / path
-        before, after = desk.snapshot.read_file(path), then.read_file(path)
+        before, after = decision_context.snapshot.read_file(path), then.read_file(path)
         stays = not path.startswith(f"{host.layout.logs_dir}/") and files[path] == after  # to logs this commit adds
         if file.is_file() and not file.is_symlink() and not stays and file.read_bytes() == after != before:
             if before is None:
@@ -179,5 +179,5 @@ class _OverlaidSource:
 
     def list_paths(self, prefix: str) -> list[str]:
         under = f"{prefix}/" if prefix else ""
-        found = {p for p in self.below.list_paths(prefix) if p not in self.files}
-        return sorted(found | {p for p, data in self.files.items() if data is not None and p.startswith(under)})
+        paths = {p for p in self.below.list_paths(prefix) if p not in self.files}
+        return sorted(paths | {p for p, data in self.files.items() if data is not None and p.startswith(under)})

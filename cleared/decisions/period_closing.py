@@ -33,8 +33,8 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
     reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
     return_grown_files(host)
 
-    def stage_close(desk: DecisionContext) -> Decision:
-        context = desk.context
+    def stage_close(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
         books = context.books
         closed = books.periods.closed_through
         if closed is not None and through <= closed:
@@ -46,23 +46,23 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         violations = check_books(books, context.bank)
         if violations:
             raise BooksViolated(violations)
-        found = list(_list_unsettled(context, through))
+        unsettled = list(_list_unsettled(context, through))
         why = " ".join(despite.split())
-        if found and not why:
-            more = f"\n  … and {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
+        if unsettled and not why:
+            more = f"\n  … and {len(unsettled) - _MAX_SHOWN} more" if len(unsettled) > _MAX_SHOWN else ""
             raise PolicyError(
                 f"not all that the bank said up to {through} is in the books:\n  "
-                + "\n  ".join(found[:_MAX_SHOWN]) + more,
+                + "\n  ".join(unsettled[:_MAX_SHOWN]) + more,
                 remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
             )  # fmt: skip
         _report_pending(host, context, through)
-        kept = f"despite {'; '.join(found)}: {why}"[:2_000] if found else ""
+        kept = f"despite {'; '.join(unsettled)}: {why}"[:2_000] if unsettled else ""
         mark = PeriodMark(
-            through, "filed" if filed else "closed", desk.by, format_iso(context.now),
+            through, "filed" if filed else "closed", decision_context.by, format_iso(context.now),
             "; ".join(filter(None, (reason, kept))), trial_balance_digest(books, through),
         )  # fmt: skip
         path = books.paths.periods
-        subject = commit_messages.period_closed(through, len(found), why)
+        subject = commit_messages.period_closed(through, len(unsettled), why)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period close", stage_close, collects=[]))
@@ -118,8 +118,8 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
     reason = host.redactor.redact_text(reason)
 
-    def stage_reopening(desk: DecisionContext) -> Decision:
-        context = desk.context
+    def stage_reopening(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
         books = context.books
         closed = books.periods.closed_through
         if closed is None or start > closed:
@@ -128,7 +128,7 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         first = min(m.through for m in books.periods.marks if m.state != "open")
         still = keep if keep >= first else date.min
         digest = trial_balance_digest(books, still) if still > date.min else ""
-        mark = PeriodMark(still, "open", desk.by, format_iso(context.now), reason, digest)
+        mark = PeriodMark(still, "open", decision_context.by, format_iso(context.now), reason, digest)
         path = books.paths.periods
         subject = commit_messages.period_reopened(start, reason)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})

@@ -77,10 +77,10 @@ def find_signing_reviewer(host: Host, repo: Repository, commit_id: str) -> str:
     commit = history.read_commit(host.root, commit_id)
     try:
         before = read_parents(repo, commit_id)
-        known = Snapshot(repo, before[0]) if len(before) == 1 else None
-        if known is None or KEY not in commit.trailers:
+        parent = Snapshot(repo, before[0]) if len(before) == 1 else None
+        if parent is None or KEY not in commit.trailers:
             return ""
-        return _read_rules(known).reviewers.get(find_signing_key(repo, commit, _read_workspace_id(known)), "")
+        return _read_rules(parent).reviewers.get(find_signing_key(repo, commit, _read_workspace_id(parent)), "")
     except WorkspaceError:
         return ""
 
@@ -120,12 +120,15 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     two = min(2, len(judge.rules.reviewers))
     books = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
     if books.pinned and judge.workspace_id != books.id:
-        said = "who decided was judged by the id of other books than this clone holds"
-        cases.append((first.id, _CommitFindings("", needs_two=[_make_violation(first, said, _REMEDY_OTHER_BOOKS)])))
+        explanation = "who decided was judged by the id of other books than this clone holds"
+        cases.append(
+            (first.id, _CommitFindings("", needs_two=[_make_violation(first, explanation, _REMEDY_OTHER_BOOKS)]))
+        )
     return [
         (commit_id, v) for commit_id, case in cases
-        for needed, found in ((1, case.needs_one), (two, case.needs_two)) if len(answers.get(commit_id, ())) < needed
-        for v in found
+        for needed, violations in ((1, case.needs_one), (two, case.needs_two))
+        if len(answers.get(commit_id, ())) < needed
+        for v in violations
     ]  # fmt: skip
 
 
@@ -172,8 +175,8 @@ class _HistoryJudge:
             if ACCEPTS_TRAILER in commit.trailers:
                 what.append("answers for another commit")
             if what:
-                said = f"it {' and '.join(what)}, without a reviewer's signature"
-                case.needs_one.append(_make_violation(commit, said, _REMEDY_FOR_ONE))
+                explanation = f"it {' and '.join(what)}, without a reviewer's signature"
+                case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
         heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or _settles_entry(e))]
         heavy += changed
         if heavy:
@@ -186,16 +189,16 @@ class _HistoryJudge:
         if not months and layout.outcomes not in (commit.files or ()):
             return []
         books, bank = open_books(self.host, CommittedSource(after))
-        found: list[Effect] | None = None
+        effects: list[Effect] | None = None
         for each in before:  # a merge has done what none of its parents had
             earlier, _ = open_books(self.host, CommittedSource(each))
             made = effects_between(earlier, books, bank, months)
-            if found is None:
-                found = made
+            if effects is None:
+                effects = made
             else:
                 names = {_effect_outcome(e) for e in made}
-                found = [e for e in found if _effect_outcome(e) in names]
-        return found or []
+                effects = [e for e in effects if _effect_outcome(e) in names]
+        return effects or []
 
     def _judge_records(
         self, commit: CommitInfo, before: list[Snapshot], after: Snapshot, rules: ReviewRules, case: _CommitFindings
@@ -208,17 +211,19 @@ class _HistoryJudge:
             if path == CONFIG and data != inherited[0]:
                 record = self._accept_settings(data, inherited, rules, case.key)
                 if record is None:
-                    said = "it changed the approved settings, which no reviewer has approved"
+                    explanation = "it changed the approved settings, which no reviewer has approved"
                     case.needs_two.append(
-                        _make_violation(commit, said, f"Restore {CONFIG} from the commit before. {_REMEDY_FOR_TWO}")
+                        _make_violation(
+                            commit, explanation, f"Restore {CONFIG} from the commit before. {_REMEDY_FOR_TWO}"
+                        )
                     )
                 elif len(before) == 1:
                     changed += _rule_change_effects(record, rules, try_parse_record(inherited[0]))
             elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
                 record = try_parse_record(data)
                 if record is not None and self._is_genuine(record) and record.key not in rules.reviewers:
-                    said = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
-                    case.needs_one.append(_make_violation(commit, said, _REMEDY_FOR_ONE))
+                    explanation = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
+                    case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
         return changed
 
     def _accept_settings(
@@ -263,9 +268,9 @@ class _HistoryJudge:
             card = cards.get(str(event.get("id")))
             if card is None or card.kind not in _PERSON_ONLY_KINDS:
                 continue
-            then, said = card.details.get("on_timeout"), str(event.get("resolution"))
-            as_asked = (then == "default" and said == card.details.get("default")) or (
-                then == "reject" and said.startswith("rejected: ")
+            then, resolution = card.details.get("on_timeout"), str(event.get("resolution"))
+            as_asked = (then == "default" and resolution == card.details.get("default")) or (
+                then == "reject" and resolution.startswith("rejected: ")
             )
             if not (
                 card.kind == QUESTION.name and commit.trailers.get("By") == event.get("by") == "timeout" and as_asked
@@ -297,24 +302,26 @@ class _HistoryJudge:
         for card in cards:
             if card.status != "open" or not card.agreed:
                 continue
-            found = parse_agreements(card.id, card.agreed)
-            covers = found[-1].covers if found else ()
+            agreements = parse_agreements(card.id, card.agreed)
+            covers = agreements[-1].covers if agreements else ()
             if (
                 set(covers) <= marks
-                and find_first_agreement(found, covers, rules, self.workspace_id, case.key) is not None
+                and find_first_agreement(agreements, covers, rules, self.workspace_id, case.key) is not None
             ):
                 covered |= set(covers)
         alone = [e for e in heavy if e.mark not in covered]
         if alone:
             names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
-            said = f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
-            case.needs_two.append(_make_violation(commit, said, _REMEDY_FOR_TWO))
+            explanation = (
+                f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
+            )
+            case.needs_two.append(_make_violation(commit, explanation, _REMEDY_FOR_TWO))
 
 
-def _make_violation(commit: CommitInfo, said: str, remedy: str) -> Violation:
+def _make_violation(commit: CommitInfo, explanation: str, remedy: str) -> Violation:
     by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
-    said = f"commit {short} ({commit.subject[:60]!r}, {by}): {said}"
-    return Violation("authority", said, remedy.replace("COMMIT", short))
+    explanation = f"commit {short} ({commit.subject[:60]!r}, {by}): {explanation}"
+    return Violation("authority", explanation, remedy.replace("COMMIT", short))
 
 
 def _settles_entry(effect: Effect) -> bool:

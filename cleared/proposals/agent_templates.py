@@ -25,17 +25,17 @@ class Template:
 
 def load_templates(host: Host) -> dict[str, Template]:
     """Name → template; those of the workspace's ``templates/`` replace shipped ones of the same name."""
-    found: dict[str, Template] = {}
+    templates: dict[str, Template] = {}
     for name, data in starters.starter_files().items():
         if name.startswith("agents/"):
             text = data.decode("utf-8")
-            found[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _description_in(text, name))
+            templates[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _description_in(text, name))
     for folder, suffix in ((_SHIPPED, ".py.txt"), (host.root / "templates", ".py")):
         for path in sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else ():
             if path.is_file() and not path.is_symlink() and not path.name.startswith((".", "_")):
                 text = path.read_text(encoding="utf-8", errors="replace")
-                found[path.name.removesuffix(suffix)] = Template(text, _description_in(text, path.name))
-    return dict(sorted(found.items()))
+                templates[path.name.removesuffix(suffix)] = Template(text, _description_in(text, path.name))
+    return dict(sorted(templates.items()))
 
 
 def _description_in(text: str, file: str) -> str:
@@ -47,11 +47,11 @@ def create_agent(host: Host, name: str, template: str) -> str:
     """Write the working copy; its path. Raises ``UsageError`` for an unknown template, or where there is such an
     agent already."""
     path = host.layout.agent_path(name)
-    known = load_templates(host)
-    if template not in known:
-        raise UsageError(f"there is no template {template!r}", remedy=f"Known: {', '.join(known)}.")
+    templates = load_templates(host)
+    if template not in templates:
+        raise UsageError(f"there is no template {template!r}", remedy=f"Known: {', '.join(templates)}.")
     full = host.root / path
     if full.exists() or full.is_symlink():
         raise UsageError("there is such an agent already", place=Place(path), remedy="Choose another name.")
-    write_atomic(full, known[template].text.replace(_NAME, name).encode("utf-8"))
+    write_atomic(full, templates[template].text.replace(_NAME, name).encode("utf-8"))
     return path

@@ -69,13 +69,16 @@ class Signer:
     known which books these are.
     """
 
-    def __init__(self, host: Host, approvals: Approvals, desk: DecisionContext, workspace: str = "") -> None:
+    def __init__(
+        self, host: Host, approvals: Approvals, decision_context: DecisionContext, workspace: str = ""
+    ) -> None:
         key = own_key(host.root, create=True)
         assert key is not None
         key.require_unlocked()
         approvals.identity.must_be_pinned()
         self.key: Key = key
-        self.desk = desk
+        self._by = decision_context.by
+        self._at = format_iso(decision_context.context.now)
         self.files: dict[str, bytes | None] = {}
         self._newest: dict[str, str] = {}
         self._named: dict[str, str] = {}
@@ -89,7 +92,7 @@ class Signer:
     def sign(self, **fields: Any) -> ApprovalRecord:
         """A signed record; its file is among ``files`` then."""
         record = sign_record(
-            ApprovalRecord(by=self.desk.by, at=format_iso(self.desk.context.now), workspace=self.workspace, **fields),
+            ApprovalRecord(by=self._by, at=self._at, workspace=self.workspace, **fields),
             self.key,
         )
         self.files[record.file] = record.render()
@@ -121,27 +124,27 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
 
-    def stage_approval(desk: DecisionContext) -> Decision | None:
-        known = store.load_proposals(CommittedSource(desk.snapshot))
-        proposal = find_proposal(known, text)
+    def stage_approval(decision_context: DecisionContext) -> Decision | None:
+        proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
+        proposal = find_proposal(proposals, text)
         if proposal.status == "approved":
             outcome.append(ProposalOutcome(proposal, None))
             return None
         must_be_open(proposal)
         _must_be_intact(proposal)
-        with Gate(host, desk.repo) as gate:
+        with Gate(host, decision_context.repo) as gate:
             changes = _current_changes(gate, proposal)
             try:
-                report = _examine_again(host, gate, proposal, changes, known)
+                report = _examine_again(host, gate, proposal, changes, proposals)
             except StaleProposal as why:
-                decided, new = _replace_stale(host, gate, desk, proposal, changes, known, str(why))
+                decided, new = _replace_stale(host, gate, decision_context, proposal, changes, proposals, str(why))
                 stale.append((proposal, new, str(why)))
                 return decided
-            signers.append(_sign_live_files(host, gate, desk, proposal, report))
+            signers.append(_sign_live_files(host, gate, decision_context, proposal, report))
             files = signers[0].files
-        files |= settle_proposal(desk, proposal, "approved", "")
+        files |= settle_proposal(decision_context, proposal, "approved", "")
         outcome.append(ProposalOutcome(proposal, "made"))
-        marks = (("Approved-by", desk.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
+        marks = (("Approved-by", decision_context.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
         is_config = {f["kind"] for f in proposal.data["files"]} == {"config"}
         subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
         return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
@@ -151,8 +154,8 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
         _raise_stale(host, *stale[0])
     for signer in signers:
         signer.update_trust()
-    found = outcome[0].proposal
-    edited = tuple(p for p in found.paths if is_edited(host, p, found.texts[p])) if commit is not None else ()
+    approved = outcome[0].proposal
+    edited = tuple(p for p in approved.paths if is_edited(host, p, approved.texts[p])) if commit is not None else ()
     return replace(outcome[0], commit=commit, edited=edited)
 
 
@@ -164,20 +167,22 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     refuse_in_job()
     if not reason.strip():
         raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
-    found: list[Proposal] = []
+    rejected: list[Proposal] = []
 
-    def stage_rejection(desk: DecisionContext) -> Decision:
-        proposal = find_proposal(store.load_proposals(CommittedSource(desk.snapshot)), text)
+    def stage_rejection(decision_context: DecisionContext) -> Decision:
+        proposal = find_proposal(store.load_proposals(CommittedSource(decision_context.snapshot)), text)
         must_be_open(proposal)
-        found.append(proposal)
-        said = " ".join(to_utf8_text(reason).split())
-        message = commit_messages.proposal_rejected(proposal.id, said)
+        rejected.append(proposal)
+        reason_line = " ".join(to_utf8_text(reason).split())
+        message = commit_messages.proposal_rejected(proposal.id, reason_line)
         return Decision(
-            message, settle_proposal(desk, proposal, "rejected", said[:2_000]), (("Proposal", proposal.folder),)
+            message,
+            settle_proposal(decision_context, proposal, "rejected", reason_line[:2_000]),
+            (("Proposal", proposal.folder),),
         )
 
-    commit = commit_decision(host, f"agent reject {text}", stage_rejection, collects=[found])
-    return ProposalOutcome(found[0], commit)
+    commit = commit_decision(host, f"agent reject {text}", stage_rejection, collects=[rejected])
+    return ProposalOutcome(rejected[0], commit)
 
 
 def _must_be_as_committed(host: Host, text: str) -> None:
@@ -217,15 +222,17 @@ def _current_changes(gate: Gate, proposal: Proposal) -> list[Change]:
     )
 
 
-def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Change], known: list[Proposal]) -> Report:
+def _examine_again(
+    host: Host, gate: Gate, proposal: Proposal, changes: list[Change], proposals: list[Proposal]
+) -> Report:
     """The gate's report of now. Raises ``Stale`` where it is not the one that was reviewed."""
     before = {str(f["path"]): str(f["old"]) for f in proposal.data["files"]}
     for change in changes:
         if before[change.path] != ("" if change.old is None else digest_of(change.old)):
             raise StaleProposal(f"{change.path} has another approved version by now")
-    here = was_examined_here(host, proposal)
+    examined_here = was_examined_here(host, proposal)
     try:
-        report = gate.examine(make_candidate(changes, host), pins=proposal.pins, runs=0 if here else None)
+        report = gate.examine(make_candidate(changes, host), pins=proposal.pins, runs=0 if examined_here else None)
     except NotRepeatable as error:
         raise StaleProposal(str(error)) from None
     if not report.passed:
@@ -234,15 +241,17 @@ def _examine_again(host: Host, gate: Gate, proposal: Proposal, changes: list[Cha
         raise StaleProposal("it would be granted something else")
     if report.digest != proposal.digest:
         raise StaleProposal("its effects are others by now")
-    if not here:
-        _must_describe_the_same(host, gate, proposal, report, known)
+    if not examined_here:
+        _must_describe_the_same(host, gate, proposal, report, proposals)
     return report
 
 
-def _must_describe_the_same(host: Host, gate: Gate, proposal: Proposal, report: Report, known: list[Proposal]) -> None:
+def _must_describe_the_same(
+    host: Host, gate: Gate, proposal: Proposal, report: Report, proposals: list[Proposal]
+) -> None:
     """What came from elsewhere may say anything of itself. Raises ``Stale`` where this machine would say otherwise."""
     data, message = proposal.data, str(proposal.data["message"])
-    mine = describe_proposal(host, gate, report, known, _author_of(proposal), message, str(data["created_at"]))
+    mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, str(data["created_at"]))
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
         raise StaleProposal("examined on this machine, its effects on past runs are others")
     for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):
@@ -257,10 +266,10 @@ def _author_of(proposal: Proposal) -> Author:
 def _replace_stale(
     host: Host,
     gate: Gate,
-    desk: DecisionContext,
+    decision_context: DecisionContext,
     proposal: Proposal,
     changes: list[Change],
-    known: list[Proposal],
+    proposals: list[Proposal],
     why: str,
 ) -> tuple[Decision, Proposal | None]:
     """The stale proposal is settled; another with a card of now takes its place, if it passes."""
@@ -269,10 +278,10 @@ def _replace_stale(
     files: dict[str, bytes | None] = {}
     if report.passed and any(c.old != c.new for c in changes):
         new, files = write_proposal(
-            host, desk, gate, report, known, _author_of(proposal), str(proposal.data["message"])
+            host, decision_context, gate, report, proposals, _author_of(proposal), str(proposal.data["message"])
         )
     instead = f"{why}; {new.id} takes its place" if new else why
-    files |= settle_proposal(desk, proposal, "stale", instead)
+    files |= settle_proposal(decision_context, proposal, "stale", instead)
     subject = commit_messages.proposal_outdated(proposal.id, new.id if new else None)
     return Decision(subject, files, (("Proposal", (new or proposal).folder),)), new
 
@@ -291,10 +300,12 @@ def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> N
     )
 
 
-def _sign_live_files(host: Host, gate: Gate, desk: DecisionContext, proposal: Proposal, report: Report) -> Signer:
+def _sign_live_files(
+    host: Host, gate: Gate, decision_context: DecisionContext, proposal: Proposal, report: Report
+) -> Signer:
     """The proposal's files as they become live, and the records that say so."""
     approvals = gate.scripts.approvals
-    signer = Signer(host, approvals, desk)
+    signer = Signer(host, approvals, decision_context)
     about = {
         "proposal": proposal.folder, "report": canonical_digest(proposal.data["checks"]),
         "effects": str(proposal.data["effects"]), "base": str(proposal.data["base"]),
@@ -308,10 +319,10 @@ def _sign_live_files(host: Host, gate: Gate, desk: DecisionContext, proposal: Pr
         else:
             _sign_script(signer, approvals, change.path, change.new, report.grants.get(change.path, []), about)
     for path, names in report.grants.items():
-        held, record = approvals.approved_version(path)
+        approved, record = approvals.approved_version(path)
         reached = path not in proposal.paths  # a shared script of it changes
-        if reached and record is not None and held is not None and sorted(record.grants) != names:
-            _sign_script(signer, approvals, path, held, names, about)
+        if reached and record is not None and approved is not None and sorted(record.grants) != names:
+            _sign_script(signer, approvals, path, approved, names, about)
     if report.candidate.config is not None:
         text = report.candidate.changes_of_kind("config")[0].new or b""
         policy = protected_settings_of(report.candidate.config)
@@ -332,12 +343,12 @@ def _sign_script(
     signer: Signer, approvals: Approvals, path: str, data: bytes, grants: list[str], about: Mapping[str, str]
 ) -> None:
     versions = approvals.list_versions(path)
-    held, _ = approvals.approved_version(path)
+    approved, _ = approvals.approved_version(path)
     digest = digest_of(data)
     record = signer.sign(
         kind="script", path=path, digest=digest, grants=tuple(grants),
-        previous=digest_of(held) if held is not None else "", serial=(versions[-1].serial if versions else 0) + 1,
-        **about,
+        previous=digest_of(approved) if approved is not None else "",
+        serial=(versions[-1].serial if versions else 0) + 1, **about,
     )  # fmt: skip
     trust_store.allow_version(signer.workspace, trust_store.version_key(path, digest), record.at)
     signer.files[text_path(path, digest)] = data

@@ -54,14 +54,16 @@ def list_signatories(host: Host) -> list[Signatory]:
         snapshot = Snapshot(repo, repo.read_head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
         workspace, pinned = approvals.workspace, approvals.identity.pinned
-        known = trust_store.load_trust(workspace).keys
+        trusted_keys = trust_store.load_trust(workspace).keys
         own = own_key(host.root)
-        found: dict[str, Signatory] = {}
+        signatories: dict[str, Signatory] = {}
         for record in _approval_records(approvals.source):
             if record.workspace != workspace or not record.is_genuine:
                 continue
             mine = own is not None and record.key == own.public
-            who = found.setdefault(record.key, Signatory(record.key, pinned and (mine or record.key in known)))
+            who = signatories.setdefault(
+                record.key, Signatory(record.key, pinned and (mine or record.key in trusted_keys))
+            )
             who.add_signature(record.by, record.path, record.at)
         questions = Questions(host, repo, snapshot)
         machines: dict[str, Signatory] = {}
@@ -75,7 +77,7 @@ def list_signatories(host: Host) -> list[Signatory]:
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "runs and decisions", at
             )
-        return sorted([*found.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
+        return sorted([*signatories.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
 
 
 def trust_keys(host: Host, keys: list[str], *, same_books: bool = False) -> None:
@@ -87,19 +89,19 @@ def trust_keys(host: Host, keys: list[str], *, same_books: bool = False) -> None
     """
     refuse_in_job()
     with host.open_for_reading() as repo:
-        found = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
-        workspace = found.claimed if found.problem is not None and same_books else found.id
-        if found.problem is not None and (not same_books or not trust_store.is_workspace_id(workspace)):
-            raise found.problem
-        if not found.pinned and not same_books:
+        identity = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
+        workspace = identity.claimed if identity.problem is not None and same_books else identity.id
+        if identity.problem is not None and (not same_books or not trust_store.is_workspace_id(workspace)):
+            raise identity.problem
+        if not identity.pinned and not same_books:
             _refuse_unrelated(repo, workspace)
-        if workspace and (not found.pinned or found.problem is not None):
+        if workspace and (not identity.pinned or identity.problem is not None):
             pin_clone(host.root, workspace, identifying_commits(repo))
-    known = [s for s in list_signatories(host) if s.key in keys]
+    signatories = [s for s in list_signatories(host) if s.key in keys]
     for key in keys:  # under another id, others signed; whoever did there was not shown yet
-        if key not in {s.key for s in known} and found.problem is None:
+        if key not in {s.key for s in signatories} and identity.problem is None:
             raise UsageError(f"{key} signed nothing here", remedy="cleared trust shows who did.")
-    strangers = [s for s in known if not s.trusted]
+    strangers = [s for s in signatories if not s.trusted]
     if strangers:
         mine = trust_store.load_trust(workspace)
         mine.keys |= {s.key: ", ".join(s.names) for s in strangers if not s.is_run_key}

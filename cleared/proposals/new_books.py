@@ -49,14 +49,14 @@ def make_new_books(host: Host) -> NewBooks:
     pin_clone(host.root, old.id)  # until the commit is made they are the old ones, to whoever asks
     made: list[Signer] = []
 
-    def stage_new_id(desk: DecisionContext) -> Decision:
-        approvals = Scripts(host, desk.snapshot).approvals
-        signer = Signer(host, approvals, desk, new_workspace_id())
+    def stage_new_id(decision_context: DecisionContext) -> Decision:
+        approvals = Scripts(host, decision_context.snapshot).approvals
+        signer = Signer(host, approvals, decision_context, new_workspace_id())
         made.append(signer)
-        for record in _live_approvals(desk, approvals):
+        for record in _live_approvals(decision_context, approvals):
             signer.sign(**{name: getattr(record, name) for name in _COPIED})
-        known = trust_store.load_trust(old.id)
-        trust_store.Trust(signer.workspace, known.keys, known.withdrawn, known.barred, runs=known.runs).save()
+        trust = trust_store.load_trust(old.id)
+        trust_store.Trust(signer.workspace, trust.keys, trust.withdrawn, trust.barred, runs=trust.runs).save()
         return Decision(commit_messages.new_workspace_id_given(), signer.files)
 
     commit = commit_decision(host, "trust --new-books", stage_new_id)
@@ -68,11 +68,11 @@ def make_new_books(host: Host) -> NewBooks:
     return NewBooks(signer.workspace, commit, sorted({p for p in signer.files if p != WORKSPACE}))
 
 
-def _live_approvals(desk: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
+def _live_approvals(decision_context: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
     """The approvals that count now: of the scripts as they are, of the settings, of the tests."""
     for folder in ("agents", "scripts"):
-        for path in sorted(desk.snapshot.list_entries(folder)):
-            data = desk.snapshot.read_file(path) if path.endswith(".py") else None
+        for path in sorted(decision_context.snapshot.list_entries(folder)):
+            data = decision_context.snapshot.read_file(path) if path.endswith(".py") else None
             standing = approvals.verify_version(path, data) if data is not None else None
             if standing is not None and standing.state == "approved" and standing.record is not None:
                 yield standing.record

@@ -139,12 +139,12 @@ def render_proposal(data: Mapping[str, Any]) -> bytes:
 
 def load_proposals(source: Source) -> list[Proposal]:
     """All proposals, oldest first. Raises ``WorkspaceError`` for one that cannot be read."""
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for path in source.list_paths(FOLDER):
         name = path[len(FOLDER) + 1 :].split("/", 1)[0]
         if _NAME.fullmatch(name):
-            found[name] = None
-    return sorted((_load_proposal(source, name) for name in found), key=lambda p: (p.number, p.folder))
+            folders[name] = None
+    return sorted((_load_proposal(source, name) for name in folders), key=lambda p: (p.number, p.folder))
 
 
 def _load_proposal(source: Source, name: str) -> Proposal:
@@ -153,8 +153,8 @@ def _load_proposal(source: Source, name: str) -> Proposal:
         data = json.loads(source.read(path) or b"")
         if data.pop("version") != _VERSION:
             raise ValueError("another version")
-        said = source.read(f"{FOLDER}/{name}/decision.json")
-        decision = ProposalDecision(**json.loads(said)) if said is not None else None
+        decision_json = source.read(f"{FOLDER}/{name}/decision.json")
+        decision = ProposalDecision(**json.loads(decision_json)) if decision_json is not None else None
         _must_be_proposal(data, decision)
         texts = {f["path"]: source.read(f"{FOLDER}/{name}/files/{f['path']}") for f in data["files"]}
         return Proposal(name, data, decision, texts)
@@ -190,8 +190,8 @@ def _must_be_proposal(data: Mapping[str, Any], decision: ProposalDecision | None
         raise ValueError("a field is not a text")
     "".join(words).encode("utf-8")  # a lone surrogate could not be written again
     times = [datetime.fromisoformat(data["created_at"])]
-    for found in data["pins"].values():
-        pin = DryRunPin.from_dict(found)
+    for pin_data in data["pins"].values():
+        pin = DryRunPin.from_dict(pin_data)
         times.append(pin.now)
         if not all(isinstance(t, str) for pair in pin.files.items() for t in pair):
             raise ValueError("a pinned file is not one")
@@ -212,19 +212,19 @@ def _must_be_proposal(data: Mapping[str, Any], decision: ProposalDecision | None
 
 def find_proposal(proposals: Iterable[Proposal], text: str) -> Proposal:
     """By ``P7``, or its folder's whole name where there are two. Raises ``UsageError``."""
-    known = list(proposals)
-    found = [p for p in known if text.upper() == p.id.upper() or text == p.folder]
-    if len(found) > 1:
+    all_proposals = list(proposals)
+    matches = [p for p in all_proposals if text.upper() == p.id.upper() or text == p.folder]
+    if len(matches) > 1:
         raise UsageError(
-            f"{text} is {len(found)} proposals, from different clones",
-            remedy=f"Name one in full: {', '.join(p.folder for p in found)}.",
+            f"{text} is {len(matches)} proposals, from different clones",
+            remedy=f"Name one in full: {', '.join(p.folder for p in matches)}.",
         )
-    if not found:
-        waiting = [p.id for p in known if p.status == "open"]
+    if not matches:
+        waiting = [p.id for p in all_proposals if p.status == "open"]
         raise UsageError(
             f"there is no proposal {text!r}", remedy=f"Open: {', '.join(waiting) or 'none'} (cleared queue list)."
         )
-    return found[0]
+    return matches[0]
 
 
 def must_be_open(proposal: Proposal) -> None:

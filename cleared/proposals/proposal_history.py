@@ -29,36 +29,38 @@ def read_history(host: Host, name: str) -> list[dict[str, Any]]:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
-        found = []
+        events = []
         for proposal in store.load_proposals(source):
             if path not in proposal.paths:
                 continue
             digest = next(str(f["digest"]) for f in proposal.data["files"] if f["path"] == path)
             author = str(proposal.data["author"]["name"])
             message = str(proposal.data["message"])
-            found.append(
+            events.append(
                 _history_line(str(proposal.data["created_at"]), "proposed", proposal.id, author, digest, message)
             )
-            said = proposal.decision
-            if said is not None:
-                found.append(_history_line(said.at, said.status, proposal.id, said.by, digest, said.reason))
+            decision = proposal.decision
+            if decision is not None:
+                events.append(
+                    _history_line(decision.at, decision.status, proposal.id, decision.by, digest, decision.reason)
+                )
         for record in _find_rollbacks(host, repo, source, path):
-            found.append(_history_line(record.at, "rolled back", "", record.by, record.digest, record.reason))
+            events.append(_history_line(record.at, "rolled back", "", record.by, record.digest, record.reason))
         live = snapshot.read_file(path)
-        if not found and live is None:
+        if not events and live is None:
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
         if live is not None:
             standing = Scripts(host, snapshot).approvals.verify_version(path, live)
             digest = digest_of(live)
-            known = any(e["version"] == short_digest(digest) for e in found)
-            if standing.state == "starter" and not known:
-                found.insert(0, _history_line("", "came with the program", "", "", digest, ""))
+            is_listed = any(e["version"] == short_digest(digest) for e in events)
+            if standing.state == "starter" and not is_listed:
+                events.insert(0, _history_line("", "came with the program", "", "", digest, ""))
             elif standing.state != "approved" and standing.state != "starter":
-                found.append(
+                events.append(
                     _history_line("", "committed by hand", "", "", digest, f"{standing.reason}: it does not run")
                 )
         order = {"proposed": 0}
-        return sorted(found, key=lambda e: (e["at"] if e["event"] != "committed by hand" else "~",
+        return sorted(events, key=lambda e: (e["at"] if e["event"] != "committed by hand" else "~",
                                             _proposal_number(e["proposal"]), order.get(e["event"], 1)))  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def script_path(host: Host, name: str) -> str:
 
 def _find_rollbacks(host: Host, repo: Repository, source: CommittedSource, path: str) -> list[ApprovalRecord]:
     """The quarantines of a script, with those that were lifted by approving the same version again."""
-    found: dict[str, ApprovalRecord] = {}
+    records: dict[str, ApprovalRecord] = {}
     sources = [source]
     for commit in history.read_log(host.root, 1_000, [record_folder(path)], grep="Quarantined: "):
         sources.append(CommittedSource(Snapshot(repo, commit.id)))
@@ -80,8 +82,8 @@ def _find_rollbacks(host: Host, repo: Repository, source: CommittedSource, path:
         for where in one.list_paths(record_folder(path)):
             record = try_parse_record(one.read(where)) if where.endswith(QUARANTINED) else None
             if record is not None and record.path == path:
-                found[record.id] = record
-    return list(found.values())
+                records[record.id] = record
+    return list(records.values())
 
 
 def _history_line(at: str, event: str, proposal: str, by: str, digest: str, about: str) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def diff_code(host: Host, text: str) -> dict[str, str]:
         snapshot = Snapshot(repo, repo.read_head())
         proposal = store.find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
         approvals = Scripts(host, snapshot).approvals
-        found = {}
+        diffs = {}
         for file in proposal.data["files"]:
             path = str(file["path"])
             scripts = file["kind"] in ("agent", "script")
@@ -121,8 +123,8 @@ def diff_code(host: Host, text: str) -> dict[str, str]:
             lines = difflib.unified_diff(
                 _split_lines(old), _split_lines(new), f"approved/{path}", f"{proposal.id}/{path}"
             )
-            found[path] = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        return found
+            diffs[path] = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return diffs
 
 
 def _split_lines(data: bytes | None) -> list[str]:
@@ -135,13 +137,13 @@ def list_tests(host: Host) -> list[dict[str, Any]]:
         snapshot = Snapshot(repo, repo.read_head())
         record = Scripts(host, snapshot).approvals.read_record(CASES)
         listed = dict(record.cases) if record is not None else {}
-        known, _ = case_store.load_tests(snapshot, {})
-        found = []
-        for case in known:
+        cases, _ = case_store.load_tests(snapshot, {})
+        tests = []
+        for case in cases:
             data = snapshot.read_file(case.path) or b""
             state = "approved" if listed.pop(case.path, None) == digest_of(data) else "changed by hand"
-            found.append({"name": case.name, "path": case.path, "agent": case.agent, "run": case.run, "why": case.why,
+            tests.append({"name": case.name, "path": case.path, "agent": case.agent, "run": case.run, "why": case.why,
                           "state": state})  # fmt: skip
-        found += [{"name": p.rsplit("/", 1)[-1].removesuffix(".json"), "path": p, "agent": "", "run": "", "why": "",
+        tests += [{"name": p.rsplit("/", 1)[-1].removesuffix(".json"), "path": p, "agent": "", "run": "", "why": "",
                    "state": "gone"} for p in listed]  # fmt: skip
-        return found
+        return tests

@@ -74,11 +74,11 @@ def _change_title(change: Change) -> str:
 
 def _grant_lines(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
     new = set(subject.grants)
-    said = []
+    lines = []
     for names, verb in ((new - old, "may now also"), (old - new, "may no longer")):
         if names:
-            said.append(f"{subject.name} {verb} {_grants_text(names, registry)} ({', '.join(sorted(names))}).")
-    return said
+            lines.append(f"{subject.name} {verb} {_grants_text(names, registry)} ({', '.join(sorted(names))}).")
+    return lines
 
 
 def _new_agent_line(subject: Subject, registry: Mapping[str, Primitive]) -> str:
@@ -93,9 +93,9 @@ def _grants_text(names: Iterable[str], registry: Mapping[str, Primitive]) -> str
     if jobs:
         grants.pop("loop.enqueue", None)
     budgets = {name.replace("_", ".", 1): most for name, most in granted_model_budgets(names).items()}
-    said = [_grant_text(g, budgets.get(g)) for g in [*grants, *(g for g in budgets if g not in grants)]]
+    texts = [_grant_text(g, budgets.get(g)) for g in [*grants, *(g for g in budgets if g not in grants)]]
     return (
-        _join_words(said + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
+        _join_words(texts + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
         or "call primitives that are gone"
     )
 
@@ -123,20 +123,20 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
     subject = report.subjects.get(change.path)
     if change.kind == "script":
         used = [s.name for s in report.subjects.values() if s.kind == "agent"]
-        told = [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
+        lines = [f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
                 f"{'used by ' + _join_words(used) if used else 'no agent uses it'}."]  # fmt: skip
         old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
         if (old.args if old else ()) != (new.args if new else ()):
-            told.append(f"It takes {_join_words([*new.args]) if new and new.args else 'no arguments'}.")
-        return told
+            lines.append(f"It takes {_join_words([*new.args]) if new and new.args else 'no arguments'}.")
+        return lines
     header = subject.header if subject else None
     if change.old is None:
         lines = [f"{change.name} would run {_trigger_text(header)}{_header_terms(header, host)}."]
         if header and header.description:
             lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
         return lines
-    said = header_lines(change, header, host)
-    return said or [f"{change.name} changes; when it runs and its limits stay as they are."]
+    changed = header_lines(change, header, host)
+    return changed or [f"{change.name} changes; when it runs and its limits stay as they are."]
 
 
 def _text_line(change: Change) -> str:
@@ -154,19 +154,19 @@ def _text_line(change: Change) -> str:
 def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:
     """What a changed agent's header changes; what it grants stands elsewhere, with all that the script may."""
     old = _header_of(change.old, change.path, "agent")
-    said = []
+    lines = []
     if _trigger_text(old) != _trigger_text(header):
-        said.append(f"{change.name} ran {_trigger_text(old)}; it would run {_trigger_text(header)}.")
+        lines.append(f"{change.name} ran {_trigger_text(old)}; it would run {_trigger_text(header)}.")
     if old is None or header is None:
-        return said
+        return lines
     before, after = _header_terms(old, host), _header_terms(header, host)
     if before != after:
-        said.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
+        lines.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
     if old.name != header.name:
-        said.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
+        lines.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
     if old.description != header.description:
-        said.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
-    return said
+        lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
+    return lines
 
 
 def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) -> Header | None:
@@ -185,23 +185,23 @@ def _header_terms(header: Header | None, host: Host) -> str:
     """All that the header says of how it runs and what it may use, where that is not as usual."""
     if header is None:
         return ""
-    said = _limit_terms(header, host.config.sandbox)
+    terms = _limit_terms(header, host.config.sandbox)
     if header.max_entries is not None:
-        said.append(f"at most {header.max_entries} entries a run")
+        terms.append(f"at most {header.max_entries} entries a run")
     if header.max_total is not None:
-        said.append(f"at most {header.max_total} in all a run")
+        terms.append(f"at most {header.max_total} in all a run")
     if header.accounts is not None:
-        said.append(f"only the accounts {_join_words([str(a) for a in header.accounts])}")
+        terms.append(f"only the accounts {_join_words([str(a) for a in header.accounts])}")
     usual = host.config.triggers
     if header.catch_up is not None and header.catch_up != usual.catch_up:
-        said.append(_CATCH_UP[header.catch_up])
+        terms.append(_CATCH_UP[header.catch_up])
     if header.overlap is not None:
-        said.append(_OVERLAP[header.overlap])
+        terms.append(_OVERLAP[header.overlap])
     if header.retries is not None and header.retries != usual.retries:
-        said.append(f"tried again up to {header.retries} times after a failure instead of {usual.retries}")
+        terms.append(f"tried again up to {header.retries} times after a failure instead of {usual.retries}")
     if header.jitter:
-        said.append(f"started up to {_duration_text(header.jitter)} late")
-    return f" ({'; '.join(said)})" if said else ""
+        terms.append(f"started up to {_duration_text(header.jitter)} late")
+    return f" ({'; '.join(terms)})" if terms else ""
 
 
 _CATCH_UP: Final = {
@@ -215,14 +215,14 @@ _OVERLAP: Final = {
 
 def _limit_terms(header: Header, usual: Sandbox) -> list[str]:
     """What the header raises or lowers."""
-    said = []
+    terms = []
     if header.timeout is not None and header.timeout != usual.timeout:
-        said.append(f"up to {_duration_text(header.timeout)} a run instead of {_duration_text(usual.timeout)}")
+        terms.append(f"up to {_duration_text(header.timeout)} a run instead of {_duration_text(usual.timeout)}")
     if header.memory_mb is not None and header.memory_mb != usual.memory_mb:
-        said.append(f"up to {header.memory_mb} MB of memory instead of {usual.memory_mb} MB")
+        terms.append(f"up to {header.memory_mb} MB of memory instead of {usual.memory_mb} MB")
     if header.max_calls is not None and header.max_calls != usual.max_calls:
-        said.append(f"at most {header.max_calls} calls instead of {usual.max_calls}")
-    return said
+        terms.append(f"at most {header.max_calls} calls instead of {usual.max_calls}")
+    return terms
 
 
 def _duration_text(seconds: float) -> str:
@@ -236,10 +236,10 @@ def _duration_text(seconds: float) -> str:
 def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
-    found = policy_changes(protected_settings_of(host.config), protected_settings_of(config))
+    changes = policy_changes(protected_settings_of(host.config), protected_settings_of(config))
     return [
         f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
-        for key, old, new in found
+        for key, old, new in changes
     ] or ["Only settings that are not protected change."]
 
 
@@ -279,12 +279,12 @@ def _impact_lines(report: Report) -> list[str]:
 
 def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     old, new = before.get("auto-confirmed", 0), after.get("auto-confirmed", 0)
-    asked, asks = before.get("cards", 0), after.get("cards", 0)
+    cards_before, cards_after = before.get("cards", 0), after.get("cards", 0)
     lines = []
     if old != new:
         lines.append(f"Booked without asking: {count_noun(new, 'entry', 'entries')} instead of {old}.")
-    if asked != asks:
-        lines.append(f"Questions to you: {asks} instead of {asked}.")
+    if cards_before != cards_after:
+        lines.append(f"Questions to you: {cards_after} instead of {cards_before}.")
     return lines
 
 

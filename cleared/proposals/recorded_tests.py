@@ -37,33 +37,34 @@ def add_test(
     refuse_in_job()
     made: list[RegressionTest] = []
 
-    def stage_test(desk: DecisionContext) -> Decision | None:
-        found = history.find_by_trailer(host.root, "Run", run) or [
+    def stage_test(decision_context: DecisionContext) -> Decision | None:
+        matches = history.find_by_trailer(host.root, "Run", run) or [
             c for c in history.read_log(host.root, 5_000, grep="Run: ")
             if c.trailers.get("Run", "").endswith(f"-{run}") or c.trailers.get("Run", "").startswith(run)
         ]  # fmt: skip
-        commits = [c for c in found if "Event" in c.trailers and "Agent" in c.trailers]
+        commits = [c for c in matches if "Event" in c.trailers and "Agent" in c.trailers]
         if not run:  # what every run begins with
             commits = []
         if len(commits) != 1:
             what = f"there is no committed run {run!r}" if not commits else f"{run!r} fits {len(commits)} runs"
             raise UsageError(what, remedy="cleared run list shows them.")
-        verified = Scripts(host, desk.snapshot).approvals.read_record(CASES)
-        if verified is None and desk.snapshot.read_file(CASES) is not None:  # else the list would begin anew
+        verified = Scripts(host, decision_context.snapshot).approvals.read_record(CASES)
+        # Without its record the list would begin anew.
+        if verified is None and decision_context.snapshot.read_file(CASES) is not None:
             raise PolicyError(
                 "the list of tests cannot be verified on this machine", place=Place(CASES),
                 remedy="Say whether you trust who approved it: cleared trust.",
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
-        with Gate(host, desk.repo) as gate:
+        with Gate(host, decision_context.repo) as gate:
             case, occasion = record_test(host, gate, agent, run_id, why)
             if corrections:
                 case = corrected_test(case, _corrected_legs(host, occasion, corrections))
             made.append(case)
-            if _is_known_or_renamed(desk.snapshot, made):
+            if _is_known_or_renamed(decision_context.snapshot, made):
                 return None
             case = made[-1]
-            signer = Signer(host, gate.scripts.approvals, desk)
+            signer = Signer(host, gate.scripts.approvals, decision_context)
             sign_tests(signer, gate.scripts.approvals, {case.path: case.render()})
         return Decision(commit_messages.regression_test_added(case.name), signer.files)
 
@@ -147,8 +148,8 @@ def _must_repeat_run(host: Host, before: Snapshot, after: Snapshot, rehearsal: D
         raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
     old, _ = open_books(host, CommittedSource(before))
     new, _ = open_books(host, CommittedSource(after))
-    known = {e.entry_id for e in old.iter_entries()}
-    posted = [_comparable_entry(entry_to_json(e)) for e in new.iter_entries() if e.entry_id not in known]
+    earlier_ids = {e.entry_id for e in old.iter_entries()}
+    posted = [_comparable_entry(entry_to_json(e)) for e in new.iter_entries() if e.entry_id not in earlier_ids]
     replayed = [_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries))]
     if sorted(posted) != sorted(replayed):
         raise PolicyError(

@@ -50,22 +50,22 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     done: list[tuple[str, bytes | None, bytes]] = []
     before: list[trust_store.Trust] = []
 
-    def stage_rollback(desk: DecisionContext) -> Decision:
-        scripts = Scripts(host, desk.snapshot)
+    def stage_rollback(decision_context: DecisionContext) -> Decision:
+        scripts = Scripts(host, decision_context.snapshot)
         approvals = scripts.approvals
-        live = desk.snapshot.read_file(path)
+        live = decision_context.snapshot.read_file(path)
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
         digest = digest_of(live)
         target = _version_before(scripts, path, live)
-        signer = Signer(host, approvals, desk)
-        said = " ".join(reason.split()) or "rolled back"
+        signer = Signer(host, approvals, decision_context)
+        reason_line = " ".join(reason.split()) or "rolled back"
         signer.sign(
-            kind="quarantine", path=path, digest=digest, reason=said[:2_000],
+            kind="quarantine", path=path, digest=digest, reason=reason_line[:2_000],
             previous=digest_of(target) if target is not None else "",
         )  # fmt: skip
         withdrawn: list[str] = []
-        record = desk.snapshot.read_file(record_path(path, digest))
+        record = decision_context.snapshot.read_file(record_path(path, digest))
         if record is not None:
             signer.files[record_path(path, digest)] = None
             with contextlib.suppress(ValueError):
@@ -77,11 +77,15 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
         signer.files[path] = target
         done.append((digest, target, live))
         version = short_digest(digest_of(target)) if target is not None else None
-        marks = (("Quarantined", digest), ("Approved-by", desk.by))
+        marks = (("Quarantined", digest), ("Approved-by", decision_context.by))
         # Bringing the old commit back with plain git must not bring its approval back on this machine. Said before
         # the commit: killed in between, the version is refused, and not forgotten.
         barred = trust_store.version_key(path, digest)
-        before.append(trust_store.withdraw_approvals(signer.workspace, withdrawn, barred, format_iso(desk.context.now)))
+        before.append(
+            trust_store.withdraw_approvals(
+                signer.workspace, withdrawn, barred, format_iso(decision_context.context.now)
+            )
+        )
         return Decision(commit_messages.agent_rolled_back(name, version), signer.files, marks, edited_files=(path,))
 
     try:
@@ -131,9 +135,9 @@ def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]
                     ids |= {e.entry_id for e in after.iter_entries(*month)} - {
                         e.entry_id for e in before.iter_entries(*month)
                     }
-        found = [now.find_entry(entry_id) for entry_id in sorted(ids)]
+        entries = [now.find_entry(entry_id) for entry_id in sorted(ids)]
         return [
             {"entry_id": e.entry_id, "date": e.date.isoformat(), "amount": str(e.amount), "description": e.description,
              "status": e.status}
-            for e in found if e is not None and e.status != "voided"
+            for e in entries if e is not None and e.status != "voided"
         ]  # fmt: skip

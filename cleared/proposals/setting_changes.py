@@ -118,17 +118,19 @@ def _commit_settings(
     """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
     before, text = texts
     config = with_protected_settings(load_config(text.decode("utf-8-sig")), policy)
-    told = tuple(compare_settings(protected_settings_of(host.config), policy))
+    changes = tuple(compare_settings(protected_settings_of(host.config), policy))
     path, full = host.layout.config_file, host.root / host.layout.config_file
     written: list[bool] = []
     signers: list[Signer] = []
     apart: list[bool] = []
 
-    def stage_settings(desk: DecisionContext) -> Decision | None:
-        approvals = Approvals(CommittedSource(desk.snapshot), host.root, {})
+    def stage_settings(decision_context: DecisionContext) -> Decision | None:
+        approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
         record = approvals.read_record(CONFIG)
-        unsigned = record is None and (desk.snapshot.read_file(CONFIG) is not None or approvals.is_missing(CONFIG))
-        committed = desk.snapshot.read_file(path)
+        unsigned = record is None and (
+            decision_context.snapshot.read_file(CONFIG) is not None or approvals.is_missing(CONFIG)
+        )
+        committed = decision_context.snapshot.read_file(path)
         new = edited(committed)
         if new != text:  # the file would have to be other than what lies there
             new = None
@@ -138,8 +140,8 @@ def _commit_settings(
         if new is not None and new != committed:
             files[path] = new
         if not stands:
-            _check_tests(host, desk, config, text)
-            signer = Signer(host, approvals, desk)
+            _check_tests(host, decision_context, config, text)
+            signer = Signer(host, approvals, decision_context)
             signers.append(signer)
             signer.sign(kind="config", path=CONFIG, digest=digest_of(new or text), policy=dict(policy))
             files |= signer.files
@@ -158,15 +160,17 @@ def _commit_settings(
         raise
     for signer in signers:
         signer.update_trust()
-    return SettingsOutcome(told, commit, bool(apart))
+    return SettingsOutcome(changes, commit, bool(apart))
 
 
-def _check_tests(host: Host, desk: DecisionContext, config: Config, text: bytes) -> None:
+def _check_tests(host: Host, decision_context: DecisionContext, config: Config, text: bytes) -> None:
     """Run the tests under the new settings. Raises ``CheckFailed`` where one breaks."""
-    if not any(p.endswith(".json") for p in desk.snapshot.list_entries(CASES_DIR)):
+    if not any(p.endswith(".json") for p in decision_context.snapshot.list_entries(CASES_DIR)):
         return
-    change = Change(host.layout.config_file, "config", desk.snapshot.read_file(host.layout.config_file), text)
-    with Gate(host, desk.repo) as gate:
+    change = Change(
+        host.layout.config_file, "config", decision_context.snapshot.read_file(host.layout.config_file), text
+    )
+    with Gate(host, decision_context.repo) as gate:
         report = gate.examine(replace(make_candidate([change], host), config=config), runs=0)
     broken = [f for f in report.findings if f.rule.startswith("regression")]
     if broken:

@@ -73,13 +73,13 @@ def propose_changes(
     message = host.redactor.redact_text(to_utf8_text(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
-    def stage_proposal(desk: DecisionContext) -> Decision | None:
-        with Gate(host, desk.repo) as gate:
+    def stage_proposal(decision_context: DecisionContext) -> Decision | None:
+        with Gate(host, decision_context.repo) as gate:
             candidate = gate.gather_candidate(targets or list(texts or ()), texts=texts)
             _refuse_secrets(host, candidate)
-            known = load_proposals(CommittedSource(desk.snapshot))
+            proposals = load_proposals(CommittedSource(decision_context.snapshot))
             same = [
-                p for p in known
+                p for p in proposals
                 if p.fingerprint == candidate.fingerprint and p.status == "open"
                 and all(p.texts.get(c.path) == c.new for c in candidate.changes)  # not edited by hand since
             ]  # fmt: skip
@@ -88,18 +88,20 @@ def propose_changes(
                 return None
             if not author.is_human:
                 paths = [c.path for c in candidate.changes]
-                rate_limit.check_rate_limit(host, known, gate.scripts.approvals, paths, desk.context.now)
+                rate_limit.check_rate_limit(
+                    host, proposals, gate.scripts.approvals, paths, decision_context.context.now
+                )
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
-            new, files = write_proposal(host, desk, gate, report, known, author, message)
+            new, files = write_proposal(host, decision_context, gate, report, proposals, author, message)
         made.append((new, True))
-        for old in known:
+        for old in proposals:
             # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
             replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
             replaces |= old.folder == instead_of and not old.by_human and old.data["author"]["name"] == author.name
             if old.status == "open" and replaces:
-                files |= settle_proposal(desk, old, "superseded", f"{new.id} took its place")
+                files |= settle_proposal(decision_context, old, "superseded", f"{new.id} took its place")
         return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
 
     commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
@@ -113,9 +115,9 @@ def to_utf8_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _refuse_secrets(host: Host, found: Candidate) -> None:
+def _refuse_secrets(host: Host, candidate: Candidate) -> None:
     """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
-    for change in found.changes:
+    for change in candidate.changes:
         text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
         if any(secret not in old for secret in host.redactor.find_secrets(text)):
             raise PolicyError(
@@ -125,18 +127,25 @@ def _refuse_secrets(host: Host, found: Candidate) -> None:
 
 
 def write_proposal(
-    host: Host, desk: DecisionContext, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str
+    host: Host,
+    decision_context: DecisionContext,
+    gate: Gate,
+    report: Report,
+    proposals: list[Proposal],
+    author: Author,
+    message: str,
 ) -> tuple[Proposal, dict[str, bytes | None]]:
     """A proposal from a passed report, its files, and its card (staged)."""
-    data = describe_proposal(host, gate, report, known, author, message, format_iso(desk.context.now))
-    name = f"P{next_number(known)}-{report.digest.removeprefix('sha256:')[:8]}"
+    context = decision_context.context
+    data = describe_proposal(host, gate, report, proposals, author, message, format_iso(context.now))
+    name = f"P{next_number(proposals)}-{report.digest.removeprefix('sha256:')[:8]}"
     texts = {c.path: c.new for c in report.candidate.changes}
     proposal = Proposal(name, data, None, texts)
     files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render_proposal(data)}
     files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
-    desk.context.cards.add_card(
+    context.cards.add_card(
         Card(
-            proposal.card, PROPOSAL.name, f"{proposal.id}: {proposal.title}", format_iso(desk.context.now), None, None,
+            proposal.card, PROPOSAL.name, f"{proposal.id}: {proposal.title}", format_iso(context.now), None, None,
             proposal.agents[0] if proposal.agents else None, {"proposal": name, "says": data["card"]},
         )
     )  # fmt: skip
@@ -144,21 +153,21 @@ def write_proposal(
 
 
 def describe_proposal(
-    host: Host, gate: Gate, report: Report, known: list[Proposal], author: Author, message: str, at: str
+    host: Host, gate: Gate, report: Report, proposals: list[Proposal], author: Author, message: str, at: str
 ) -> dict[str, Any]:
     """The content of ``proposal.json``: author, files, card, checks, effects."""
     approvals = gate.scripts.approvals
     old_grants: dict[str, list[str]] = {}
     for path in report.subjects:
-        held, record = approvals.approved_version(path)
-        if held is not None:
-            source = held.decode("utf-8", "replace")
+        approved, record = approvals.approved_version(path)
+        if approved is not None:
+            source = approved.decode("utf-8", "replace")
             old_grants[path] = sorted(record.grants if record else gate.scripts.find_script_grants(source, path))
-    refused = [p for p in known if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
+    refused = [p for p in proposals if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
     before = None
     if refused and refused[-1].decision:
-        said = refused[-1].decision
-        before = {"id": refused[-1].id, "by": said.by, "at": said.at, "reason": said.reason}
+        decision = refused[-1].decision
+        before = {"id": refused[-1].id, "by": decision.by, "at": decision.at, "reason": decision.reason}
     again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
     for change in report.candidate.changes:
         if change.kind in ("agent", "script") and change.new is not None:
@@ -186,11 +195,14 @@ def describe_proposal(
     }  # fmt: skip
 
 
-def settle_proposal(desk: DecisionContext, proposal: Proposal, status: Any, reason: str) -> dict[str, bytes | None]:
+def settle_proposal(
+    decision_context: DecisionContext, proposal: Proposal, status: Any, reason: str
+) -> dict[str, bytes | None]:
     """The file with the decision about a proposal; its card is resolved in the draft."""
-    at, reason = format_iso(desk.context.now), desk.context.env.redactor.redact_text(reason)
-    desk.context.cards.resolve_card(proposal.card, at, desk.by, f"{status}: {reason}" if reason else status)
-    return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, desk.by, at, reason).render()}
+    context, by = decision_context.context, decision_context.by
+    at, reason = format_iso(context.now), context.env.redactor.redact_text(reason)
+    context.cards.resolve_card(proposal.card, at, by, f"{status}: {reason}" if reason else status)
+    return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, by, at, reason).render()}
 
 
 def mark_examined(host: Host, proposal: Proposal) -> None:
