@@ -96,3 +96,19 @@ def read_cost(value: object) -> Decimal | None:
 def text_of(value: object) -> str:
     """A text of bounded length; empty for what is none."""
     return value[:_MOST_TEXT] if isinstance(value, str) else ""
+
+
+def read_result_events(output: str, names_limit: Callable[[str], bool]) -> EngineReport:
+    """What the last event of type ``result`` says, as Claude Code and Qwen Code print it: ``is_error``, ``result`` or
+    ``error``, ``total_cost_usd``, ``permission_denials``. ``names_limit``: whether a message is about a usage limit."""
+    report = EngineReport()
+    for event in read_json_lines(output):
+        if event.get("type") == "result":
+            error = event.get("error")
+            text = text_of(event.get("result")) or text_of(error.get("message") if isinstance(error, dict) else error)
+            failed = event.get("is_error") is True
+            limit = text if failed and names_limit(text) else ""
+            denied = event.get("permission_denials")
+            question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
+            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question)
+    return report

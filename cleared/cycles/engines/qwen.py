@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cleared.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_cost, read_json_lines, text_of
+from cleared.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_result_events
 from cleared.cycles.usage_limit import names_limit
 
 
@@ -13,19 +13,8 @@ def build_arguments(options: LaunchOptions) -> tuple[str, ...]:
 
 
 def read_output(output: str) -> EngineReport:
-    """The ``result`` event has ``is_error``, and ``result`` or ``error`` as text."""
-    report = EngineReport()
-    for event in read_json_lines(output):
-        if event.get("type") == "result":
-            error = event.get("error")
-            message = text_of(error.get("message") if isinstance(error, dict) else error)
-            text = text_of(event.get("result")) or message
-            failed = event.get("is_error") is True
-            limit = text if failed and names_limit(text) else ""
-            denied = event.get("permission_denials")
-            question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
-            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question)
-    return report
+    """See ``read_result_events``."""
+    return read_result_events(output, names_limit)
 
 
 ENGINE = Engine(
