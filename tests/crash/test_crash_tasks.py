@@ -14,10 +14,10 @@ from tasking import Tasks, task
 
 CLAIM_STEPS = ("ledger-locked", "ledger-mended", "claim-noted", "ledger-written", "ledger-synced", "claim-made")
 RECORD_STEPS = (
-    "verify-ready", "task-verified", "task-noted", "objects", "locked", "index", "ref", "file", "worktree",
-    "task-committed", "ledger-written", "ledger-synced", "task-recorded",
+    "verify-ready", "task-noted", "objects", "index", "ref", "file", "task-committed", "ledger-written",
+    "task-recorded",
 )  # fmt: skip
-ARCHIVE_STEPS = ("task-noted", "objects", "ref", "file", "worktree", "task-committed", "task-recorded")
+ARCHIVE_STEPS = ("task-noted", "ref", "file", "task-committed", "task-recorded")
 
 
 @pytest.fixture(scope="module")

@@ -71,19 +71,20 @@ def test_a_missing_ledger_fails(tmp_path: Path) -> None:
 APPEND = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from test_task_ledger import append
-for n in range(5):
-    append(Path(sys.argv[1]), (f"T-{int(sys.argv[2]):03d}", "pending"))
+from cleared.clock import SystemClock
+from cleared.tasks.task_ledger import TaskLedger
+from cleared.tasks.task_states import StatusLine
+ledger = TaskLedger(Path(sys.argv[1]), clock=SystemClock())
+for _ in range(5):
+    with ledger.open_for_appending("test") as writer:
+        writer.append(StatusLine(f"T-{int(sys.argv[2]):03d}", "pending", "2026-02-07T15:00:00Z", "…"))
 """
 
 
 def test_twenty_appenders_at_once(root: Path) -> None:
     """G8, G9, G25: every line of every process is there, whole."""
-    here = str(Path(__file__).parent)
     running = [
-        subprocess.Popen([sys.executable, "-c", APPEND, str(root), str(n), here], stderr=subprocess.PIPE)
-        for n in range(20)
+        subprocess.Popen([sys.executable, "-c", APPEND, str(root), str(n)], stderr=subprocess.PIPE) for n in range(20)
     ]
     for process in running:
         _, errors = process.communicate(timeout=120)
