@@ -180,7 +180,7 @@ def pause_cycles(workspace: WorkspaceOption = None) -> None:
     """Begin no further cycle until `cleared cycle resume`, also after a restart of the machine."""
     from cleared.cycles.cycle_control import set_paused
 
-    set_paused(_host(workspace).root, True)
+    set_paused(open_host(workspace).root, True)
     print_message("Paused: no further cycle begins. Go on with: cleared cycle resume.")
 
 
@@ -189,8 +189,61 @@ def resume_cycles(workspace: WorkspaceOption = None) -> None:
     """Let cycles begin again."""
     from cleared.cycles.cycle_control import set_paused
 
-    set_paused(_host(workspace).root, False)
+    set_paused(open_host(workspace).root, False)
     print_message("Cycles begin again.")
+
+
+@app.command("install")
+def install_cycles(
+    engine: EngineOption = None,
+    allow_ai: AllowOption = False,
+    only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Have the system (systemd, launchd) run cycles now and at each login, and again when they fail.
+
+    A loop that was stopped, or that gave up with a reason, stays stopped. The permission to run an engine is recorded
+    in the file only where --allow-ai or CLEARED_ALLOW_AI=1 is given now.
+    """
+    import os
+
+    from cleared.cli.service_manager import install_unit
+    from cleared.cycles.cycle_settings import OPT_IN_VARIABLE, require_opt_in
+
+    host = open_host(workspace)
+    require_opt_in(host.config, allow_ai)
+    allowed = allow_ai or os.environ.get(OPT_IN_VARIABLE, "").strip() == "1"
+    manager = _choose_manager(host, engine, {OPT_IN_VARIABLE: "1"} if allowed else {})
+    install_unit(manager, only_print=only_print, json=json)
+
+
+@app.command("uninstall")
+def uninstall_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Stop that service and remove its file."""
+    from cleared.cli.service_manager import uninstall_unit
+
+    uninstall_unit(_choose_manager(open_host(workspace), None, {}), json=json)
+
+
+def _choose_manager(host: Host, engine: str | None, variables: dict[str, str]) -> Any:
+    from cleared.cli.service_manager import choose_manager
+    from cleared.cycles.engines import load_engine
+
+    name = load_engine(engine or host.config.loop.ai.engine).name
+    return choose_manager(
+        host.root, 30, arguments=("cycle", "start", "--engine", name), installed_by="cleared cycle",
+        variables={**_engine_variables(name), **variables},
+    )  # fmt: skip
+
+
+def _engine_variables(name: str) -> dict[str, str]:
+    """What says where the engine is; its credential stays where the engine keeps it."""
+    import os
+
+    from cleared.cycles.engines import load_engine
+
+    return {key: os.environ[key] for key in (load_engine(name).binary_variable, "MODEL", "PATH") if os.environ.get(key)}
 
 
 @app.command("clean-logs")
@@ -198,7 +251,7 @@ def clean_logs(workspace: WorkspaceOption = None) -> None:
     """Remove the logs of cycles. The main log stays."""
     from cleared.cycles.cycle_log import remove_old_logs
 
-    removed = remove_old_logs(_host(workspace).root, 0)
+    removed = remove_old_logs(open_host(workspace).root, 0)
     print_message(f"Removed {removed} {'log' if removed == 1 else 'logs'}.")
 
 
@@ -209,12 +262,8 @@ def reset_consensus(
     """Begin the consensus anew, and count costs from zero. The old one is kept beside it."""
     from cleared.cycles.cycle_control import reset_consensus
 
-    host = _host(workspace)
+    host = open_host(workspace)
     if not yes and not typer.confirm("Replace memories/consensus.md by the initial one?", err=True):
         raise typer.Exit(1)
     kept = reset_consensus(host)
     print_message(f"The consensus is the initial one. The old one is {kept}." if kept else "There was none to keep.")
-
-
-def _host(workspace: Path | None) -> Host:
-    return open_host(workspace)

@@ -121,7 +121,7 @@ class CycleLoop:
         self._say(f"cycle {number} begins ({self.settings.engine.title})")
         request = CycleRequest(number, began, self._state["stalled"])
         try:
-            result = run_cycle(self.host, self.settings, self.binary, request, lambda: self._stop_now)
+            result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine)
         except (ClearedError, ConfinementUnavailable, OSError) as error:
             log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))
             result = CycleResult("failed", f"it could not run: {error}"[:400], log)
@@ -195,6 +195,12 @@ class CycleLoop:
 
     def _must_stop(self) -> bool:
         return self._stop_now or (self.host.root / cycle_state.STOP_FILE).exists()
+
+    def _must_end_engine(self) -> bool:
+        """Whether the engine that works is ended; it is not where the loop is to stop after its cycle."""
+        if self._state["status"] == "running" and self._must_stop():
+            self._update(status="stopping")
+        return self._stop_now
 
     def _end(self, status: str, reason: str) -> int:
         self._update(status=status, reason=reason, until=None, pid=None, pid_started=None)

@@ -1,4 +1,4 @@
-"""The text that has systemd or launchd keep ``cleared up`` running for one workspace, and where it goes.
+"""The text that has systemd or launchd keep a command of cleared running for one workspace, and where it goes.
 
 Pure: nothing is written or started here.
 """
@@ -43,6 +43,10 @@ class ServiceDefinition:
     environment: Mapping[str, str]
     """Beside what the manager gives to every service."""
     stop_seconds: int = STOP_SECONDS
+    arguments: tuple[str, ...] = ("up",)
+    """The command of cleared that runs."""
+    installed_by: str = "cleared service"
+    """The group of commands that writes and removes the file."""
 
     def __post_init__(self) -> None:
         for text in (str(self.root), str(self.python), *self.environment.values()):
@@ -58,12 +62,13 @@ class ServiceDefinition:
         plain = unicodedata.normalize("NFKD", self.root.name).encode("ascii", "ignore").decode().lower()
         slug = re.sub(r"[^a-z0-9]+", "-", plain)[:_MAX_SLUG].strip("-")
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:8]
-        return f"cleared-{slug or 'workspace'}-{digest}"
+        first = "cleared" if self.arguments[0] == "up" else f"cleared-{self.arguments[0]}"
+        return f"{first}-{slug or 'workspace'}-{digest}"
 
     @property
     def argv(self) -> tuple[str, ...]:
         """``-P``: no module is taken from the folder that the manager happens to start it in."""
-        return (str(self.python), "-P", "-m", "cleared", "-C", str(self.root), "up")
+        return (str(self.python), "-P", "-m", "cleared", "-C", str(self.root), *self.arguments)
 
 
 def systemd_unit(service: ServiceDefinition, config_home: Path) -> UnitFile:
@@ -72,9 +77,9 @@ def systemd_unit(service: ServiceDefinition, config_home: Path) -> UnitFile:
     if _UNUSABLE_PROGRAM.search(start[0]):  # systemd starts no program of such a name, but gives such arguments
         start = ("/bin/sh", "-c", 'exec "$0" "$@"', *start)
     lines = [
-        "# Made by: cleared service install. To remove it: cleared service uninstall.",
+        f"# Made by: {service.installed_by} install. To remove it: {service.installed_by} uninstall.",
         "[Unit]",
-        f"Description=cleared up in {str(service.root).replace('%', '%%')} (workspace)",
+        f"Description=cleared {service.arguments[0]} in {str(service.root).replace('%', '%%')} (workspace)",
         "",
         "[Service]",
         "Type=exec",
@@ -82,6 +87,7 @@ def systemd_unit(service: ServiceDefinition, config_home: Path) -> UnitFile:
         *(f"Environment={_quote_word(f'{key}={value}')}" for key, value in sorted(service.environment.items())),
         "Restart=on-failure",
         "RestartSec=5",
+        *(["RestartPreventExitStatus=1 2 3 4 5"] if service.arguments[0] == "cycle" else []),
         "KillSignal=SIGTERM",
         # To itself alone: the run that is under way, and its sandbox, are its own to bring to an end.
         "KillMode=mixed",

@@ -181,8 +181,8 @@ def test_git_is_started_in_one_place() -> None:
                     found.add(inner)
                     assert inner == "vcs/git_process.py" or "git" not in words(node), f"{inner}:{node.lineno}"
     assert found == {
-        "vcs/git_process.py", "workspace/processes.py", "cli/service.py", "loop/tmux_session.py", "loop/supervisor.py",
-        "service/process_lock.py", "notify/channels.py", "bridge/client.py",
+        "vcs/git_process.py", "workspace/processes.py", "cli/service_manager.py", "loop/tmux_session.py",
+        "loop/supervisor.py", "service/process_lock.py", "notify/channels.py", "bridge/client.py",
     }  # fmt: skip
     assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 
