@@ -169,10 +169,13 @@ def show_last_cycle(workspace: WorkspaceOption = None) -> None:
 @app.command("monitor")
 def follow_log(workspace: WorkspaceOption = None) -> None:
     """Follow the log of the loop of cycles, until Ctrl-C."""
+    import sys
+
     from cleared.cycles.cycle_control import follow_main_log
 
     for line in follow_main_log(open_host(workspace).root):
         print_line(escape_lines(line))
+        sys.stdout.flush()
 
 
 @app.command("pause")

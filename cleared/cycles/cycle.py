@@ -22,10 +22,13 @@ from cleared.cycles.engines.engine import EngineReport
 from cleared.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.errors import ClearedError
 from cleared.loop.job_output import JobOutput
+from cleared.loop.job_processes import end_job_processes
 from cleared.loop.private_clone import PrivateClone, make_private_clone, remove_tree
 from cleared.safe_files import read_stable, write_atomic
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
+FOLDER: Final = "cycles"
+"""Below the state folder: the clone and the temporary folder of the cycle that runs."""
 _LOG_BYTES: Final = 64 << 20
 
 
@@ -51,6 +54,11 @@ class CycleRequest:
     stalled: bool
 
 
+def end_left_engine(host: Host) -> None:
+    """End what an engine left that outlived its loop: the loop was killed. Called where no other loop runs."""
+    end_job_processes(host.layout.state_dir / FOLDER / "tmp", -1)
+
+
 def run_cycle(
     host: Host, settings: CycleSettings, binary: Path, request: CycleRequest, should_stop: Callable[[], bool]
 ) -> CycleResult:
@@ -60,8 +68,9 @@ def run_cycle(
     consensus = ConsensusFile(host.root)
     before = consensus.read()
     prompt = assemble_prompt(read_prompt_file(host.root), before, request.number, stalled=request.stalled)
-    folder = host.layout.state_dir / "cycles"
+    folder = host.layout.state_dir / FOLDER
     scratch = folder / "tmp"
+    end_left_engine(host)
     remove_tree(scratch)
     scratch.mkdir(parents=True)
     clone = make_private_clone(host, folder / "clone")
@@ -71,7 +80,7 @@ def run_cycle(
         run = run_engine(
             [str(binary), *engine.arguments(settings.launch)], prompt=prompt, folder=clone.folder, scratch=scratch,
             environment=engine_environment(engine, os.environ, host.root, scratch),
-            restrictions=engine_restrictions(settings, binary, clone.folder, scratch, Path.home()),
+            restrictions=engine_restrictions(settings, binary, host.root, clone.folder, scratch, Path.home()),
             log=JobOutput(host.root / log, _LOG_BYTES, host.redactor), timeout=settings.cycle_timeout_seconds,
             should_stop=should_stop, clock=host.clock,
         )  # fmt: skip

@@ -1,15 +1,15 @@
 """What an engine may touch: its clone, a temporary folder, its own credential; it has the network.
 
-It cannot write the workspace, read keys or ``.env`` files of it, nor signal processes outside (Landlock). Programs and
-libraries of the system may be read and run. Elsewhere than on Linux, or without Landlock, nothing holds it; the start
-says so.
+It can neither read nor write the workspace and the keys (Landlock), nor signal processes outside where the kernel is
+new enough, nor ask the system's services for anything (seccomp: no Unix sockets). Programs and libraries of the system
+may be read and run. Elsewhere than on Linux, or without Landlock, nothing holds it; the start says so.
 """
 
 from __future__ import annotations
 
-import os
+import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +18,22 @@ from cleared.cycles.cycle_settings import CycleSettings
 from cleared.cycles.engines.engine import Engine
 from cleared.errors import Place, PolicyError, WorkspaceError
 from cleared.loop.job_processes import FOLDER_VARIABLE
-from cleared.sandbox import landlock
+from cleared.safe_files import write_atomic
+from cleared.sandbox import landlock, seccomp
 from cleared.sandbox.confinement import Restrictions, landlock_abi
 from cleared.workspace.programs import search_path
 
-_SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/proc", "/sys")
-_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/gnu", "/proc", "/sys")
+_SYSTEM_SETTINGS: Final = (
+    "alternatives", "bash.bashrc", "ca-certificates", "claude-code", "codex", "crypto-policies", "default/locale",
+    "environment", "fonts", "gai.conf", "gitconfig", "group", "host.conf", "hostname", "hosts", "inputrc",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "mime.types",
+    "nsswitch.conf", "opencode", "os-release", "passwd", "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs",
+    "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "resolv.conf", "services", "shells",
+    "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xdg",
+)  # fmt: skip
+"""Below /etc. Not all of it: where the loop is root's, password hashes and host keys could be read."""
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
 _VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TERM", "SSL_CERT_FILE",
                      "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
@@ -63,22 +73,53 @@ def engine_environment(engine: Engine, environment: Mapping[str, str], root: Pat
 
 
 def engine_restrictions(
-    settings: CycleSettings, binary: Path, clone: Path, scratch: Path, home: Path
+    settings: CycleSettings, binary: Path, root: Path, clone: Path, scratch: Path, home: Path
 ) -> Restrictions | None:
-    """The restrictions of an engine that works in ``clone``; None where the kernel cannot confine."""
+    """The restrictions of an engine that works in ``clone``, of the workspace at ``root``; None where the kernel cannot
+    confine."""
     abi = landlock_abi()
     if not abi:
         return None
-    own = [Path(binary).parent, _installation_of(binary.resolve())]
-    readable = [*(Path(p) for p in (*_SYSTEM_FOLDERS, *_NETWORK_FILES)), *own,
-                *(Path(p).expanduser() for p in settings.program_folders)]  # fmt: skip
-    writable = [clone, scratch, *(Path(p) for p in _DEVICES), *(home / p for p in settings.engine.credential_paths)]
-    keys = cleared_home()
-    rules = [landlock.read_rule(p) for p in readable if p.exists() and not keys.is_relative_to(p)]
-    rules += [landlock.write_rule(p, abi) for p in writable if p.exists() and not keys.is_relative_to(p)]
-    probe = next((p for p in (keys / "approval-key", keys / "run-key") if p.exists()), None)
-    outside = str(probe) if probe is not None else "/root/.profile" if os.geteuid() else "/var/log/lastlog"
-    return Restrictions(abi, (landlock.ruleset_attributes(abi, network=True), tuple(rules)), None, outside)
+    closed = [path.resolve() for path in (root, cleared_home(), home)]
+    own = [binary, binary.parent, _installation_of(binary.resolve())]
+    readable = [*(Path(p) for p in (*_SYSTEM_FOLDERS, *_NETWORK_FILES)), *(Path("/etc", p) for p in _SYSTEM_SETTINGS),
+                *own, *(Path(p).expanduser() for p in settings.program_folders)]  # fmt: skip
+    credentials = [path for p in settings.engine.credential_paths if _is_apart(path := home / p, closed)]
+    rules = [landlock.read_rule(p) for path in readable for p in _open_around(path, closed)]
+    rules += [landlock.write_rule(p, abi) for p in (clone, scratch, *map(Path, _DEVICES), *credentials) if p.exists()]
+    program = seccomp.engine_program(platform.machine())
+    probe = scratch.parent / "outside"
+    write_atomic(probe, b"An engine that can read this is not confined.\n", fsync=False)
+    return Restrictions(abi, (landlock.ruleset_attributes(abi, network=True), tuple(rules)), program, str(probe))
+
+
+def _open_around(path: Path, closed: Sequence[Path]) -> Iterator[Path]:
+    """The path; where a closed folder lies in it, what else lies in it; nothing where it lies in the workspace or among
+    the keys. Of the home folder a part may be opened that is named, but never the whole."""
+    path = path.resolve()
+    if not path.exists() or any(path.is_relative_to(folder) for folder in closed[:2]):
+        return
+    if not any(folder.is_relative_to(path) for folder in closed):
+        yield path
+        return
+    if path in closed:
+        return
+    try:
+        entries = [entry for entry in path.iterdir() if not entry.is_symlink()]
+    except OSError:
+        return
+    for entry in entries:
+        yield from _open_around(entry, closed)
+
+
+def _is_apart(path: Path, closed: Sequence[Path]) -> bool:
+    """Whether a path exists, and writing below it reaches neither the workspace nor the keys."""
+    real = path.resolve()
+    return (
+        real.exists()
+        and not any(f.is_relative_to(real) or real.is_relative_to(f) for f in closed[:2])
+        and (real not in closed)
+    )
 
 
 def _installation_of(binary: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import IO, Final, Literal
 
 from cleared.clock import Clock
 from cleared.loop.job_output import JobOutput
-from cleared.loop.job_processes import adopt_orphans, end_children, end_job_processes
+from cleared.loop.job_processes import adopt_orphans, end_job_processes, end_new_children, list_children
 from cleared.sandbox.confinement import Restrictions, run_restricted
 
 TIMEOUT_CODE: Final = 124
@@ -46,6 +46,7 @@ def run_engine(
     Raises ``ConfinementUnavailable`` where the kernel refuses the restrictions, ``OSError`` where it cannot be started.
     """
     adopt_orphans()
+    before = list_children()
     started: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
@@ -66,7 +67,8 @@ def run_engine(
     try:
         ended_by = _watch(process, log, output, timeout, should_stop, clock)
     finally:
-        _end_group(process, scratch, clock)
+        _end_group(process, scratch)
+        end_new_children(before)
         log.close()
     code = TIMEOUT_CODE if ended_by == "timeout" else process.returncode
     return EngineRun(code, ended_by, bytes(output).decode("utf-8", "replace"), log.tail)
@@ -112,7 +114,7 @@ def _watch(
                 return "timeout"
 
 
-def _end_group(process: subprocess.Popen[bytes], scratch: Path, clock: Clock) -> None:
+def _end_group(process: subprocess.Popen[bytes], scratch: Path) -> None:
     """Ask the whole group to end, wait a little, then kill it and all that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
@@ -122,4 +124,3 @@ def _end_group(process: subprocess.Popen[bytes], scratch: Path, clock: Clock) ->
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     end_job_processes(scratch, process.pid)
-    end_children()

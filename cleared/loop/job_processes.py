@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -65,6 +65,26 @@ def end_children() -> None:
         time.sleep(_PAUSE)
 
 
+def list_children() -> list[Process]:
+    """The children of this process, also those that are dead and not waited for."""
+    parent = str(os.getpid())
+    return [(pid, fields[START]) for pid, fields in _known_processes() if fields[PARENT] == parent]
+
+
+def end_new_children(before: Collection[Process]) -> None:
+    """End every child of this process but those of ``before``; takes ten seconds at most. The others are not waited
+    for, so whoever started one still learns how it ended."""
+    for _ in range(2000):
+        new = [process for process in list_children() if process not in before]
+        if not new:
+            return
+        for process in new:
+            _kill_process(process)
+            with suppress(ChildProcessError):
+                os.waitpid(process[0], os.WNOHANG)
+        time.sleep(_PAUSE)
+
+
 def end_job_processes(scratch: Path, session: int) -> None:
     """End every process of a job but the one that leads its session, and those that they start meanwhile."""
     for _ in range(20):
@@ -95,10 +115,14 @@ def _kill_process(process: Process) -> None:
 
 def _live_processes() -> Iterator[tuple[int, list[str]]]:
     """Number and ``stat`` fields of each process that is not dead."""
+    return ((pid, fields) for pid, fields in _known_processes() if fields[STATE] not in "ZX")
+
+
+def _known_processes() -> Iterator[tuple[int, list[str]]]:
     if sys.platform == "linux":
         with os.scandir("/proc") as entries:
             numbers = [int(entry.name) for entry in entries if entry.name.isdigit()]
         for pid in numbers:
             fields = read_stat(pid)
-            if fields is not None and fields[STATE] not in "ZX":
+            if fields is not None:
                 yield pid, fields

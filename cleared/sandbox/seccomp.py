@@ -26,7 +26,7 @@ _CLONE_VFORK, _CLONE_THREAD = 0x4000, 0x10000
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET
 _PRIO_USER, _IOPRIO_USER = 2, 3
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
-_AF_INET, _AF_INET6 = 2, 10
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _MINUS_ONE = 0xFFFFFFFF
 # Newer calls are refused as not existing, so that the C library falls back to an older one.
 _NEWEST = 434
@@ -136,6 +136,20 @@ def job_program(
     for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(name, _load_argument(0), *same, _ALLOWED, _DENIED)
     return _pack_filter([*rules.code, (_JGE, 0, 1, NEWEST_FOR_JOBS), _refuse_with(errno.ENOSYS), _ALLOWED])
+
+
+def engine_program(machine: str) -> bytes | None:
+    """The filter for a coding engine, as ``job_program`` gives one for a job.
+
+    It has the network, and programs of all kinds. It only gets no Unix sockets, which Landlock does not confine: by
+    them the system's services start programs for whoever asks.
+    """
+    if machine not in _ARCHES:
+        return None
+    rules = _FilterBuilder(machine)
+    rules.add_rule("socket", _load_argument(0), (_JEQ, 0, 1, _AF_UNIX), _DENIED, _ALLOWED)
+    rules.add_rule("io_uring_setup", _refuse_with(errno.ENOSYS))  # it makes sockets, too
+    return _pack_filter([*rules.code, _ALLOWED])
 
 
 def worker_program(machine: str) -> bytes | None:
