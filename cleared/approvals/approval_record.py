@@ -101,12 +101,12 @@ def parse_record(data: bytes) -> ApprovalRecord:
     if len(data) > _MAX_BYTES:
         raise ValueError("not a record of approval: too large")
     try:
-        found = json.loads(data)
-        if found.pop("version") != _VERSION:
+        fields = json.loads(data)
+        if fields.pop("version") != _VERSION:
             raise ValueError("another version")
         for name in ("grants",):
-            found[name] = tuple(found[name])
-        record = ApprovalRecord(**found)
+            fields[name] = tuple(fields[name])
+        record = ApprovalRecord(**fields)
         texts = ("kind", "path", "digest", "by", "at", "workspace", "previous", "proposal", "report", "effects",
                  "base", "reason", "id", "key", "signature")  # fmt: skip
         if not all(isinstance(getattr(record, name), str) for name in texts):

@@ -46,8 +46,8 @@ def entry_weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
     amounts, waiting, seen = [entry.amount], [entry], {entry.entry_id}
     while waiting:
         each = waiting.pop()
-        if each.reference.startswith(LINE_ID_PREFIX) and (found := bank.find_line(each.reference)) is not None:
-            amounts.append(abs(found[1].amount))
+        if each.reference.startswith(LINE_ID_PREFIX) and (bank_line := bank.find_line(each.reference)) is not None:
+            amounts.append(abs(bank_line[1].amount))
         for tag in each.tags.split(";"):
             target = next((tag.removeprefix(p) for p in _RELATED if tag.startswith(p)), "")
             other = books.find_entry(target) if target and target not in seen else None
@@ -91,7 +91,7 @@ def rule_change_effect(reviewers: Mapping[str, str], two_person: Decimal | None,
 
 
 def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> list[Effect]:
-    found = []
+    effects = []
     for old, new in changes:
         legs = [[leg.account_id, money.format_amount(leg.amount.normalize())] for leg in new.legs]
         if old is not None:
@@ -101,16 +101,16 @@ def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> l
                 "entry", new.date.isoformat(), new.description, legs, new.status, new.counterparty, new.reference,
                 new.tags, new.notes,
             )  # fmt: skip
-        found.append(Effect(name, entry_weight(new, books, bank), new, old is None))
-    return found
+        effects.append(Effect(name, entry_weight(new, books, bank), new, old is None))
+    return effects
 
 
 def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect]:
-    found = []
+    effects = []
     for line_id in ignored:
         line = bank.find_line(line_id)
-        found.append(Effect(effect_mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
-    return found
+        effects.append(Effect(effect_mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
+    return effects
 
 
 def _ignored_lines(books: Books) -> set[str]:

@@ -24,8 +24,8 @@ def restore_access() -> list[Path]:
     given = []
     for folder in (cleared_home(), trust_folder(), pins_folder()):
         given += _restore_mode(folder, stat.S_IRWXU)
-        with suppress(OSError), os.scandir(folder) as found:
-            for entry in found:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
                 if folder != cleared_home() or "-key" in entry.name:
                     given += _restore_mode(Path(entry.path), stat.S_IRUSR | stat.S_IWUSR)
     return given

@@ -36,8 +36,8 @@ def _job_of_ancestors() -> str:
         for entry in processes.read_environment(pid):
             if entry.startswith(marker):
                 return entry[len(marker) :].decode("utf-8", "replace")
-        found = processes.read_stat(pid)
-        if found is None:
+        stat_fields = processes.read_stat(pid)
+        if stat_fields is None:
             return ""
-        pid = int(found[processes.PARENT])
+        pid = int(stat_fields[processes.PARENT])
     return ""

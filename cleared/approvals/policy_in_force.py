@@ -84,14 +84,14 @@ def settings_in_force(root: Path, config: Config) -> SettingsInForce:
     """The configuration with its protected settings as approved; without a record, as shipped."""
     files = _WorkingFiles(root)
     wanted = protected_settings_of(config)
-    found = files.read(CONFIG)
+    data = files.read(CONFIG)
     approved: dict[str, Any] = {}
     approvals = Approvals(files, root, {})
     if approvals.identity.problem is not None:
         return SettingsInForce(
             with_protected_settings(config, {}), tuple(compare_settings({}, wanted)), approvals.identity.problem
         )
-    if found is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
+    if data is not None or (approvals.workspace and approvals.is_missing(CONFIG)):
         record = approvals.read_record(CONFIG)
         if record is None or record.kind != "config":
             problem = PolicyError(

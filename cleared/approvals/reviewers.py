@@ -103,9 +103,9 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """As the queue keeps it, beside the card."""
-        found = asdict(self)
-        del found["card"]
-        return found
+        fields = asdict(self)
+        del fields["card"]
+        return fields
 
 
 def sign_agreement(key: Key, **values: Any) -> Agreement:
@@ -114,10 +114,10 @@ def sign_agreement(key: Key, **values: Any) -> Agreement:
     return Agreement(**values, key=key.public, signature=key.sign(unsigned.signed_bytes()))
 
 
-def parse_agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agreement]:
+def parse_agreements(card: str, records: Iterable[Mapping[str, Any]]) -> list[Agreement]:
     """What was agreed to about a card, oldest first; only what can be read."""
     made = []
-    for data in found:
+    for data in records:
         try:
             values: dict[str, Any] = {k: tuple(v) if k == "covers" else v for k, v in data.items()}
             each = Agreement(card=card, **values)
@@ -130,11 +130,11 @@ def parse_agreements(card: str, found: Iterable[Mapping[str, Any]]) -> list[Agre
 
 
 def find_first_agreement(
-    found: Iterable[Agreement], covers: Iterable[str], rules: ReviewRules, workspace: str, other_than: str
+    agreements: Iterable[Agreement], covers: Iterable[str], rules: ReviewRules, workspace: str, other_than: str
 ) -> Agreement | None:
     """The agreement of another reviewer to exactly this, if it is what was agreed to last."""
     wanted = tuple(sorted(covers))
-    for each in reversed(list(found)):
+    for each in reversed(list(agreements)):
         if each.covers != wanted:
             return None
         if each.key != other_than and each.key in rules.reviewers and each.workspace == workspace and each.is_genuine:

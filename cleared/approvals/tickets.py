@@ -81,22 +81,23 @@ def sign_ticket(key: Key, ticket: Ticket) -> Ticket:
 def parse_ticket(data: Any) -> Ticket:
     """The inverse of ``Ticket.data``. Raises ``ValueError`` for anything else."""
     try:
-        found = Ticket(**{**data, "choices": tuple(data["choices"])})
-        texts = [getattr(found, name) for name in _TEXTS] + [found.signature, *found.choices, *found.answers.values()]
+        ticket = Ticket(**{**data, "choices": tuple(data["choices"])})
+        texts = [getattr(ticket, name) for name in _TEXTS]
+        texts += [ticket.signature, *ticket.choices, *ticket.answers.values()]
         if not all(isinstance(text, str) and len(text) <= _MAX_TEXT for text in texts):
             raise ValueError("a field is not a text, or too long")
-        if found.default is not None and found.default not in found.choices:
+        if ticket.default is not None and ticket.default not in ticket.choices:
             raise ValueError("the default is not one of the choices")
-        if not isinstance(found.event, dict) or not isinstance(found.answers, dict):
+        if not isinstance(ticket.event, dict) or not isinstance(ticket.answers, dict):
             raise ValueError("not a map")
-        if found.seed != found.run:
+        if ticket.seed != ticket.run:
             raise ValueError("a run's seed is its id")
-        for time in (found.clock, found.due):
+        for time in (ticket.clock, ticket.due):
             if datetime.fromisoformat(time).tzinfo is None:
                 raise ValueError("a time without its zone")
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a ticket: {error}") from None
-    return found
+    return ticket
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

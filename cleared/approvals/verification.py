@@ -91,11 +91,11 @@ class Approvals:
         if was_shipped(path, data) and not taken_back:
             return Verification("starter", "it came with the program")
         where = record_path(path, digest)
-        found = self.source.read(where)
-        if found is None:
+        record_data = self.source.read(where)
+        if record_data is None:
             again = "this version was rolled back, and nobody has approved it again"
             return Verification("unapproved", again if taken_back else "nobody has approved this version")
-        record = try_parse_record(found)
+        record = try_parse_record(record_data)
         if record is None or (record.kind, record.path, record.digest) != ("script", path, digest):
             return Verification("unapproved", f"{where} is not its record of approval")
         why = self.find_doubt(record)
@@ -111,18 +111,18 @@ class Approvals:
             return "for another workspace"
         if not record.is_genuine:
             return "its signature is wrong"
-        known = self.trust
-        if record.id in known.withdrawn or record.at < known.barred.get(
+        trust = self.trust
+        if record.id in trust.withdrawn or record.at < trust.barred.get(
             trust_store.version_key(record.path, record.digest), ""
         ):
             return "that approval was withdrawn by a rollback"
-        if record.at < known.newest.get(record.file, ""):
+        if record.at < trust.newest.get(record.file, ""):
             return "it is older than the last that was made on this machine"
         if self.identity.problem is not None:
             return self.identity.problem.message
         if not self.identity.pinned:
             return COPIED if self.identity.copy_of else UNPINNED
-        if record.key not in known.keys and record.key != self._own_key():
+        if record.key not in trust.keys and record.key != self._own_key():
             return UNTRUSTED
         return ""
 
@@ -160,16 +160,16 @@ class Approvals:
 
     def list_versions(self, path: str) -> list[ApprovalRecord]:
         """The approvals of a script that count and are not quarantined, oldest first."""
-        found = []
+        records = []
         for where in self.source.list_paths(record_folder(path)):
             if where.endswith(QUARANTINED) or not where.endswith(".json"):
                 continue
             record = self.read_record(where)
             if record is not None and record.kind == "script" and record.path == path and record.file == where:
-                found.append(record)
+                records.append(record)
         barred = {p for p in self.source.list_paths(record_folder(path)) if p.endswith(QUARANTINED)}
         return sorted(
-            (r for r in found if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.file)
+            (r for r in records if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.file)
         )
 
     def version_text(self, record: ApprovalRecord) -> bytes | None:

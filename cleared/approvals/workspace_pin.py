@@ -72,16 +72,16 @@ def identify_workspace(root: Path, claim: bytes | None) -> WorkspaceIdentity:
     """
     claimed = (claim or b"").decode("ascii", "replace").strip()
     folders = find_git_folders(root)
-    found = _pin_of_clone(root, folders[1]) if folders is not None else None
-    if found is not None and not _is_at(found, folders[1] if folders else root):
+    pin = _pin_of_clone(root, folders[1]) if folders is not None else None
+    if pin is not None and not _is_at(pin, folders[1] if folders else root):
         return WorkspaceIdentity(
-            claimed if is_workspace_id(claimed) else "", _is_trusted_unattended(claimed), claimed, copy_of=found.git_dir
+            claimed if is_workspace_id(claimed) else "", _is_trusted_unattended(claimed), claimed, copy_of=pin.git_dir
         )
-    if found is None:
+    if pin is None:
         return WorkspaceIdentity(claimed if is_workspace_id(claimed) else "", _is_trusted_unattended(claimed), claimed)
-    if claim is not None and claimed != found.workspace:
-        return WorkspaceIdentity(found.workspace, True, claimed, problem=_other_books(claimed, found.workspace))
-    return WorkspaceIdentity(found.workspace, True, claimed)
+    if claim is not None and claimed != pin.workspace:
+        return WorkspaceIdentity(pin.workspace, True, claimed, problem=_other_books(claimed, pin.workspace))
+    return WorkspaceIdentity(pin.workspace, True, claimed)
 
 
 def pin_clone(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
@@ -107,14 +107,14 @@ def follow_moved_clone(root: Path) -> str:
     Moved: what has its mark now lies nowhere else. Where that cannot be written down, the clone counts as not pinned.
     """
     folders = find_git_folders(root)
-    found = _pin_of_clone(root, folders[1]) if folders is not None else None
-    if folders is None or found is None or _is_at(found, folders[1]) or _has_mark(found):
+    pin = _pin_of_clone(root, folders[1]) if folders is not None else None
+    if folders is None or pin is None or _is_at(pin, folders[1]) or _has_mark(pin):
         return ""
     try:
-        _write_pin(ClonePin(found.mark, found.workspace, str(folders[1]), found.commits))
+        _write_pin(ClonePin(pin.mark, pin.workspace, str(folders[1]), pin.commits))
     except WorkspaceError:
         return ""
-    return found.git_dir
+    return pin.git_dir
 
 
 def new_workspace_id() -> str:
@@ -124,8 +124,8 @@ def new_workspace_id() -> str:
 
 def pins_of_workspace(workspace: str) -> list[ClonePin]:
     """Every clone on this machine that was pinned to these books."""
-    found = (_read_pin(path) for path in sorted(pins_folder().glob("*.json")))
-    return [each for each in found if each.workspace == workspace]
+    pins = (_read_pin(path) for path in sorted(pins_folder().glob("*.json")))
+    return [each for each in pins if each.workspace == workspace]
 
 
 def unpin_clone(root: Path) -> None:
@@ -196,16 +196,14 @@ def _other_books(claimed: str, pinned: str) -> PolicyError:
 def _read_pin(path: Path) -> ClonePin:
     try:
         data = json.loads(path.read_bytes())
-        found = ClonePin(
-            path.stem, str(data["workspace"]), str(data["git_dir"]), tuple(str(c) for c in data["commits"])
-        )
-        if not is_workspace_id(found.workspace):
+        pin = ClonePin(path.stem, str(data["workspace"]), str(data["git_dir"]), tuple(str(c) for c in data["commits"]))
+        if not is_workspace_id(pin.workspace):
             raise ValueError("no id")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WorkspaceError(
             f"{path} is damaged", remedy="Delete it, then say again which books these are: cleared trust."
         ) from None
-    return found
+    return pin
 
 
 def _write_pin(pin: ClonePin) -> None:

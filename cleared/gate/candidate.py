@@ -67,13 +67,13 @@ class Candidate:
 
 def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
     """A candidate of these changes. Raises ``ConfigError`` where the new configuration is not valid."""
-    found = tuple(sorted(changes, key=lambda c: c.path))
+    ordered = tuple(sorted(changes, key=lambda c: c.path))
     config = None
-    for change in found:
+    for change in ordered:
         if change.kind == "config" and change.new is not None:
             config = load_config(change.new.decode("utf-8-sig", "replace"))
-    texts = {c.path: c.new for c in found if c.kind in ("agent", "script")}
-    return Candidate(found, tuple(looked_at), config, texts)
+    texts = {c.path: c.new for c in ordered if c.kind in ("agent", "script")}
+    return Candidate(ordered, tuple(looked_at), config, texts)
 
 
 def gather_candidate(
@@ -214,7 +214,7 @@ def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
 
 def _unknown_target(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:
     if path.startswith(f"{host.layout.agents_dir}/"):
-        known = [p for p in (host.root / host.layout.agents_dir).glob("*.py") if not p.name.startswith(".")]
-        names = ", ".join(sorted(p.stem for p in known)) or "none yet"
+        paths = [p for p in (host.root / host.layout.agents_dir).glob("*.py") if not p.name.startswith(".")]
+        names = ", ".join(sorted(p.stem for p in paths)) or "none yet"
         return UsageError(f"there is no agent {target!r}", remedy=f"Known: {names}.")
     return UsageError("there is no such file", place=Place(path))

@@ -68,16 +68,16 @@ def find_unreadable_texts(candidate: Candidate) -> list[Finding]:
     return findings
 
 
-def find_unknown_rules(candidate: Candidate, known: Collection[str]) -> list[Finding]:
-    """Rules that ``gate.rules`` names and that do not exist or cannot be switched. ``known``: all rules."""
+def find_unknown_rules(candidate: Candidate, known_rules: Collection[str]) -> list[Finding]:
+    """Rules that ``gate.rules`` names and that do not exist or cannot be switched. ``known_rules``: all rules."""
     if candidate.config is None:
         return []
     findings = []
     for rule in candidate.config.gate.rules:
-        exists = rule in known or rule.startswith("type:")
+        exists = rule in known_rules or rule.startswith("type:")
         if not exists or not is_switchable(rule):
             reason = "cannot be switched: the gate would be none without it" if exists else "is no rule"
-            near = get_close_matches(rule, [r for r in known if is_switchable(r)], 1)
+            near = get_close_matches(rule, [r for r in known_rules if is_switchable(r)], 1)
             remedy = f"Did you mean {near[0]}?" if near and not exists else "docs/reference/rules.md lists them."
             place = Place(candidate.changes_of_kind("config")[0].path, field=f"gate.rules.{rule}")
             findings.append(Finding("policy-rule", f"{rule!r} {reason}", place, remedy))

@@ -146,13 +146,15 @@ def _collect_dry_run(
 
 def compare_dry_runs(one: DryRun, other: DryRun) -> list[str]:
     """How the effects of two dry runs differ, one sentence each; empty where they are the same."""
-    found = []
+    differences = []
     a, b = one.effects, other.effects
     for key in a:
         if a[key] == b[key]:
             continue
         if isinstance(a[key], list):
-            found.append(f"{key}: {len(a[key])} and {len(b[key])}" if len(a[key]) != len(b[key]) else f"{key} differ")
+            differences.append(
+                f"{key}: {len(a[key])} and {len(b[key])}" if len(a[key]) != len(b[key]) else f"{key} differ"
+            )
         else:
-            found.append(f"{key}: {a[key]!r} and {b[key]!r}"[:300])
-    return found
+            differences.append(f"{key}: {a[key]!r} and {b[key]!r}"[:300])
+    return differences

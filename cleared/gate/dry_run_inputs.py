@@ -96,14 +96,14 @@ def collect_inputs(
     zone, periods = ZoneInfo(host.config.business.timezone), host.layout.periods
     at = find_open_time(now, zone, parse_periods(snapshot.read_file(periods), periods).closed_through)
     month = make_sample_files(host.config, at.astimezone(zone).date())
-    found = [
+    inputs = [
         DryRunInput(EMPTY_FOLDER, snapshot, {}, at, _event_for(host, event, at, {})),
         DryRunInput(SAMPLE_DATA, snapshot, month, at, _event_for(host, event, at, month)),
     ]
     if pin is None:
         real = find_latest_input(host, repo, snapshot, agent)
         if real is None:
-            return found, DryRunPin(now, event=event)
+            return inputs, DryRunPin(now, event=event)
         waiting = real.after is None
         files = {name: hashlib.sha256(data).hexdigest() for name, data in real.inputs.items()} if waiting else {}
         pin = DryRunPin(now, None if waiting else real.run, files, event)
@@ -111,23 +111,23 @@ def collect_inputs(
         real = _find_input_again(host, repo, snapshot, agent, pin)
     if real is not None:
         then = real.event or _event_for(host, event, now, real.inputs)
-        found.append(DryRunInput(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
-    return found, pin
+        inputs.append(DryRunInput(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
+    return inputs, pin
 
 
 def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
     """What may start an agent: the first of its triggers that is not a person, with the newest event of that name."""
-    found = next((k for k in kinds_of(header) if k is not ON_DEMAND), None) if header else None
-    if header is None or found is None:
+    trigger_kind = next((k for k in kinds_of(header) if k is not ON_DEMAND), None) if header else None
+    if header is None or trigger_kind is None:
         return None
-    kind = found.name
-    if found is EVENT:
+    kind = trigger_kind.name
+    if trigger_kind is EVENT:
         for event in parse_events(snapshot.read_file(host.layout.events)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
         return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
-    return Event(kind, " ".join(found.values(header)), None, f"{kind}:sample").to_record()
+    return Event(kind, " ".join(trigger_kind.values(header)), None, f"{kind}:sample").to_record()
 
 
 def _sample_payload(name: str) -> dict[str, Any] | None:
@@ -174,8 +174,8 @@ def _find_input_again(
         return real
     if not pin.files:
         return None
-    here = read_waiting_files(host)
-    by_digest = {hashlib.sha256(data).hexdigest(): data for data in here.values()}
+    waiting = read_waiting_files(host)
+    by_digest = {hashlib.sha256(data).hexdigest(): data for data in waiting.values()}
     missing = [name for name, digest in pin.files.items() if digest not in by_digest]
     if missing:
         done = _processed_files(host, snapshot)
@@ -187,11 +187,13 @@ def _find_input_again(
 
 
 def _processed_files(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
-    known = {r.file_sha256 for r in parse_imports(snapshot.read_file(host.layout.imports), host.layout.imports)}
-    found = {}
+    imported_digests = {
+        r.file_sha256 for r in parse_imports(snapshot.read_file(host.layout.imports), host.layout.imports)
+    }
+    files = {}
     for path in snapshot.list_entries(host.layout.processed_dir):
         data = snapshot.read_file(path)
         digest = hashlib.sha256(data).hexdigest() if data is not None else ""
-        if digest in known and data is not None:
-            found[digest] = data
-    return found
+        if digest in imported_digests and data is not None:
+            files[digest] = data
+    return files

@@ -224,21 +224,21 @@ class Gate:
         agents = {c.path: c.new for c in candidate.changes_of_kind("agent")}
         for name in self._affected_agents(candidate):
             path = self.host.layout.agent_path(name)
-            held = self.scripts.approvals.approved_version(path)[0]
+            approved = self.scripts.approvals.approved_version(path)[0]
             working = self.host.root / path
             looked_at = name in candidate.agents_to_examine and working.is_file() and not working.is_symlink()
             if path in candidate.texts:
                 agents.setdefault(path, candidate.texts[path])
             else:
-                agents.setdefault(path, working.read_bytes() if looked_at else held)
-            before.setdefault(path, held)
+                agents.setdefault(path, working.read_bytes() if looked_at else approved)
+            before.setdefault(path, approved)
         after = {**before, **agents, **candidate.texts}
         now_world = Setup(self.host, Scripts(self.host, self.snapshot, texts=before))
         then_world = Setup(then, Scripts(then, self.snapshot, texts=after))
-        found = []
+        subjects = []
         for change in candidate.changes_of_kind("script"):
             if change.new is not None:
-                found.append(self._make_subject("script", change.path, change.new, now_world, then_world))
+                subjects.append(self._make_subject("script", change.path, change.new, now_world, then_world))
         for path, data in sorted(agents.items()):
             if data is not None:
                 subject = self._make_subject("agent", path, data, now_world, then_world)
@@ -246,8 +246,8 @@ class Gate:
                 if before.get(path) is not None:
                     with contextlib.suppress(ClearedError):
                         subject.old = now_world.scripts.load_agent(subject.name)
-                found.append(subject)
-        return found
+                subjects.append(subject)
+        return subjects
 
     def _make_subject(self, kind: Any, path: str, data: bytes, now: Setup, then: Setup) -> Subject:
         source = data.decode("utf-8", errors="surrogateescape")
@@ -261,10 +261,10 @@ class Gate:
         folder = self.host.layout.agents_dir
         for path in self.snapshot.list_entries(folder):
             if path.endswith(".py") and path.count("/") == 1 and (changed or every):
-                held, _ = self.scripts.approvals.approved_version(path)
-                if held is None:
+                approved, _ = self.scripts.approvals.approved_version(path)
+                if approved is None:
                     continue
-                source = held.decode("utf-8", "replace")
+                source = approved.decode("utf-8", "replace")
                 runs = find_grants(source, path, self.host.registry, self.scripts.read_shared_source)[1]
                 if every or runs & changed:
                     names.add(path.removeprefix(f"{folder}/").removesuffix(".py"))

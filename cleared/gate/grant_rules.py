@@ -33,11 +33,15 @@ UNKNOWN_GRANT: Final = RULES.declare(
 
 @RULES.check
 def find_unknown_grants(script: LintedScript) -> Iterator[Finding]:
-    known = {name for p in script.primitives.values() for name in (p.name, p.grant)}
-    known |= {f"{JOB_TYPE_GRANT}{job_type}" for job_type in script.job_types}
+    known_grants = {name for p in script.primitives.values() for name in (p.name, p.grant)}
+    known_grants |= {f"{JOB_TYPE_GRANT}{job_type}" for job_type in script.job_types}
     for grant in (script.header.grants if script.header is not None else None) or ():
-        if grant not in known and not _ONE_AGENT_RUN.fullmatch(grant) and not MODEL_BUDGET_GRANT.fullmatch(grant):
-            near = get_close_matches(grant, sorted(known), 1, 0.6)
+        if (
+            grant not in known_grants
+            and not _ONE_AGENT_RUN.fullmatch(grant)
+            and not MODEL_BUDGET_GRANT.fullmatch(grant)
+        ):
+            near = get_close_matches(grant, sorted(known_grants), 1, 0.6)
             job_type = grant.removeprefix(JOB_TYPE_GRANT)
             message = f"no primitive has the grant {grant!r}" if job_type == grant else (
                 f"there is no job type {job_type!r}"

@@ -83,18 +83,18 @@ class Impact:
 
     def find_warnings(self) -> list[str]:
         """What a person should read first: everything confirmed, or many more cards."""
-        found = []
+        warnings = []
         confirmed = self.after["auto-confirmed"]
         if confirmed and not self.after["pending-review"] and self.before["pending-review"]:
-            found.append(
+            warnings.append(
                 f"it confirms everything now: {count_noun(confirmed, 'entry', 'entries')}, none left for review"
             )
         if self.before["cards"] and self.after["cards"] >= 2 * self.before["cards"]:
-            found.append(
+            warnings.append(
                 f"the review queue would double: {count_noun(self.before['cards'], 'card')} before, "
                 f"{self.after['cards']} now"
             )
-        return found
+        return warnings
 
 
 def describe_values(values: Mapping[str, Any] | None) -> str:

@@ -56,12 +56,12 @@ def find_latest_input(host: Host, repo: Repository, snapshot: Snapshot, agent: s
 
 def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[DryRunInput | str]:
     """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
-    found = 0
+    count = 0
     for commit in history.read_log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
         if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
             continue
-        found += 1
-        if found > limit:
+        count += 1
+        if count > limit:
             return
         yield _input_of_run(host, repo, commit)
 
@@ -90,8 +90,8 @@ def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], file
         except ValueError:
             return None
     if kind == EVENT.name:
-        found = next((e for e in parse_events(after.read_file(host.layout.events)) if e["id"] == key), None)
-        return Event(kind, found["name"], found["payload"], key) if found else None
+        record = next((e for e in parse_events(after.read_file(host.layout.events)) if e["id"] == key), None)
+        return Event(kind, record["name"], record["payload"], key) if record else None
     return None
 
 
@@ -105,39 +105,39 @@ def find_past_run(host: Host, repo: Repository, agent: str, run: str) -> DryRunI
     for commit in history.find_by_trailer(host.root, "Run", run):
         if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
             full = history.read_commit(host.root, commit.id)
-            found = _input_of_run(host, repo, full)
-            return found if isinstance(found, DryRunInput) else None
+            past_run = _input_of_run(host, repo, full)
+            return past_run if isinstance(past_run, DryRunInput) else None
     return None
 
 
 def read_waiting_files(host: Host) -> dict[str, bytes]:
     """What lies in the drop folder: name → bytes. What cannot be read is left out."""
     root = host.root / host.layout.import_dir
-    found = {}
+    files = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         if name.startswith(("processed/", "failed/")) or not is_ready_name(path.name):
             continue
         try:
             if path.is_file():
-                found[name] = read_stable(path, host.config.import_.max_bytes)[0]
+                files[name] = read_stable(path, host.config.import_.max_bytes)[0]
         except ClearedError:
             continue
-    return found
+    return files
 
 
 def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
     """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
     records = parse_imports(after.read_file(host.layout.imports), host.layout.imports)
     names = {r.file_sha256: r.name for r in records if r.run == run}
-    found = {}
+    imported = {}
     for path in files:
         if path.startswith(host.layout.processed_dir + "/"):
             data = after.read_file(path)
             name = names.pop(hashlib.sha256(data).hexdigest(), None) if data is not None else None
             if data is not None and name is not None:
-                found[name] = data
-    return found, not names
+                imported[name] = data
+    return imported, not names
 
 
 def parent_commit(repo: Repository, commit: str) -> str | None:

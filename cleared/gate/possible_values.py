@@ -48,9 +48,9 @@ class PossibleValues:
         """The literals and unassigned names that ``value`` may be, in the order of the text."""
         self._steps_left = min(_MOST_STEPS, self._budget)
         before = self._steps_left
-        found = {id(leaf): leaf for leaf in self._find_leaves(value, (), 0)}
+        leaves = {id(leaf): leaf for leaf in self._find_leaves(value, (), 0)}
         self._budget -= before - max(self._steps_left, 0)
-        return sorted(found.values(), key=lambda leaf: (leaf.lineno, leaf.col_offset))
+        return sorted(leaves.values(), key=lambda leaf: (leaf.lineno, leaf.col_offset))
 
     def _record_bindings(self, node: ast.AST, scope: tuple[ast.AST, ...]) -> None:
         match node:

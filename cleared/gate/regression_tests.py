@@ -96,16 +96,16 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
     if len(data) > _MAX:
         raise ValueError(f"not a test: larger than {_MAX >> 20} MB")
     try:
-        found = json.loads(data)
-        if found["version"] != _VERSION:
+        fields = json.loads(data)
+        if fields["version"] != _VERSION:
             raise ValueError("another version")
         case = RegressionTest(
-            path.rsplit("/", 1)[-1].removesuffix(".json"), _require_text(found["agent"]), _require_text(found["why"]),
-            datetime.fromisoformat(found["now"]),
-            {str(k): _decode_bytes(v) for k, v in found["inputs"].items()},
-            {str(k): _decode_bytes(v) for k, v in found["books"].items()},
-            dict(found["expected"]), _require_text(found["run"]),
-            parse_event(found["event"]) if "event" in found else None, dict(found.get("answers") or {}),
+            path.rsplit("/", 1)[-1].removesuffix(".json"), _require_text(fields["agent"]), _require_text(fields["why"]),
+            datetime.fromisoformat(fields["now"]),
+            {str(k): _decode_bytes(v) for k, v in fields["inputs"].items()},
+            {str(k): _decode_bytes(v) for k, v in fields["books"].items()},
+            dict(fields["expected"]), _require_text(fields["run"]),
+            parse_event(fields["event"]) if "event" in fields else None, dict(fields.get("answers") or {}),
         )  # fmt: skip
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
@@ -269,28 +269,28 @@ def _find_removed_list(approvals: Approvals) -> list[Finding]:
 
 def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Script) -> tuple[DryRun, list[str]]:
     """Replay a test: the dry run, and how it differs from what was expected, one sentence each."""
-    found = dry_run_script(
+    replayed = dry_run_script(
         world, repo, FilesSnapshot(case.books), script, label=f"test {case.name}", inputs=case.inputs,
         now=case.now, event=case.event, answers=case.answers,
     )  # fmt: skip
     legs = case.expected.get("legs")
     try:
-        return found, _compare_legs(legs, found) if legs is not None else compare_effects(case, found)
+        return replayed, _compare_legs(legs, replayed) if legs is not None else compare_effects(case, replayed)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
-        return found, ["what it expects is not in the form of effects"]
+        return replayed, ["what it expects is not in the form of effects"]
 
 
-def compare_effects(case: RegressionTest, found: DryRun) -> list[str]:
+def compare_effects(case: RegressionTest, replayed: DryRun) -> list[str]:
     """How the effects differ from the expected ones, entry by entry."""
-    expected, effects = case.expected, to_plain_json(found.effects)
-    if found.error is not None:
-        return [f"it fails: {found.error}"]
-    if found.violations:
-        return [f"it breaks an invariant: {found.violations[0]}"]
-    before = DryRun(found.label, None, None, tuple(expected.get("entries", ())), (), ())
-    after = DryRun(found.label, None, None, tuple(effects["entries"]), (), ())
+    expected, effects = case.expected, to_plain_json(replayed.effects)
+    if replayed.error is not None:
+        return [f"it fails: {replayed.error}"]
+    if replayed.violations:
+        return [f"it breaks an invariant: {replayed.violations[0]}"]
+    before = DryRun(replayed.label, None, None, tuple(expected.get("entries", ())), (), ())
+    after = DryRun(replayed.label, None, None, tuple(effects["entries"]), (), ())
     diff = Impact()
-    diff.add_run(DryRunInput(found.label, FilesSnapshot({}), {}), {}, before, after)
+    diff.add_run(DryRunInput(replayed.label, FilesSnapshot({}), {}), {}, before, after)
     entries = [
         f"{e['date']} {e['description'][:60]} {e['amount']}: {describe_values(e['before'])} became "
         f"{describe_values(e['after'])}"
@@ -329,28 +329,28 @@ def _describe_effect(effect: Any) -> str:
     return text if len(text) < 200 else f"{text[:200]}…"
 
 
-def _compare_legs(expected: Mapping[str, Any], found: DryRun) -> list[str]:
-    if found.error is not None:
-        return [f"it fails: {found.error}"]
-    entries = {str(e["reference"]): e for e in to_plain_json(list(found.entries))}
-    said = []
+def _compare_legs(expected: Mapping[str, Any], replayed: DryRun) -> list[str]:
+    if replayed.error is not None:
+        return [f"it fails: {replayed.error}"]
+    entries = {str(e["reference"]): e for e in to_plain_json(list(replayed.entries))}
+    differences = []
     for reference, legs in expected.items():
         entry = entries.get(reference)
         got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
         if got is None or _sum_by_account(got) != _sum_by_account(legs):
             shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
-            said.append(
+            differences.append(
                 f"{shown}: to be {_describe_legs(legs)}, but it is {_describe_legs(got) if got else 'not posted'}"
             )
-    return said
+    return differences
 
 
 def _sum_by_account(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
     """Account → what is moved on it."""
-    found: dict[int, Decimal] = {}
+    totals: dict[int, Decimal] = {}
     for account, debit, credit in legs:
-        found[account] = found.get(account, Decimal(0)) + Decimal(str(debit)) - Decimal(str(credit))
-    return {account: amount for account, amount in found.items() if amount}
+        totals[account] = totals.get(account, Decimal(0)) + Decimal(str(debit)) - Decimal(str(credit))
+    return {account: amount for account, amount in totals.items() if amount}
 
 
 def _describe_legs(legs: Iterable[Iterable[Any]]) -> str:

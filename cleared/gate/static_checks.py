@@ -51,9 +51,9 @@ class StaticChecks:
         jobs: Collection[str] | None = None
         if subject.kind == "agent" and subject.header is not None:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
-        found = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
+        findings = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return make_result(
-            "traps", found, host.config.gate.rules, approved_under=_approved_under(subject),
+            "traps", findings, host.config.gate.rules, approved_under=_approved_under(subject),
             primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
         )  # fmt: skip
@@ -68,8 +68,8 @@ class StaticChecks:
             checker = self._stack.enter_context(TypeChecker(stubs))
             self._checkers[allowed] = checker
         inputs = subject.header.args if subject.header and subject.kind == "script" else ()
-        found = checker.check_script(subject.source, subject.file, inputs)
-        return make_result("types", found, host.config.gate.rules, approved_under=_approved_under(subject))
+        findings = checker.check_script(subject.source, subject.file, inputs)
+        return make_result("types", findings, host.config.gate.rules, approved_under=_approved_under(subject))
 
 
 CHECKS: Final[tuple[Check[StaticChecks], ...]] = (
@@ -104,7 +104,7 @@ def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | 
         world, static = Setup(host, scripts), StaticChecks(stack)
         agent = scripts.load_agent(name)
         names = find_grants(agent.source, agent.file, host.registry, scripts.read_shared_source)[1]
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for script in (
             agent,
             *(scripts.load_shared(each) for each in sorted(names) if scripts.read_shared_source(each)),
@@ -113,6 +113,6 @@ def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | 
                 kind: Literal["agent", "script"] = "agent" if script is agent else "script"
                 subject = Subject(kind, script.name, script.file, script.source, world, world, script.grants)
                 subject.header = script.header
-                found += [*static.check_semantics(subject).findings, *static.check_types(subject).findings]
-        if found:
-            raise findings_error(agent.file, found)
+                findings += [*static.check_semantics(subject).findings, *static.check_types(subject).findings]
+        if findings:
+            raise findings_error(agent.file, findings)
