@@ -50,11 +50,11 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
     rows: dict[str, Callable[[], Row]] = {
         "writer lock": lambda: _check_lock(host),
         "service": lambda: _check_service(host),
-        "messages": lambda: _check_messages(host),
         "repository": lambda: _check_repository(host),
         "history": lambda: doctor_history.check_history(host),
         "branch": lambda: doctor_history.check_branch(host),
         "interrupted commit": lambda: _check_interrupted(host, messages),
+        "messages": lambda: _check_messages(host),  # it opens the repository, which completes such a commit
         "managed files": lambda: _check_managed_files(host),
         "approvals": lambda: _check_approvals(host),
         "stale files": lambda: _check_stale_files(host),
