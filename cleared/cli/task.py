@@ -284,6 +284,13 @@ def run_tasks(
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="NAME", help="The worker: an agent (tasks.agent).")
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="ENGINE", help="The worker: codex, qwen, opencode or claude."),
+    ] = None,
+    allow_ai: Annotated[
+        bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
+    ] = False,
     most: Annotated[int | None, typer.Option("--max", min=1, help="How many tasks at the most.")] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -303,7 +310,7 @@ def run_tasks(
     host = open_host(workspace)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        report = run(host, choose_worker(host, command, agent), most=most)
+        report = run(host, choose_worker(host, command, agent, engine, allow_ai=allow_ai), most=most)
     finally:
         signal.signal(signal.SIGTERM, before)
     if json:

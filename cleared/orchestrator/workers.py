@@ -111,17 +111,27 @@ class AgentWorker:
         return WorkReport(True, summary or f"run {run.run_id}")
 
 
-def choose_worker(host: Host, command: str | None, agent: str | None) -> Worker:
+def choose_worker(
+    host: Host, command: str | None, agent: str | None, engine: str | None = None, *, allow_ai: bool = False
+) -> Worker:
     """The worker that is named, or that the approved settings name (``tasks.command``, ``tasks.agent``).
 
-    Raises ``UsageError`` where there is none, or two.
+    Raises ``UsageError`` where there is none, or two, ``PolicyError`` for an engine that is not allowed.
     """
+    if engine is not None:
+        from cleared.cycles.cycle_settings import require_opt_in
+        from cleared.orchestrator.engine_worker import EngineWorker
+
+        if command is not None or agent is not None:
+            raise UsageError("two workers are named", remedy="Pass one of --command, --agent and --engine.")
+        require_opt_in(host.config, allow_ai)
+        return EngineWorker(engine, allow_ai)
     if command is None and agent is None:
         command, agent = host.config.tasks.command, host.config.tasks.agent
     if (command is None) == (agent is None):
         raise UsageError(
             "two workers are named" if command is not None else "no worker is named",
-            remedy="Pass --command or --agent, or set one of tasks.command and tasks.agent in config.yaml.",
+            remedy="Pass --command, --agent or --engine, or set one of tasks.command and tasks.agent in config.yaml.",
         )
     if command is not None:
         if not command.strip():

@@ -1,0 +1,68 @@
+"""A coding engine as a worker: it turns a task's briefing into changes of the clone, as in an AI cycle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cleared.changes.host import Host
+from cleared.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
+from cleared.cycles.engine_confinement import engine_environment, engine_restrictions, find_binary
+from cleared.cycles.engine_process import run_engine
+from cleared.errors import WorkspaceError
+from cleared.loop.job_output import JobOutput
+from cleared.loop.private_clone import remove_tree
+from cleared.orchestrator.workers import Assignment, WorkReport
+from cleared.sandbox.confinement import ConfinementUnavailable
+
+_MOST_OUTPUT: Final = 64 << 20
+_MOST_SUMMARY: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EngineWorker:
+    """``engine``: codex, qwen, opencode or claude. ``allow_ai``: whether this start lets it run."""
+
+    engine: str
+    allow_ai: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def name(self) -> str:
+        return f"engine {self.engine}"
+
+    def work(self, host: Host, assignment: Assignment) -> WorkReport:
+        """Raises ``PolicyError`` without the opt-in of AI cycles, ``WorkspaceError`` where it is not installed."""
+        require_opt_in(host.config, self.allow_ai, self.environment)
+        settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
+        binary = find_binary(settings, host.root, self.environment)
+        scratch = host.layout.state_dir / "cycles" / f"task-{assignment.briefing.task.id}"
+        remove_tree(scratch)
+        scratch.mkdir(parents=True)
+        try:
+            return self._run(host, settings, binary, scratch, assignment)
+        except (ConfinementUnavailable, OSError) as error:
+            raise WorkspaceError(f"{self.name} could not be started: {error}", remedy="See: cleared doctor.") from None
+        finally:
+            remove_tree(scratch)
+
+    def _run(
+        self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
+    ) -> WorkReport:
+        assignment.output.unlink(missing_ok=True)
+        run = run_engine(
+            [str(binary), *settings.engine.arguments(settings.launch)], prompt=assignment.briefing.text,
+            folder=assignment.clone, scratch=scratch,
+            environment=engine_environment(settings.engine, self.environment, host.root, scratch),
+            restrictions=engine_restrictions(settings, binary, host.root, assignment.clone, scratch, Path.home()),
+            log=JobOutput(assignment.output, _MOST_OUTPUT, host.redactor),
+            timeout=min(assignment.seconds, settings.cycle_timeout_seconds), should_stop=lambda: False,
+            clock=host.clock,
+        )  # fmt: skip
+        report = settings.engine.read_output(run.output)
+        text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
+        finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)
+        return WorkReport(finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}")
