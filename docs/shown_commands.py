@@ -37,7 +37,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 _ERASED = re.compile(r"[^\n]*\n(?:\r|\x1b\[\?\d+[hl])*\x1b\[1A\x1b\[2K")
 _ID = re.compile(
     r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b"
-    r"|(?<=\bingest-)[0-9a-f]{6}\b"  # a regression case, by its run
+    r"|(?<=\bingest-)[0-9a-f]{6}\b"  # a test, by its run
 )
 # What else is different each time, by how it looks in a line.
 _SHAPES = (

@@ -92,7 +92,7 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
 def _restore_tests(
     host: Host, decision: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
 ) -> dict[str, bytes | None]:  # fmt: skip
-    """The regression cases that recorded the decision, as they were before it."""
+    """The tests that recorded the decision, as they were before it."""
     made = Snapshot(decision.repo, commit.id)
     texts = {
         path: earlier.read_file(path) for path in commit.files or ()

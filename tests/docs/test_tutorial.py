@@ -21,7 +21,7 @@ def test_the_tutorial_is_among_them() -> None:
 
 @pytest.mark.parametrize("name", ["approve-a-change", "regression-cases", "clone-and-trust", "settings"])
 def test_pages_about_the_gate_are_among_them(name: str) -> None:
-    """GATE: propose, approve, roll back; regression cases; trust after a clone; policy in force."""
+    """GATE: propose, approve, roll back; tests; trust after a clone; policy in force."""
     assert f"docs/howto/{name}.md" in PAGES
 
 

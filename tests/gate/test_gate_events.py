@@ -39,7 +39,7 @@ def test_scheduled_and_watching_agents_have_their_payloads_in_a_rehearsal(ws: Wo
 
 
 def test_past_runs_are_held_again_over_the_events_they_had(ws: Workspace) -> None:
-    """In the comparison with the approved version, and as regression cases."""
+    """In the comparison with the approved version, and as tests."""
     ws.ok("event", "emit", "statement.read", "--data", '{"rows": 3}')
     ws.put("agents/hears.py", HEARS)
     ws.ok("agent", "approve", propose(ws, "hears")["id"])

@@ -1,4 +1,4 @@
-"""Regression cases: what was right once, or put right, stays so. D9, N7."""
+"""Tests of scripts: what was right once, or put right, stays so. D9, N7."""
 
 from __future__ import annotations
 

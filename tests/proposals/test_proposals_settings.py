@@ -340,7 +340,7 @@ def test_an_approval_of_settings_that_cannot_be_verified_stops_runs(ws: Workspac
         assert in_force(ws, "thresholds.auto_confirm") == "0.99"
 
 
-# -- regression cases -------------------------------------------------------------------------------------------------
+# -- tests ------------------------------------------------------------------------------------------------------------
 
 
 def test_setting_what_would_break_a_case_is_refused(posted: Workspace) -> None:
