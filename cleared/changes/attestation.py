@@ -72,8 +72,8 @@ def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Ite
         if new.startswith(old):
             yield from new[len(old) :].splitlines()
         else:
-            known = set(old.splitlines())
-            yield from (line for line in new.splitlines() if line not in known)
+            old_lines = set(old.splitlines())
+            yield from (line for line in new.splitlines() if line not in old_lines)
 
 
 def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
@@ -88,8 +88,8 @@ def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> li
     for path, oid in list_shards(layout, after).items() if lines else ():
         for each in before:
             if each.find_blob_id(path) != oid:
-                known = each.read_file(path) or b""
-                lines = [line for line in lines if line not in known]
+                earlier = each.read_file(path) or b""
+                lines = [line for line in lines if line not in earlier]
     return lines
 
 

@@ -118,11 +118,11 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
         first = db.execute("SELECT min(at) FROM counted WHERE signer<>''").fetchone()[0]
         if first is None:
             return []
-        known = set(db.execute("SELECT card, digest FROM counted_cards WHERE what='settles'"))
+        counted = set(db.execute("SELECT card, digest FROM counted_cards WHERE what='settles'"))
     return [
         card for card in cards.values()
         if card.status == "resolved" and card.kind != QUESTION.name and card.created_at >= first
-        and (card.id, attestation.settlement_digest(card.resolved_by or "", card.resolution or "")) not in known
+        and (card.id, attestation.settlement_digest(card.resolved_by or "", card.resolution or "")) not in counted
     ]  # fmt: skip
 
 

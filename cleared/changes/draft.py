@@ -98,7 +98,7 @@ def commit_draft(
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
     before = draft.changes.get(host.layout.log) or snapshot.read_file(host.layout.log)
     draft.changes[host.layout.log] = agent_log.append_rows(before, rows)
-    moves, held = imported_files.hold_files(
+    moves, held_files = imported_files.hold_files(
         host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id
     )
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
@@ -124,7 +124,7 @@ def commit_draft(
     except BaseException:
         with contextlib.suppress(ClearedError, OSError):
             if repo.find_head() == snapshot.commit:
-                imported_files.release_files(host, held)
+                imported_files.release_files(host, held_files)
         raise
     start_gc_if_due(repo)
     return commit

@@ -79,47 +79,47 @@ def hold_files(
     _release_old_files(host, now)
     folder = f"{host.layout.import_dir}/"
     held_moves: list[LocalMove] = []
-    held: list[HeldFile] = []
+    records: list[HeldFile] = []
     for move in moves:
         if move.source.startswith(folder):
-            held_file = _link_file(host, move.source, move.content, now, f"{run_id}-{len(held)}")
+            held_file = _link_file(host, move.source, move.content, now, f"{run_id}-{len(records)}")
             if held_file is None:  # it can have no second name: its only one is moved to where it is held
-                beside = _hidden_name(move.source, f"{run_id}-{len(held)}")
+                beside = _hidden_name(move.source, f"{run_id}-{len(records)}")
                 held_file = _describe_file(
-                    host, move.source, move.target or beside, move.content, now, f"{run_id}-{len(held)}"
+                    host, move.source, move.target or beside, move.content, now, f"{run_id}-{len(records)}"
                 )
                 move = replace(move, target=held_file.held)
-            held.append(held_file)
+            records.append(held_file)
         held_moves.append(move)
     for path, data in tracked.items():
-        held_file = _link_file(host, path, data, now, f"{run_id}-{len(held)}")
-        held += [held_file] if held_file is not None else []
-    for held_file in held:
+        held_file = _link_file(host, path, data, now, f"{run_id}-{len(records)}")
+        records += [held_file] if held_file is not None else []
+    for held_file in records:
         try:
             save_record(host, held_file)
         except OSError as error:
             host.show_message(f"{held_file.name} will not be looked at again: {error.strerror or error}")
-    return tuple(held_moves), held
+    return tuple(held_moves), records
 
 
 def _link_file(host: Host, path: str, data: bytes, now: datetime, identity: str) -> HeldFile | None:
     """Give the file a second name; ``None`` where the file system has no hard links."""
-    held = f"{_held_folder(host)}/{identity}"
+    held_path = f"{_held_folder(host)}/{identity}"
     try:
-        (host.root / held).parent.mkdir(parents=True, exist_ok=True)
-        os.link(host.root / path, host.root / held, follow_symlinks=False)
+        (host.root / held_path).parent.mkdir(parents=True, exist_ok=True)
+        os.link(host.root / path, host.root / held_path, follow_symlinks=False)
     except (OSError, NotImplementedError):
         return None
-    return _describe_file(host, path, held, data, now, identity)
+    return _describe_file(host, path, held_path, data, now, identity)
 
 
-def _describe_file(host: Host, path: str, held: str, data: bytes, now: datetime, identity: str) -> HeldFile:
+def _describe_file(host: Host, path: str, held_path: str, data: bytes, now: datetime, identity: str) -> HeldFile:
     modified = 0
     with contextlib.suppress(OSError):
         status = (host.root / path).lstat()
         # Whether it is still the same file is checked later, at the last moment of the commit.
         modified = status.st_mtime_ns if status.st_size == len(data) else 0
-    return HeldFile(identity, path, held, len(data), hashlib.sha256(data).hexdigest(), modified, format_iso(now))
+    return HeldFile(identity, path, held_path, len(data), hashlib.sha256(data).hexdigest(), modified, format_iso(now))
 
 
 def _hidden_name(path: str, identity: str) -> str:
@@ -127,9 +127,9 @@ def _hidden_name(path: str, identity: str) -> str:
     return str(name.with_name(f".{identity}.{FOLDER}{name.suffix[:20]}"))
 
 
-def release_files(host: Host, held: Sequence[HeldFile]) -> None:
+def release_files(host: Host, records: Sequence[HeldFile]) -> None:
     """Release files that were not imported after all."""
-    for held_file in held:
+    for held_file in records:
         with contextlib.suppress(OSError):
             if held_file.held.startswith(f"{_held_folder(host)}/"):
                 (host.root / held_file.held).unlink(missing_ok=True)

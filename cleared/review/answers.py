@@ -23,8 +23,8 @@ def committed_questions(decision: DecisionContext) -> Questions:
 
 def find_stopped_question(decision: DecisionContext, text: str, choice: str) -> Card | None:
     """The question that already has this answer, but whose run was interrupted before it could go on."""
-    known = decision.context.cards.committed_cards
-    matches = list(find_cards(known.values(), text)) if text else []
+    cards = decision.context.cards.committed_cards
+    matches = list(find_cards(cards.values(), text)) if text else []
     if len(matches) != 1 or matches[0].resolution != choice:
         return None
     return matches[0] if committed_questions(decision).find_resumable_ticket(matches[0]) is not None else None

@@ -41,11 +41,11 @@ def read_branch_files(decision: DecisionContext, card: Card) -> dict[str, bytes 
             continue
         if sort_change(decision.host, path) != "plain" or not after.get(path, ("100",))[0].startswith("100"):
             raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")
-        here = decision.snapshot.find_blob_id(path)
+        current = decision.snapshot.find_blob_id(path)
         theirs = new.find_blob_id(path)
-        if here != theirs and here != base.find_blob_id(path):
+        if current != theirs and current != base.find_blob_id(path):
             conflicts.append(path)
-        elif here != theirs:
+        elif current != theirs:
             files[path] = new.read_file(path)
     if conflicts:
         raise PolicyError(

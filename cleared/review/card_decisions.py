@@ -217,8 +217,8 @@ def _upper_bound(decision: DecisionContext, target: Target, request: DecisionDat
     written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if target.entry is not None:
         corrected = target.entry.status == "user-corrected"
-        known = [target.entry, *(find_corrections(context.books, target.entry) if corrected else ())]
-        return money.total([*(entry_weight(each, context.books, context.bank) for each in known), *written])
+        entries = [target.entry, *(find_corrections(context.books, target.entry) if corrected else ())]
+        return money.total([*(entry_weight(each, context.books, context.bank) for each in entries), *written])
     line = context.bank.find_line(str(target.card.details.get("line", ""))) if target.card is not None else None
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 

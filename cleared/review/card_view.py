@@ -55,15 +55,15 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
     row, group = queue.row_of(card), card_group(queue, card_id)
     return CardView(
         card.id, card.kind, kind_named(card.kind).title, row.text, row.amount, tuple(_card_sections(queue, card)),
-        card_choices(card, held=card_id in queue.held), len(group.rows) if group else 1,
+        card_choices(card, is_held=card_id in queue.held), len(group.rows) if group else 1,
         has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
         has_file="file" in card.details or queue.line_of(card) is not None,
     )  # fmt: skip
 
 
-def card_choices(card: Card, *, held: bool = False) -> tuple[CardChoice, ...]:
+def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]:
     """What can be done about this kind of card; the first is what ``a`` does."""
-    if held:
+    if is_held:
         return (CardChoice("retry", "Have it asked again"),)
     actions = {verb: CardChoice(verb, label) for verb, label in kind_named(card.kind).actions.items()}
     retry = [actions.pop("retry")] if "retry" in actions else []

@@ -64,13 +64,13 @@ def _violation_key(violation: Violation) -> tuple[str, ...]:
 
 
 def _card_for(
-    known: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
+    cards: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
 ) -> Card:  # fmt: skip
     """The newest card of a violation; a new one where the newest was settled because the violation was gone."""
     number = 0
     while True:
         identity = card_id(DAMAGE.name, *key, str(number))
-        card = known.get(identity)
+        card = cards.get(identity)
         if card is None:
             break
         if card.status == "open" or (card.resolved_by, card.resolution) != (CHECK, GONE):

@@ -119,8 +119,8 @@ def _answer_target(decision: DecisionContext, target: Target, request: DecisionD
     if card.kind == BRANCH.name and choice == "merge":
         result.merged_files |= read_branch_files(decision, card)
     result.asked_by_run = card.kind == QUESTION.name
-    if result.asked_by_run and (held := committed_questions(decision).find_hold_error(card)) is not None:
-        raise held
+    if result.asked_by_run and (hold_error := committed_questions(decision).find_hold_error(card)) is not None:
+        raise hold_error
     decision.context.log_action("answer", f"{card.id} {choice}")
     _settle_target(decision, target, choice, result)
     return f"{card.title}: {choice}"

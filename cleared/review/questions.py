@@ -74,7 +74,7 @@ def resume_run(host: Host, card_id: str) -> RunResult | None:
             return None
         name = agent_name(questions.read_ticket(card).path)
     try:
-        return run_agent(host, name, again=lambda found: suspended_runs.resume_run(found, card_id, name))
+        return run_agent(host, name, again=lambda current: suspended_runs.resume_run(current, card_id, name))
     except Ended:
         return None
 
@@ -165,7 +165,7 @@ def _answerable_questions(questions: Questions, note_problem: ProblemHandler) ->
 def _stage_timeouts(
     host: Host, decision: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, result: TimeoutResult
 ) -> Decision | None:  # fmt: skip
-    known = {
+    escalated = {
         i
         for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ")
         for i in c.trailers.get(ESCALATES, "").split()
@@ -180,7 +180,7 @@ def _stage_timeouts(
                 card.id, format_iso(context.now), TIMEOUT_ACTOR, f"rejected: no answer by {ticket.due}"
             )
             result.rejected.append(card.id)
-        elif card.id not in known:
+        elif card.id not in escalated:
             result.escalated.append(card.id)
         else:
             continue

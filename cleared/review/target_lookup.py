@@ -40,8 +40,10 @@ def find_targets(decision: DecisionContext, ids: Sequence[str]) -> list[Target]:
 
 def _find_target(decision: DecisionContext, text: str) -> Target:
     context = decision.context
-    known = context.cards.committed_cards.values()
-    cards = [c for c in find_cards(known, text) if c.id == text] or list(find_cards(known, text)) if text else []
+    all_cards = context.cards.committed_cards.values()
+    cards = (
+        [c for c in find_cards(all_cards, text) if c.id == text] or list(find_cards(all_cards, text)) if text else []
+    )
     open_ = [c for c in cards if c.status == "open"]
     if len(open_) > 1:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")

@@ -76,8 +76,10 @@ class Scripts:
 
     def list_edited(self) -> list[str]:
         """The files of the scripts that were given out as committed, and whose working copies are others."""
-        known = self.snapshot.hash_name
-        return [f for f in self._given if read_content_id(self.host.root / f, known) != self.snapshot.find_blob_id(f)]
+        hash_name = self.snapshot.hash_name
+        return [
+            f for f in self._given if read_content_id(self.host.root / f, hash_name) != self.snapshot.find_blob_id(f)
+        ]
 
     def load_shared(self, name: str) -> Script:
         """A shared script for ``script_run``. Raises as ``agent`` does."""
@@ -145,14 +147,15 @@ class Scripts:
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue, and what it may spend on language models."""
-        found, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
-        if found.isdisjoint((ENQUEUE, *MODEL_PRIMITIVES)) or not file.startswith(f"{self.host.layout.agents_dir}/"):
-            return found
+        used_grants, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
+        is_agent = file.startswith(f"{self.host.layout.agents_dir}/")
+        if not is_agent or used_grants.isdisjoint((ENQUEUE, *MODEL_PRIMITIVES)):
+            return used_grants
         header, _ = parse_header(source, file)
         given = frozenset((header.grants or ()) if header else ())
-        jobs = granted_job_types(given) if ENQUEUE in found else frozenset()
-        budgets = {grant for grant in given if found.intersection(granted_model_budgets([grant]))}
-        return found | jobs | budgets
+        jobs = granted_job_types(given) if ENQUEUE in used_grants else frozenset()
+        budgets = {grant for grant in given if used_grants.intersection(granted_model_budgets([grant]))}
+        return used_grants | jobs | budgets
 
     def read_shared_source(self, name: str) -> tuple[str, str] | None:
         """File and text of a shared script, unchecked; None where there is none."""
@@ -181,8 +184,10 @@ class Scripts:
         )
 
     def _unknown_agent_error(self, name: str) -> UsageError:
-        known = sorted(p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.list_entries("agents"))
-        shown = [k for k in known if "/" not in k and not k.startswith(".")]
+        agent_names = sorted(
+            p.removeprefix("agents/").removesuffix(".py") for p in self.snapshot.list_entries("agents")
+        )
+        shown = [k for k in agent_names if "/" not in k and not k.startswith(".")]
         return UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(shown) or 'none yet'}.")
 
 
@@ -192,13 +197,13 @@ class _Starters(Mapping[str, bytes]):
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._today: dict[str, bytes] | None = None
-        self._found: dict[str, bytes] = {}
+        self._texts: dict[str, bytes] = {}
 
     def __getitem__(self, path: str) -> bytes:
-        if path not in self._found:
-            found = self._scripts.find_earlier_starter(path)
-            self._found[path] = self.installed[path] if found is None else found
-        return self._found[path]
+        if path not in self._texts:
+            starter = self._scripts.find_earlier_starter(path)
+            self._texts[path] = self.installed[path] if starter is None else starter
+        return self._texts[path]
 
     @property
     def installed(self) -> dict[str, bytes]:

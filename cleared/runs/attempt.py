@@ -56,12 +56,12 @@ class Event:
 
     def to_record(self) -> dict[str, Any]:
         """As it is recorded; the inverse of ``event_of``."""
-        found: dict[str, Any] = {"id": self.key, "kind": self.kind, "name": self.name, "payload": self.payload}
+        record: dict[str, Any] = {"id": self.key, "kind": self.kind, "name": self.name, "payload": self.payload}
         if self.depth:
-            found["depth"] = self.depth
+            record["depth"] = self.depth
         if self.files:
-            found["files"] = [list(file) for file in self.files]
-        return found
+            record["files"] = [list(file) for file in self.files]
+        return record
 
 
 def parse_event(data: Mapping[str, Any]) -> Event:
@@ -223,13 +223,13 @@ class Attempt:
         return explained
 
     def _timeout_remedy(self) -> str:
-        asked = self.script.header.timeout if self.script.header is not None else None
-        if asked and asked <= self.limits.seconds:
+        requested = self.script.header.timeout if self.script.header is not None else None
+        if requested and requested <= self.limits.seconds:
             return (
                 "Do less at a time, or raise `timeout:` in the script's header and have the change approved; it comes "
                 "before sandbox.timeout in config.yaml, which cleared config approve puts in force."
             )
-        key = "sandbox.timeout_cap" if asked else "sandbox.timeout"
+        key = "sandbox.timeout_cap" if requested else "sandbox.timeout"
         return (
             f"Do less at a time, or raise {key}: cleared config set {key} {min(2 * self.limits.seconds, 86_400):g} "
             "(or edit config.yaml, and then: cleared config approve)."
@@ -270,8 +270,10 @@ def _allowed_primitives(host: Host, script: Script) -> frozenset[str]:
     bound = script.header.grants if script.header else None
     if bound is None:
         return script.grants - header_only_grants(script.grants)
-    known = host.registry
-    return frozenset(n for n in script.grants if n in bound or (n in known and is_granted(n, known[n].grant, bound)))
+    registry = host.registry
+    return frozenset(
+        n for n in script.grants if n in bound or (n in registry and is_granted(n, registry[n].grant, bound))
+    )
 
 
 def _explain_call(error: HostCallFailed) -> RunError:

@@ -176,7 +176,7 @@ class _AgentRun:
         attempt = self.attempt
         result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
         result.edited = self.scripts.list_edited()
-        later = [f for found in self.scripts.warnings.values() for f in found]
+        later = [f for findings in self.scripts.warnings.values() for f in findings]
         result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
         result.warnings += self.asker.warnings
         with _best_effort(self.host):
@@ -205,9 +205,9 @@ class _AgentRun:
             result.warnings.append(str(e))
         except ClearedError as e:
             self._require_answers()
-            asked = self.attempt.dispatcher.failure
-            if isinstance(asked, Unanswered):
-                self._suspend_run(result, asked.question)
+            failure = self.attempt.dispatcher.failure
+            if isinstance(failure, Unanswered):
+                self._suspend_run(result, failure.question)
                 return
             result.error = self.attempt.explain_error(e)
             self._record_failure(result)

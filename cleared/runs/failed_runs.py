@@ -40,7 +40,7 @@ def record_failure(
     key = (failed.agent, script.blob, error.type, str(error.line), error.message)
     number = 0
     identity = card_id(FAILED_RUN.name, *key)
-    while (known := fresh.cards.committed_cards.get(identity)) is not None and known.status != "open":
+    while (earlier := fresh.cards.committed_cards.get(identity)) is not None and earlier.status != "open":
         number += 1
         identity = card_id(FAILED_RUN.name, *key, str(number))
     first = str(error).splitlines()[0]

@@ -108,9 +108,9 @@ class ModelAsker:
         if door is None:
             return request.without_answer(self._outage)
         model = f"{door.choice.provider} {door.choice.model}"
-        known = self._read_cache(request, model)
-        if known is not None:
-            return known
+        cached = self._read_cache(request, model)
+        if cached is not None:
+            return cached
         if self._outage or self._host.clock.monotonic() - self._began > MAX_SECONDS:
             return request.without_answer(self._outage or "asking took too long")
         from cleared.llm.single_call import ask_once
@@ -118,7 +118,7 @@ class ModelAsker:
 
         system, schema = (_SUMMARIZE, None) if request.primitive == "llm_summarize" else (_CLASSIFY, _CLASSIFICATION)
         try:
-            said = ask_once(door, system, _quote_request(request), schema, _MAX_TOKENS)
+            reply = ask_once(door, system, _quote_request(request), schema, _MAX_TOKENS)
         except SpendingStopped as error:
             return request.without_answer(self._clean(str(error.message)))
         except ClearedError as error:
@@ -126,7 +126,7 @@ class ModelAsker:
             if getattr(error, "kind", "") != "garbage":  # the other requests would only wait for the same
                 self._outage = reason
             return request.without_answer(reason)
-        answer = _read_answer(request, said, self._host.redactor)
+        answer = _read_answer(request, reply, self._host.redactor)
         if answer["source"] == "model":
             self._write_cache(request, model, answer)
         return answer
@@ -181,17 +181,17 @@ def _quote_request(request: ModelRequest) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def _read_answer(request: ModelRequest, said: Any, redactor: Redactor) -> Mapping[str, Any]:
+def _read_answer(request: ModelRequest, reply: Any, redactor: Redactor) -> Mapping[str, Any]:
     """What the model said, as far as it answers the request; else that there is no answer."""
     if request.primitive == "llm_summarize":
-        words = "".join(c if c.isprintable() else " " for c in str(said)).split()
+        words = "".join(c if c.isprintable() else " " for c in str(reply)).split()
         text = redactor.redact_text(" ".join(words[: request.max_words or None]))[:_MAX_SUMMARY]
         return {"text": text, "source": "model", "reason": ""} if text else request.without_answer(_NOTHING)
-    found = said if isinstance(said, Mapping) else {}
-    confidence = found.get("confidence")
+    fields = reply if isinstance(reply, Mapping) else {}
+    confidence = fields.get("confidence")
     if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1:
         confidence = round(float(confidence), 2)
-    answer = {"choice": found.get("choice"), "confidence": confidence, "source": "model", "reason": ""}
+    answer = {"choice": fields.get("choice"), "confidence": confidence, "source": "model", "reason": ""}
     if answer["choice"] is None or not request.fits(answer):
         return request.without_answer("the model answered with none of the choices")
     return answer

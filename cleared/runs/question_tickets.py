@@ -53,15 +53,15 @@ class Questions:
 
     def _load_migrated_tickets(self) -> Mapping[str, Any]:
         """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
-        known = self.approvals.trust
-        if known.questions is None and self.approvals.identity.pinned:
+        trust = self.approvals.trust
+        if trust.questions is None and self.approvals.identity.pinned:
             with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
                 tickets = make_missing_tickets(
                     self.host, self.repo, self.snapshot, self.cards, self.approvals.workspace
                 )
-                trust_store.remember_questions(known.workspace, tickets)
-                known.questions = tickets
-        return known.questions or {}
+                trust_store.remember_questions(trust.workspace, tickets)
+                trust.questions = tickets
+        return trust.questions or {}
 
     # -- what was asked -------------------------------------------------------------------------------------------
 
@@ -78,13 +78,13 @@ class Questions:
         if data is None:
             raise self._held_error(card, "nothing proves that a run asked it on a machine that is trusted here")
         try:
-            found = parse_ticket(data)
+            ticket = parse_ticket(data)
         except ValueError:
             raise self._held_error(card, "its ticket is damaged") from None
         for doubt in TICKET_CHECKS.values():
-            if why := doubt(self, card, found):
+            if why := doubt(self, card, ticket):
                 raise self._held_error(card, *why)
-        return found
+        return ticket
 
     def require_live_version(self, ticket: Ticket) -> None:
         """Raises ``PolicyError`` where the version that asked is not what runs now."""
@@ -107,12 +107,12 @@ class Questions:
     def withdraw_answers(self, cards: Iterable[str]) -> None:
         """What these questions were answered is taken back: they are not gone on with on this machine any more,
         whatever becomes of the commit that says so."""
-        found = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == QUESTION.name]
+        questions = [c for c in cards if (card := self.cards.get(c)) is not None and card.kind == QUESTION.name]
         try:
-            if found and self.approvals.workspace:
-                trust_store.withdraw_questions(self.approvals.workspace, found)
+            if questions and self.approvals.workspace:
+                trust_store.withdraw_questions(self.approvals.workspace, questions)
         except WorkspaceError as error:  # it is decided, and stands in the commit
-            self.host.show_message(f"this machine cannot remember that {', '.join(found)} is settled: {error}")
+            self.host.show_message(f"this machine cannot remember that {', '.join(questions)} is settled: {error}")
 
     def find_hold_error(self, card: Card) -> ClearedError | None:
         """Why an open question cannot be answered as things are."""
@@ -125,22 +125,22 @@ class Questions:
 
     def list_held(self, cards: Iterable[Card] | None = None) -> dict[str, str]:
         """Of the open questions that cannot be answered as things are, why, and what to do."""
-        found = {}
+        reasons = {}
         for card in self.cards.values() if cards is None else cards:
             if card.kind == QUESTION.name and card.status == "open" and (why := self.find_hold_error(card)) is not None:
-                found[card.id] = str(why)
-        return found
+                reasons[card.id] = str(why)
+        return reasons
 
     def retry_command(self, card: Card) -> str:
         """The command that has the run of a held question asked again, or rejects it where there is no such agent."""
-        found, name = self._ticket_data(card), card.agent or ""
-        if isinstance(found, Mapping) and isinstance(found.get("path"), str):
-            name = agent_name(found["path"])
+        ticket_data, name = self._ticket_data(card), card.agent or ""
+        if isinstance(ticket_data, Mapping) and isinstance(ticket_data.get("path"), str):
+            name = agent_name(ticket_data["path"])
         try:
-            known = self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
+            agent_exists = self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
         except ClearedError:
-            known = False
-        if not known:
+            agent_exists = False
+        if not agent_exists:
             return f"cleared queue reject {shlex.quote(card.id)} --reason …"
         return f"cleared agent run {name} --again {shlex.quote(card.id)}"
 
@@ -178,13 +178,13 @@ class Questions:
         return None
 
     def _may_settle(self, line: Mapping[str, Any], ticket: Ticket) -> bool:
-        key, said = str(line["key"]), str(line["resolution"])
+        key, resolution = str(line["key"]), str(line["resolution"])
         if line["by"] == TIMEOUT_ACTOR:
             try:
                 late = datetime.fromisoformat(line["at"]) >= datetime.fromisoformat(ticket.due)
             except (ValueError, TypeError):
                 return False
-            default = ticket.on_timeout == "default" and said == ticket.default
+            default = ticket.on_timeout == "default" and resolution == ticket.default
             return late and (default or ticket.on_timeout == "reject") and self.approvals.trusts_run(key)
         rules = self.rules
         return key in rules.reviewers if rules.is_restricted else self.approvals.trusts_run(key)
@@ -209,14 +209,14 @@ class Questions:
 
     def list_run_questions(self, run: str) -> list[tuple[Card, Ticket]]:
         """The proved questions of a run, in the order in which it asked them."""
-        found = []
+        questions = []
         for card in self.cards.values():
             if card.kind == QUESTION.name and card.details.get("run") == run:
                 try:
-                    found.append((card, self.read_ticket(card)))
+                    questions.append((card, self.read_ticket(card)))
                 except Held:
                     continue
-        return sorted((each for each in found if each[1].run == run), key=lambda each: len(each[1].answers))
+        return sorted((each for each in questions if each[1].run == run), key=lambda each: len(each[1].answers))
 
     def find_resumable_ticket(self, card: Card) -> Ticket | None:
         """The ticket of a question that has its answer, and whose run still has to go on with it; else None.
@@ -233,10 +233,10 @@ class Questions:
         ticket = self.read_ticket(card)
         if self.is_run_finished(card, ticket) or self.list_run_questions(ticket.run)[-1][0].id != card.id:
             return None
-        said = self.find_answer(card, ticket)
-        if said is None:
+        answer = self.find_answer(card, ticket)
+        if answer is None:
             raise self._held_error(card, "what settles it is not signed by anybody who may settle it")
-        if said not in ticket.choices:
+        if answer not in ticket.choices:
             return None
         self.require_not_settled(card)
         return ticket

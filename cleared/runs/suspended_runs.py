@@ -80,12 +80,12 @@ def record_question(
     return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)], [card]
 
 
-def _new_card_id(known: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
+def _new_card_id(cards: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
     """The id of a question that is not asked yet."""
     number = 0
-    while (found := card_id(QUESTION.name, attempt.run_id, question.key, *["again"] * number)) in known:
+    while (identity := card_id(QUESTION.name, attempt.run_id, question.key, *["again"] * number)) in cards:
         number += 1
-    return found
+    return identity
 
 
 def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
@@ -96,12 +96,12 @@ def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
         raise WorkspaceError("this workspace has no id yet", remedy="Approve something: cleared agent propose.")
     key = run_key(questions.host.root, create=True)
     assert key is not None
-    asked = card.details
+    details = card.details
     return sign_ticket(key, Ticket(
         workspace, card.id, attempt.run_id, attempt.script.file,
-        digest_of(attempt.script.source.encode()), asked["event"], format_iso(attempt.now), attempt.run_id,
-        asked["key"], asked["question"], tuple(asked["choices"]),
-        asked["default"], asked["on_timeout"], asked["due"], dict(attempt.context.questions.answers),
+        digest_of(attempt.script.source.encode()), details["event"], format_iso(attempt.now), attempt.run_id,
+        details["key"], details["question"], tuple(details["choices"]),
+        details["default"], details["on_timeout"], details["due"], dict(attempt.context.questions.answers),
         find_clone_id(questions.repo, make=True) or "", displayed_digest(card), current_user(),
     ))  # fmt: skip
 
@@ -109,8 +109,10 @@ def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
 def _find_earlier_question(earlier: list[Card], question: Question) -> str | None:
     """What the run asked at this place when the books were others."""
     place = f"{question.key.partition(':')[0]}:"
-    found = [c for c in earlier if str(c.details.get("key")).startswith(place) and c.details.get("key") != question.key]
-    return str(found[-1].details.get("question")) if found else None
+    matches = [
+        c for c in earlier if str(c.details.get("key")).startswith(place) and c.details.get("key") != question.key
+    ]
+    return str(matches[-1].details.get("question")) if matches else None
 
 
 def _dry_run_choices(
@@ -120,7 +122,7 @@ def _dry_run_choices(
     if len(question.choices) > MAX_TRIED_CHOICES:
         return {}
     event = parse_event(attempt.event)
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for choice in question.choices:
         answers = {**attempt.context.questions.answers, question.key: choice}
         trial = Attempt(
@@ -131,10 +133,10 @@ def _dry_run_choices(
             result = trial.execute_script()
             trial.context.host.check_draft()
         except ClearedError as e:
-            found[choice] = {"error": str(trial.explain_error(e))[:1_000]}
+            outcomes[choice] = {"error": str(trial.explain_error(e))[:1_000]}
             continue
         context = trial.context
-        found[choice] = {
+        outcomes[choice] = {
             "entries": [
                 entry_to_json(context.books.find_entry(e.entry_id) or e)
                 for entries in context.books.staged.values() for e in entries
@@ -142,7 +144,7 @@ def _dry_run_choices(
             "statuses": dict(context.books.statuses), "cards": [c.title for c in context.cards.added.values()],
             "result": to_json(result),
         }  # fmt: skip
-    return found
+    return outcomes
 
 
 def resume_run(questions: Questions, identity: str, name: str) -> Resumption:
@@ -157,23 +159,23 @@ def resume_run(questions: Questions, identity: str, name: str) -> Resumption:
     ticket = questions.read_ticket(card)
     if questions.is_run_finished(card, ticket):
         raise Ended(f"the run {ticket.run} has gone on already")
-    asked = questions.list_run_questions(ticket.run)
-    card, ticket = asked[-1]
+    run_questions = questions.list_run_questions(ticket.run)
+    card, ticket = run_questions[-1]
     if questions.find_resumable_ticket(card) is None:
         raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
     questions.require_live_version(ticket)
     if agent_name(ticket.path) != name:
         raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
     answers: dict[str, str] = {}
-    for each, its in asked:  # of a question that was asked again, what was answered last
-        said = questions.find_answer(each, its)
+    for each, its in run_questions:  # of a question that was asked again, what was answered last
+        answer = questions.find_answer(each, its)
         answers |= its.answers
         answers.pop(its.place, None)
-        if said in its.choices:
-            answers[its.place] = str(said)
+        if answer in its.choices:
+            answers[its.place] = str(answer)
     return Resumption(
         parse_event(ticket.event),
-        tuple(each.id for each, _ in asked),
+        tuple(each.id for each, _ in run_questions),
         ticket.run,
         datetime.fromisoformat(ticket.clock),
         ticket.place,

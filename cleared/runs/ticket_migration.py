@@ -49,12 +49,12 @@ def _ticket_from_trace(
     repo: Repository, workspace: str, card: Card, trace: Mapping[str, Any]
 ) -> Ticket | None:  # fmt: skip
     """What the trace says of the question; None where the card says otherwise, or the trace does not say."""
-    asked = [call for call in trace["calls"] if call["name"] == "queue_ask"]
-    if trace["status"] != "waiting" or card.id not in (trace["cards"] or ()) or not asked:
+    ask_calls = [call for call in trace["calls"] if call["name"] == "queue_ask"]
+    if trace["status"] != "waiting" or card.id not in (trace["cards"] or ()) or not ask_calls:
         return None
     try:
         places, details = [], through_json(card.details)
-        for number, call in enumerate(asked):
+        for number, call in enumerate(ask_calls):
             text, choices, default, then, timeout = _question_arguments(json.loads(call["arguments"]))
             digest = hashlib.sha256(json.dumps([text, choices]).encode()).hexdigest()[:12]
             places.append((f"{number}:{digest}", call["result"]))
@@ -83,16 +83,16 @@ def _ticket_from_trace(
         )
     except (WorkspaceError, KeyError, TypeError, ValueError, IndexError):
         return None
-    said = {
+    expected = {
         "question": text, "choices": choices, "default": default, "on_timeout": then, "due": ticket.due,
         "key": ticket.place, "run": ticket.run, "clock": ticket.clock, "script": trace["script"],
         "answers": dict(answers), "event": ticket.event,
     }  # fmt: skip
-    return ticket if all(details.get(name) == value for name, value in said.items()) else None
+    return ticket if all(details.get(name) == value for name, value in expected.items()) else None
 
 
 def _question_arguments(call: Mapping[str, Any]) -> list[Any]:
     """Question, choices, default, what becomes of it in time, and when."""
-    found = dict(zip(("question", "choices", "default", "on_timeout", "timeout"), call["args"], strict=False))
-    found = {"default": None, "on_timeout": "escalate", "timeout": "7d"} | found | call["kwargs"]
-    return [found[name] for name in ("question", "choices", "default", "on_timeout", "timeout")]
+    arguments = dict(zip(("question", "choices", "default", "on_timeout", "timeout"), call["args"], strict=False))
+    arguments = {"default": None, "on_timeout": "escalate", "timeout": "7d"} | arguments | call["kwargs"]
+    return [arguments[name] for name in ("question", "choices", "default", "on_timeout", "timeout")]

@@ -36,13 +36,13 @@ def cap_of(key: str, sandbox: Sandbox) -> float:
 def check_caps(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[Finding]:
     """A finding for each key of a header that asks for more than its cap."""
     for key in CAPPED_KEYS:
-        asked, cap = getattr(header, key, None), cap_of(key, sandbox)
-        if header is not None and asked is not None and asked > cap:
+        requested, cap = getattr(header, key, None), cap_of(key, sandbox)
+        if header is not None and requested is not None and requested > cap:
             effect = ", which is what it gets" if _is_set(key, sandbox) else ""
             yield Finding(
-                "header-limit", f"`{key}: {asked:.15g}` is more than a header may ask for, {cap:.15g}{effect}",
+                "header-limit", f"`{key}: {requested:.15g}` is more than a header may ask for, {cap:.15g}{effect}",
                 Place(file, header.line_of(key), 1, key),
-                f"Write at most {cap:.15g}, or raise the cap: cleared config set sandbox.{key}_cap {asked:.15g}.",
+                f"Write at most {cap:.15g}, or raise the cap: cleared config set sandbox.{key}_cap {requested:.15g}.",
             )  # fmt: skip
 
 
@@ -54,10 +54,10 @@ def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
     """
     limits: dict[str, float] = {}
     for key in CAPPED_KEYS:
-        asked = getattr(header, key, None)
-        limits[key] = getattr(sandbox, key) if asked is None else asked
-        if asked is not None and _is_set(key, sandbox):
-            limits[key] = min(asked, cap_of(key, sandbox))
+        requested = getattr(header, key, None)
+        limits[key] = getattr(sandbox, key) if requested is None else requested
+        if requested is not None and _is_set(key, sandbox):
+            limits[key] = min(requested, cap_of(key, sandbox))
     return Limits(
         seconds=limits["timeout"], memory_bytes=int(limits["memory_mb"]) << 20, max_calls=int(limits["max_calls"]),
         max_output_bytes=sandbox.max_output_kb << 10,

@@ -58,13 +58,13 @@ def is_switchable(rule: str) -> bool:
 
 
 def split_findings(
-    findings: Iterable[Finding], known: Mapping[str, Rule], switched: Mapping[str, str]
+    findings: Iterable[Finding], rules: Mapping[str, Rule], switched: Mapping[str, str]
 ) -> tuple[list[Finding], list[Finding]]:
     """The findings in an approved script: those that bind it all the same, and those of rules that came later."""
     binding: list[Finding] = []
     later: list[Finding] = []
     for finding in findings:
-        rule = known.get(finding.rule)
+        rule = rules.get(finding.rule)
         setting = switched.get(finding.rule) if is_switchable(finding.rule) else None
         if rule is None or not rule.since or setting == "block":
             binding.append(finding)

@@ -228,8 +228,8 @@ class _HeaderReader:
             near = get_close_matches(key.lower(), self._keys, 1, 0.6)
             if self._kind == "script" and not near:
                 return  # prose with a colon
-            known = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(self._keys)}."
-            self._add_finding("header-key", key, number, f"unknown key {key!r}", known)
+            remedy = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(self._keys)}."
+            self._add_finding("header-key", key, number, f"unknown key {key!r}", remedy)
         elif key in self._lines:
             message = f"{key!r} is given twice, first on line {self._lines[key].line}"
             self._add_finding("header-duplicate", key, number, message)
@@ -253,8 +253,8 @@ class _HeaderReader:
         if self.findings:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
-        known = {key: value for key, value in values.items() if key in Header.__slots__}
-        return Header(raw=tuple(self._lines.values()), **known), []  # type: ignore[arg-type]  # by _READERS
+        fields = {key: value for key, value in values.items() if key in Header.__slots__}
+        return Header(raw=tuple(self._lines.values()), **fields), []  # type: ignore[arg-type]  # by _READERS
 
     def _check_triggers(self, values: dict[str, object], first: int) -> None:
         """A trigger needs its key, and the key its trigger: without it the agent would never run."""

@@ -147,8 +147,8 @@ def cron_fields(value: str) -> list[str]:
         raise BadValue("cron", f"{value[:60]} stands in quotes", f"Drop the quotes: schedule: {value[1:-1][:60]}")
     if value.startswith("@"):
         if value not in _ALIASES:
-            known = ", ".join(_ALIASES)
-            raise BadValue("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {known}.")
+            aliases = ", ".join(_ALIASES)
+            raise BadValue("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {aliases}.")
         return _ALIASES[value].split()
     fields = value.split()
     if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:

@@ -130,8 +130,8 @@ class ScriptSession:
                 snapshot = self._deny_call(snapshot)
             elif kind is NameLookupSnapshot:
                 name = snapshot.variable_name
-                known = name in names and snapshot.object_id is None
-                snapshot = snapshot.resume(value=_make_function(name)) if known else snapshot.resume()
+                is_function = name in names and snapshot.object_id is None
+                snapshot = snapshot.resume(value=_make_function(name)) if is_function else snapshot.resume()
             else:
                 message = "the script waits for something that nothing will ever deliver"
                 raise self._make_error("error", "NotImplementedError", message, "Call primitives without await.")
@@ -224,11 +224,11 @@ class ScriptSession:
             return "Call the primitive in a for loop or a list comprehension, not in map, filter or key=."
         if isinstance(inner, NameError) and message.count("'") >= 2:
             unknown, names = message.split("'")[1], self._run.names
-            known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
-            known += [name for name in dir(builtins) if name.islower() and name[0] != "_"]
-            if unknown in known:
+            candidates = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
+            candidates += [name for name in dir(builtins) if name.islower() and name[0] != "_"]
+            if unknown in candidates:
                 return f"{unknown} is not available to scripts."
-            near = get_close_matches(unknown[:80], known, 1, 0.7)
+            near = get_close_matches(unknown[:80], candidates, 1, 0.7)
             return f"Did you mean {near[0]}?" if near else "`cleared primitives` lists what there is."
         return None
 

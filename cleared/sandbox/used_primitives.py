@@ -31,10 +31,10 @@ def granted_model_budgets(grants: Iterable[str]) -> dict[str, Decimal]:
     (``llm.classify:0.05``); of several the highest."""
     budgets: dict[str, Decimal] = {}
     for grant in grants:
-        found = MODEL_BUDGET_GRANT.fullmatch(grant)
-        if found is not None:
-            name = f"llm_{found['verb']}"
-            budgets[name] = max(Decimal(found["dollars"]), budgets.get(name, Decimal(0)))
+        grant_match = MODEL_BUDGET_GRANT.fullmatch(grant)
+        if grant_match is not None:
+            name = f"llm_{grant_match['verb']}"
+            budgets[name] = max(Decimal(grant_match["dollars"]), budgets.get(name, Decimal(0)))
     return budgets
 
 
