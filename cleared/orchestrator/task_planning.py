@@ -72,9 +72,9 @@ def begin_ledger(host: Host) -> tuple[bool, str | None]:
     is_new = not path.exists() and write_new(path, b"")
     made: list[str] = []
 
-    def stage_beginning(desk: DecisionContext) -> Decision | None:
+    def stage_beginning(decision_context: DecisionContext) -> Decision | None:
         content = path.read_bytes()
-        if desk.snapshot.read_file(LEDGER) is None:
+        if decision_context.snapshot.read_file(LEDGER) is None:
             files[LEDGER] = content
         return Decision(commit_messages.task_ledger_created(), files) if files else None
 
@@ -245,10 +245,10 @@ def _commit_plan(
     if not lines and not changed:
         return None
 
-    def settle_card(decision: DecisionContext) -> None:
+    def settle_card(decision_context: DecisionContext) -> None:
         if card is not None:
-            at = format_iso(decision.context.now)
-            decision.context.cards.resolve_card(card, at, decision.by, f"taken as {', '.join(names)}")
+            at = format_iso(decision_context.context.now)
+            decision_context.context.cards.resolve_card(card, at, decision_context.by, f"taken as {', '.join(names)}")
 
     shown = [line.id for line in lines] or [path.rsplit("/", 1)[1].removesuffix(".json") for path in changed]
     subject = commit_messages.tasks_planned(shown or names)

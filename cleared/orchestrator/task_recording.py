@@ -118,10 +118,10 @@ class Recorder:
         marks = (("Task", ",".join(line.id for line in lines)[:200]),) if lines else ()
         tried: list[str] = []
 
-        def stage_record(decision: DecisionContext) -> Decision:
+        def stage_record(decision_context: DecisionContext) -> Decision:
             tried.append("once")
             if stage is not None:
-                stage(decision)
+                stage(decision_context)
             return Decision(subject, changed, marks, edited_files=(LEDGER,))
 
         try:

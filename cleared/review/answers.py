@@ -16,15 +16,20 @@ def answer_choices(card: Card) -> dict[str, str]:
     return dict(kind_named(card.kind).answers)
 
 
-def committed_questions(decision: DecisionContext) -> Questions:
+def committed_questions(decision_context: DecisionContext) -> Questions:
     """The questions of the commit that a decision is made on."""
-    return Questions(decision.host, decision.repo, decision.snapshot, decision.context.cards.committed_cards)
+    return Questions(
+        decision_context.host,
+        decision_context.repo,
+        decision_context.snapshot,
+        decision_context.context.cards.committed_cards,
+    )
 
 
-def find_stopped_question(decision: DecisionContext, text: str, choice: str) -> Card | None:
+def find_stopped_question(decision_context: DecisionContext, text: str, choice: str) -> Card | None:
     """The question that already has this answer, but whose run was interrupted before it could go on."""
-    cards = decision.context.cards.committed_cards
+    cards = decision_context.context.cards.committed_cards
     matches = list(find_cards(cards.values(), text)) if text else []
     if len(matches) != 1 or matches[0].resolution != choice:
         return None
-    return matches[0] if committed_questions(decision).find_resumable_ticket(matches[0]) is not None else None
+    return matches[0] if committed_questions(decision_context).find_resumable_ticket(matches[0]) is not None else None

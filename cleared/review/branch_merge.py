@@ -19,29 +19,29 @@ PREFIX: Final = "cleared-cycle/"
 _BRANCH: Final = re.compile(rf"{PREFIX}[a-z0-9-]{{1,60}}")
 
 
-def read_branch_files(decision: DecisionContext, card: Card) -> dict[str, bytes | None]:
+def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str, bytes | None]:
     """The files that the branch of a card changes: path → content, None where it removes the file.
 
     Raises ``UsageError`` where the branch is gone, ``PolicyError`` where it changes what no program may change, or a
     file that was changed here since.
     """
     branch, commit = str(card.details.get("branch", "")), str(card.details.get("commit", ""))
-    tip = find_branch(decision.repo, branch) if _BRANCH.fullmatch(branch) else None
+    tip = find_branch(decision_context.repo, branch) if _BRANCH.fullmatch(branch) else None
     if tip is None or tip != commit:
         raise UsageError(
             f"the branch {branch[:80]!r} is gone, or another commit is on it", remedy="Drop the card, or merge by git."
         )
-    parents = parse_parents(decision.repo.objects.read_object(tip)[1])
-    new, base = Snapshot(decision.repo, tip), Snapshot(decision.repo, parents[0] if parents else None)
+    parents = parse_parents(decision_context.repo.objects.read_object(tip)[1])
+    new, base = Snapshot(decision_context.repo, tip), Snapshot(decision_context.repo, parents[0] if parents else None)
     before, after = base.list_entries(), new.list_entries()
     files: dict[str, bytes | None] = {}
     conflicts = []
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) == after.get(path):
             continue
-        if sort_change(decision.host, path) != "plain" or not after.get(path, ("100",))[0].startswith("100"):
+        if sort_change(decision_context.host, path) != "plain" or not after.get(path, ("100",))[0].startswith("100"):
             raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")
-        current = decision.snapshot.find_blob_id(path)
+        current = decision_context.snapshot.find_blob_id(path)
         theirs = new.find_blob_id(path)
         if current != theirs and current != base.find_blob_id(path):
             conflicts.append(path)

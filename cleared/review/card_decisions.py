@@ -48,11 +48,13 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
     refuse_in_job()
     result = DecisionResult()
 
-    def stage_skips(decision: DecisionContext) -> Decision:
-        for target in find_targets(decision, ids):
+    def stage_skips(decision_context: DecisionContext) -> Decision:
+        for target in find_targets(decision_context, ids):
             if target.card is None:
                 raise UsageError(f"no card waits for {target.name}", remedy="cleared queue list shows those that do.")
-            decision.context.cards.skip_card(target.card.id, format_iso(decision.context.now), decision.by)
+            decision_context.context.cards.skip_card(
+                target.card.id, format_iso(decision_context.context.now), decision_context.by
+            )
             result.cards.append(target.card.id)
         return Decision(commit_messages.cards_skipped(result.cards))
 
@@ -90,14 +92,14 @@ def reject_cards(
 def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | None = None) -> DecisionResult:
     """Make the same decision as the first reviewer did, where it takes two. Raises ``UsageError`` where nobody did."""
 
-    def agreed_decision(decision: DecisionContext, target: Target) -> DecisionData:
+    def agreed_decision(decision_context: DecisionContext, target: Target) -> DecisionData:
         agreements = parse_agreements(target.card.id, target.card.agreed) if target.card is not None else []
         first = agreements[-1] if agreements else None
         if first is None or first.wish.get("verb") not in STAGE_BY_VERB or not first.is_genuine:
             raise UsageError(
                 f"nobody has decided about {target.name} as the first of two", remedy="Decide it: cleared queue show."
             )
-        if first.key == decision.authorization.reviewer_key.public:
+        if first.key == decision_context.authorization.reviewer_key.public:
             raise PolicyError(f"you are the first of two for {target.name} yourself", remedy="It takes another one.")
         return first.wish
 
@@ -107,17 +109,17 @@ def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | Non
 def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
     """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
 
-    def stopped_question(decision: DecisionContext) -> Card | None:
-        return find_stopped_question(decision, text, choice)
+    def stopped_question(decision_context: DecisionContext) -> Card | None:
+        return find_stopped_question(decision_context, text, choice)
 
     return _decide_targets(
         host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped_question
     )
 
 
-def _similar_cards(decision: DecisionContext, corrected: Sequence[Target]) -> list[str]:
+def _similar_cards(decision_context: DecisionContext, corrected: Sequence[Target]) -> list[str]:
     """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
-    context = decision.context
+    context = decision_context.context
     corrected_keys = {
         (key, tuple(x.account_id for x in non_bank_legs(context, t.entry.legs)))
         for t in corrected if t.entry is not None
@@ -144,15 +146,15 @@ def _decide_targets(
     refuse_in_job()
     result = DecisionResult()
 
-    def stage_decision(decision: DecisionContext) -> Decision | None:
-        if (card := stopped(decision)) is not None:
+    def stage_decision(decision_context: DecisionContext) -> Decision | None:
+        if (card := stopped(decision_context)) is not None:
             result.cards, result.asked_by_run = [card.id], True
             return None
-        targets, names, waiting, subject = find_targets(decision, ids), [], [], None
+        targets, names, waiting, subject = find_targets(decision_context, ids), [], [], None
         for target in targets:
-            request = host.redactor.redact_data(request_of(decision, target))
+            request = host.redactor.redact_data(request_of(decision_context, target))
             kind, stage = STAGE_BY_VERB[str(request["verb"])]
-            name = _stage_or_agree(decision, target, request, result, stage)
+            name = _stage_or_agree(decision_context, target, request, result, stage)
             if name is None:
                 waiting.append(target.name)
             else:
@@ -161,9 +163,11 @@ def _decide_targets(
                 subject = commit_messages.entries_decided(kind, summary)
         if waiting:
             result.messages.append(_first_of_two_message(waiting))
-        result.similar_cards = _similar_cards(decision, targets) if command == "queue correct" else []
+        result.similar_cards = _similar_cards(decision_context, targets) if command == "queue correct" else []
         files = (
-            remember(decision, result.corrected_legs, result) if remember is not None and result.corrected_legs else {}
+            remember(decision_context, result.corrected_legs, result)
+            if remember is not None and result.corrected_legs
+            else {}
         )
         settled, agreed = " ".join([*result.cards, *result.entries]), " ".join(result.agreed)
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
@@ -187,7 +191,7 @@ def _first_of_two_message(waiting: Sequence[str]) -> str:
 
 
 def _stage_or_agree(
-    decision: DecisionContext,
+    decision_context: DecisionContext,
     target: Target,
     request: DecisionData,
     result: DecisionResult,
@@ -195,24 +199,24 @@ def _stage_or_agree(
 ) -> str | None:
     """Stage one decision, and return what it was about. None where it takes two and this is the first: then only the
     agreement is staged."""
-    right = decision.authorization
-    if right.rules.needs_two(_upper_bound(decision, target, request)):
-        trial = decision.with_empty_draft()
+    right = decision_context.authorization
+    if right.rules.needs_two(_upper_bound(decision_context, target, request)):
+        trial = decision_context.with_empty_draft()
         name = stage(trial, target, request, DecisionResult())
         effects = right.find_effects(trial.context)
         if right.effects_of_one(effects):
-            card = target.card or _new_entry_card(decision, require_entry(target))
+            card = target.card or _new_entry_card(decision_context, require_entry(target))
             if not right.has_agreement(card, effects):
-                right.stage_agreement(decision.context, card, effects, f"{request['verb']}: {name}", request)
+                right.stage_agreement(decision_context.context, card, effects, f"{request['verb']}: {name}", request)
                 result.agreed.append(card.id)
                 return None
-    return stage(decision, target, request, result)
+    return stage(decision_context, target, request, result)
 
 
-def _upper_bound(decision: DecisionContext, target: Target, request: DecisionData) -> Decimal:
+def _upper_bound(decision_context: DecisionContext, target: Target, request: DecisionData) -> Decimal:
     """An amount that the decision hardly exceeds. Below the two-person threshold nothing needs to be tried out. (Where
     it is exceeded, the commit itself asks for the second reviewer.)"""
-    context = decision.context
+    context = decision_context.context
     lines = read_correction(request).lines if request["verb"] == "correct" else ()
     written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if target.entry is not None:
@@ -223,9 +227,9 @@ def _upper_bound(decision: DecisionContext, target: Target, request: DecisionDat
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 
-def _new_entry_card(decision: DecisionContext, entry: Entry) -> Card:
+def _new_entry_card(decision_context: DecisionContext, entry: Entry) -> Card:
     """A card for an entry that has no open one, to record there what the first of two has decided."""
-    return Card(card_id(ENTRY.name, entry.entry_id, "again", decision.context.run_id), ENTRY.name,
-                f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(decision.context.now),
-                decision.context.run_id, entry.entry_id,
+    return Card(card_id(ENTRY.name, entry.entry_id, "again", decision_context.context.run_id), ENTRY.name,
+                f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(decision_context.context.now),
+                decision_context.context.run_id, entry.entry_id,
                 details={"description": entry.description, "amount": str(entry.amount)})  # fmt: skip

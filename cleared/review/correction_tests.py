@@ -35,20 +35,20 @@ def correction_recorder(host: Host) -> RecordTests:
     """For ``correct_entries``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
     def record_corrections(
-        decision: DecisionContext, lessons: dict[str, tuple[Leg, ...]], result: DecisionResult
+        decision_context: DecisionContext, lessons: dict[str, tuple[Leg, ...]], result: DecisionResult
     ) -> dict[str, bytes | None]:
         by_run: dict[tuple[str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
-            entry = decision.context.books.get_entry(entry_id)
-            commit = posting_commit(host, decision.repo, entry)
+            entry = decision_context.context.books.get_entry(entry_id)
+            commit = posting_commit(host, decision_context.repo, entry)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person posted it
             key = commit.trailers["Agent"], commit.trailers["Run"]
             by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
         if not by_run:
             return {}
-        with Gate(host, decision.repo) as gate:
-            return _test_files(host, gate, decision, by_run, result)
+        with Gate(host, decision_context.repo) as gate:
+            return _test_files(host, gate, decision_context, by_run, result)
 
     return record_corrections
 
@@ -56,18 +56,18 @@ def correction_recorder(host: Host) -> RecordTests:
 def _test_files(
     host: Host,
     gate: Gate,
-    decision: DecisionContext,
+    decision_context: DecisionContext,
     by_run: dict[tuple[str, str], dict[str, Any]],
     result: DecisionResult,
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
-    if approvals.read_record(CASES) is None and decision.snapshot.read_file(CASES) is not None:
+    if approvals.read_record(CASES) is None and decision_context.snapshot.read_file(CASES) is not None:
         result.messages.append("Not remembered: the list of tests cannot be verified here (cleared trust).")
         return {}
     texts: dict[str, bytes | None] = {}
     for (agent, run), legs in by_run.items():
         try:
-            case = _corrected_test(host, gate, decision, agent, run, legs)
+            case = _corrected_test(host, gate, decision_context, agent, run, legs)
         except ClearedError as error:
             result.messages.append(f"Not remembered as a test: {error}")
             continue
@@ -75,17 +75,17 @@ def _test_files(
         result.test_path = case.path
     if not texts:
         return {}
-    signer = Signer(host, approvals, decision)
+    signer = Signer(host, approvals, decision_context)
     sign_tests(signer, approvals, texts)
     return signer.files
 
 
 def _corrected_test(
-    host: Host, gate: Gate, decision: DecisionContext, agent: str, run: str, legs: dict[str, Any]
+    host: Host, gate: Gate, decision_context: DecisionContext, agent: str, run: str, legs: dict[str, Any]
 ) -> RegressionTest:
     """The run's test of corrections, with these among them."""
     path = path_of_test(corrected_test_name(agent, run))
-    committed = decision.snapshot.read_file(path)
+    committed = decision_context.snapshot.read_file(path)
     if committed is not None:
         try:
             old = parse_test(committed, path)

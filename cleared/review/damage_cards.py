@@ -36,9 +36,9 @@ def update_damage_cards(host: Host) -> DamageUpdate:
     """
     result = DamageUpdate()
 
-    def stage_cards(decision: DecisionContext) -> Decision | None:
+    def stage_cards(decision_context: DecisionContext) -> Decision | None:
         violations = {_violation_key(v): v for v in find_committed_violations(host)}
-        cards, context = decision.context.cards, decision.context
+        cards, context = decision_context.context.cards, decision_context.context
         wanted = set()
         for key, violation in violations.items():
             card = _card_for(cards.committed_cards, key, violation, format_iso(context.now), context.run_id)

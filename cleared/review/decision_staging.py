@@ -64,42 +64,48 @@ DecisionData = Mapping[str, Any]
 """A decision as plain data, so that a second person can make the same one: its ``verb`` and arguments."""
 
 
-def _confirm_target(decision: DecisionContext, target: Target, request: DecisionData, result: DecisionResult) -> str:
-    entry = decidable_entry(decision.context, require_entry(target).entry_id)
+def _confirm_target(
+    decision_context: DecisionContext, target: Target, request: DecisionData, result: DecisionResult
+) -> str:
+    entry = decidable_entry(decision_context.context, require_entry(target).entry_id)
     if entry.status in ("user-confirmed", "user-corrected"):
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
-    decision.context.books.set_status(entry.entry_id, "user-confirmed")
-    decision.context.log_action("confirm", entry.description[:200], entry.entry_id)
-    _settle_target(decision, target, "confirmed", result)
+    decision_context.context.books.set_status(entry.entry_id, "user-confirmed")
+    decision_context.context.log_action("confirm", entry.description[:200], entry.entry_id)
+    _settle_target(decision_context, target, "confirmed", result)
     return f"{entry.entry_id} {entry.description}"
 
 
-def _correct_target(decision: DecisionContext, target: Target, request: DecisionData, result: DecisionResult) -> str:
+def _correct_target(
+    decision_context: DecisionContext, target: Target, request: DecisionData, result: DecisionResult
+) -> str:
     correction = read_correction(request)
     if target.entry is None:
-        return _post_held_line(decision, target, correction, result)
+        return _post_held_line(decision_context, target, correction, result)
     entry = target.entry
-    made = correct_entry(decision.context, entry.entry_id, correction, decision.by)
+    made = correct_entry(decision_context.context, entry.entry_id, correction, decision_context.by)
     result.posted += [e.entry_id for e in made.posted]
-    decision.context.log_action("correct", entry.description[:200], entry.entry_id)
-    _settle_target(decision, target, f"corrected: {', '.join(result.posted)}"[:300], result)
+    decision_context.context.log_action("correct", entry.description[:200], entry.entry_id)
+    _settle_target(decision_context, target, f"corrected: {', '.join(result.posted)}"[:300], result)
     if entry.reference and made.reclassified:
         result.corrected_legs[entry.entry_id] = made.legs
     return f"{entry.entry_id} {entry.description}"
 
 
-def _reject_target(decision: DecisionContext, target: Target, request: DecisionData, result: DecisionResult) -> str:
+def _reject_target(
+    decision_context: DecisionContext, target: Target, request: DecisionData, result: DecisionResult
+) -> str:
     reason = str(request["reason"])
     if target.card is not None and target.card.kind == QUESTION.name:  # its run does not go on
-        decision.context.log_action("reject", f"{target.card.id} {reason}")
+        decision_context.context.log_action("reject", f"{target.card.id} {reason}")
         result.ended_questions.append(target.card.id)
-        _settle_target(decision, target, f"rejected: {reason}"[:300], result)
+        _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
         return f"{target.card.title}: {reason}"
     entry = require_entry(target)
     _reject_entry(
-        decision,
+        decision_context,
         target,
-        decidable_entry(decision.context, entry.entry_id),
+        decidable_entry(decision_context.context, entry.entry_id),
         reason,
         request.get("outcome"),
         request.get("of"),
@@ -108,26 +114,30 @@ def _reject_target(decision: DecisionContext, target: Target, request: DecisionD
     return f"{entry.entry_id}: {reason}"
 
 
-def _answer_target(decision: DecisionContext, target: Target, request: DecisionData, result: DecisionResult) -> str:
+def _answer_target(
+    decision_context: DecisionContext, target: Target, request: DecisionData, result: DecisionResult
+) -> str:
     card, choice = target.card, str(request["choice"])
     choices = answer_choices(card) if card is not None else {}
     if card is None or choice not in choices:
         choice_list = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {target.name}", remedy=f"It takes: {choice_list}.")
     if card.kind == LINE.name:
-        decision.context.bank.set_line_aside(str(card.details["line"]), "ignored", f"{choice}, by {decision.by}")
+        decision_context.context.bank.set_line_aside(
+            str(card.details["line"]), "ignored", f"{choice}, by {decision_context.by}"
+        )
     if card.kind == BRANCH.name and choice == "merge":
-        result.merged_files |= read_branch_files(decision, card)
+        result.merged_files |= read_branch_files(decision_context, card)
     result.asked_by_run = card.kind == QUESTION.name
-    if result.asked_by_run and (hold_error := committed_questions(decision).find_hold_error(card)) is not None:
+    if result.asked_by_run and (hold_error := committed_questions(decision_context).find_hold_error(card)) is not None:
         raise hold_error
-    decision.context.log_action("answer", f"{card.id} {choice}")
-    _settle_target(decision, target, choice, result)
+    decision_context.context.log_action("answer", f"{card.id} {choice}")
+    _settle_target(decision_context, target, choice, result)
     return f"{card.title}: {choice}"
 
 
 def _reject_entry(
-    decision: DecisionContext,
+    decision_context: DecisionContext,
     target: Target,
     entry: Entry,
     reason: str,
@@ -135,7 +145,7 @@ def _reject_entry(
     of: str | None,
     result: DecisionResult,
 ) -> None:
-    context = decision.context
+    context = decision_context.context
     line = posted_line(context, entry)
     if line is not None and outcome is None:
         raise UsageError(
@@ -146,11 +156,11 @@ def _reject_entry(
         result.posted += [
             e.entry_id
             for e in correct_entry(
-                context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason), decision.by
+                context, entry.entry_id, Correction(OWNER_DRAWS_ACCOUNT, note=reason), decision_context.by
             ).posted
         ]
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
-        _settle_target(decision, target, f"personal: {reason}", result)
+        _settle_target(decision_context, target, f"personal: {reason}", result)
         return
     if outcome == "duplicate":
         twin = context.books.find_entry(of or "")
@@ -165,12 +175,14 @@ def _reject_entry(
             context.bank.set_line_aside(line.line_id, "held", reason)
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.log_action("reject", reason, entry.entry_id)
-    _settle_target(decision, target, f"rejected: {reason}"[:300], result)
+    _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
 
 
-def _post_held_line(decision: DecisionContext, target: Target, correction: Correction, result: DecisionResult) -> str:
+def _post_held_line(
+    decision_context: DecisionContext, target: Target, correction: Correction, result: DecisionResult
+) -> str:
     """Post a held line as the entry that the person names."""
-    context, card = decision.context, target.card
+    context, card = decision_context.context, target.card
     if card is None or card.kind != LINE.name:
         raise UsageError(
             f"{target.name} is not about an entry or a bank line", remedy="cleared queue answer ID CHOICE."
@@ -195,11 +207,11 @@ def _post_held_line(decision: DecisionContext, target: Target, correction: Corre
     entry, _ = post_entry(
         context.books, context.bank, context.ledger_accounts, day, line.description, legs, reference=line.line_id,
         status="user-confirmed", counterparty=correction.counterparty or "", confidence="1.00",
-        evidence=f"posted by {decision.by}", tags=";".join(correction.tags or ()), notes=correction.note or "",
+        evidence=f"posted by {decision_context.by}", tags=";".join(correction.tags or ()), notes=correction.note or "",
     )  # fmt: skip
     result.posted.append(entry.entry_id)
     context.log_action("correct", f"posted {line.description}"[:200], entry.entry_id)
-    _settle_target(decision, target, f"posted as {entry.entry_id}", result)
+    _settle_target(decision_context, target, f"posted as {entry.entry_id}", result)
     return f"{entry.entry_id} {entry.description}"
 
 
@@ -214,9 +226,11 @@ def require_entry(target: Target) -> Entry:
     return target.entry
 
 
-def _settle_target(decision: DecisionContext, target: Target, resolution: str, result: DecisionResult) -> None:
+def _settle_target(decision_context: DecisionContext, target: Target, resolution: str, result: DecisionResult) -> None:
     if target.card is not None:
-        decision.context.cards.resolve_card(target.card.id, format_iso(decision.context.now), decision.by, resolution)
+        decision_context.context.cards.resolve_card(
+            target.card.id, format_iso(decision_context.context.now), decision_context.by, resolution
+        )
         result.cards.append(target.card.id)
     if target.entry is not None:
         result.entries.append(target.entry.entry_id)

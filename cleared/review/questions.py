@@ -102,11 +102,13 @@ def settle_due_questions(host: Host, now: datetime, *, own: bool = False) -> Tim
     waiting = [(card, ticket) for card, ticket in _answerable_questions(questions, note_problem) if is_ours(ticket)]
     if _overdue_questions(waiting, now):
 
-        def stage_due(decision: DecisionContext) -> Decision | None:
-            current = Questions(host, decision.repo, decision.snapshot, decision.context.cards.committed_cards)
+        def stage_due(decision_context: DecisionContext) -> Decision | None:
+            current = Questions(
+                host, decision_context.repo, decision_context.snapshot, decision_context.context.cards.committed_cards
+            )
             return _stage_timeouts(
                 host,
-                decision,
+                decision_context,
                 [each for each in _answerable_questions(current, _ignore_problem) if is_ours(each[1])],
                 now,
                 result,
@@ -163,14 +165,18 @@ def _answerable_questions(questions: Questions, note_problem: ProblemHandler) ->
 
 
 def _stage_timeouts(
-    host: Host, decision: DecisionContext, waiting: Sequence[tuple[Card, Ticket]], now: datetime, result: TimeoutResult
-) -> Decision | None:  # fmt: skip
+    host: Host,
+    decision_context: DecisionContext,
+    waiting: Sequence[tuple[Card, Ticket]],
+    now: datetime,
+    result: TimeoutResult,
+) -> Decision | None:
     escalated = {
         i
         for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ")
         for i in c.trailers.get(ESCALATES, "").split()
     }
-    context = decision.context
+    context = decision_context.context
     for card, ticket in _overdue_questions(waiting, now):
         if ticket.on_timeout == "default" and ticket.default is not None:
             context.cards.resolve_card(card.id, format_iso(context.now), TIMEOUT_ACTOR, ticket.default)

@@ -25,21 +25,21 @@ class Target:
         return self.entry.entry_id if self.entry else self.card.id if self.card else ""
 
 
-def find_targets(decision: DecisionContext, ids: Sequence[str]) -> list[Target]:
+def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[Target]:
     """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
     for a card that somebody has settled already."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
     targets: list[Target] = []
     for text in ids:
-        target = _find_target(decision, text)
+        target = _find_target(decision_context, text)
         if target.name not in [m.name for m in targets]:
             targets.append(target)
     return targets
 
 
-def _find_target(decision: DecisionContext, text: str) -> Target:
-    context = decision.context
+def _find_target(decision_context: DecisionContext, text: str) -> Target:
+    context = decision_context.context
     all_cards = context.cards.committed_cards.values()
     cards = (
         [c for c in find_cards(all_cards, text) if c.id == text] or list(find_cards(all_cards, text)) if text else []

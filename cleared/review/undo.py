@@ -47,30 +47,32 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
     refuse_in_job()
     result, taken_back = DecisionResult(), list[Callable[[], None]]()
 
-    def stage_undo(decision: DecisionContext) -> Decision | None:
-        commit = _last_decision(host, decision)
+    def stage_undo(decision_context: DecisionContext) -> Decision | None:
+        commit = _last_decision(host, decision_context)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
         result.messages[:] = [
             f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"
         ]
-        parent = parent_commit(decision.repo, commit.id)
+        parent = parent_commit(decision_context.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
-        earlier = Snapshot(decision.repo, parent)
+        earlier = Snapshot(decision_context.repo, parent)
         before, _ = open_books(host, CommittedSource(earlier))
-        after, _ = open_books(host, CommittedSource(Snapshot(decision.repo, commit.id)))
+        after, _ = open_books(host, CommittedSource(Snapshot(decision_context.repo, commit.id)))
         names, decision_id = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
-        _refuse_continued_runs(host, decision, names)
+        _refuse_continued_runs(host, decision_context, names)
         for card in commit.trailers.get(AGREES_TRAILER, "").split():
-            decision.context.cards.withdraw_agreement(card, format_iso(decision.context.now), decision.by, decision_id)
-        _restore_entries(decision, before, after, months, result)
-        _reopen_cards(decision, names, decision_id, result)
-        questions = committed_questions(decision)
+            decision_context.context.cards.withdraw_agreement(
+                card, format_iso(decision_context.context.now), decision_context.by, decision_id
+            )
+        _restore_entries(decision_context, before, after, months, result)
+        _reopen_cards(decision_context, names, decision_id, result)
+        questions = committed_questions(decision_context)
         taken_back.append(lambda: questions.withdraw_answers(names))
         if dry_run:
             return None
-        files = _restore_tests(host, decision, commit, earlier)
+        files = _restore_tests(host, decision_context, commit, earlier)
         about = ((ABOUT, " ".join(result.entries)),) if result.entries else ()
         marks = ((UNDOES, decision_id), *about)
         return Decision(
@@ -90,28 +92,28 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
 
 
 def _restore_tests(
-    host: Host, decision: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
+    host: Host, decision_context: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
 ) -> dict[str, bytes | None]:  # fmt: skip
     """The tests that recorded the decision, as they were before it."""
-    made = Snapshot(decision.repo, commit.id)
+    made = Snapshot(decision_context.repo, commit.id)
     texts = {
         path: earlier.read_file(path) for path in commit.files or ()
-        if path.startswith(f"{CASES_DIR}/") and decision.snapshot.read_file(path) == made.read_file(path)
+        if path.startswith(f"{CASES_DIR}/") and decision_context.snapshot.read_file(path) == made.read_file(path)
     }  # fmt: skip
     if not texts:
         return {}
-    approvals = Approvals(CommittedSource(decision.snapshot), host.root, {})
+    approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
     if approvals.read_record(CASES) is None:
         return {}
-    signer = Signer(host, approvals, decision)
+    signer = Signer(host, approvals, decision_context)
     sign_tests(signer, approvals, texts)
     return signer.files
 
 
-def _last_decision(host: Host, decision: DecisionContext) -> history.CommitInfo:
+def _last_decision(host: Host, decision_context: DecisionContext) -> history.CommitInfo:
     """The newest decision about the books. Raises ``PolicyError`` where it cannot be taken back; an older one is never
     taken back instead."""
-    waiting = {card.id for card in decision.context.cards.open_cards() if card.agreed}
+    waiting = {card.id for card in decision_context.context.cards.open_cards() if card.agreed}
     undone: set[str] = set()
     for commit in history.read_log(host.root, 2_000, grep="Decision: ", files=True):
         undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
@@ -125,17 +127,17 @@ def _last_decision(host: Host, decision: DecisionContext) -> history.CommitInfo:
                 )
             return commit
         if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
-            _refuse_unsupported(host, decision, commit)
+            _refuse_unsupported(host, decision_context, commit)
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
 
 
-def _refuse_unsupported(host: Host, decision: DecisionContext, commit: history.CommitInfo) -> None:
+def _refuse_unsupported(host: Host, decision_context: DecisionContext, commit: history.CommitInfo) -> None:
     """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
     files, periods = commit.files or (), host.layout.periods
     remedy = ""
     if periods in files:
-        closed = decision.context.books.periods.closed_through
-        then, _ = open_books(host, CommittedSource(decision.snapshot.at_commit(commit.id)))
+        closed = decision_context.context.books.periods.closed_through
+        then, _ = open_books(host, CommittedSource(decision_context.snapshot.at_commit(commit.id)))
         through = then.periods.closed_through
         if closed is not None and through is not None and through <= closed:
             remedy = "Reopen it first: cleared period reopen DATE --reason …"
@@ -158,14 +160,14 @@ def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
             )
 
 
-def _refuse_continued_runs(host: Host, decision: DecisionContext, names: list[str]) -> None:
+def _refuse_continued_runs(host: Host, decision_context: DecisionContext, names: list[str]) -> None:
     """Raises ``PolicyError`` for an answer that its run has gone on with: it is part of what that run did."""
     for name in names:
-        card = decision.context.cards.committed_cards.get(name)
+        card = decision_context.context.cards.committed_cards.get(name)
         if card is None or card.kind != QUESTION.name:
             continue
         run = str(card.details.get("run"))
-        if card.gone_on is not None or has_committed(host, decision.repo, decision.snapshot, run):
+        if card.gone_on is not None or has_committed(host, decision_context.repo, decision_context.snapshot, run):
             raise PolicyError(
                 f"the run of {card.id} has gone on with the answer",
                 remedy="Correct or reject what it posted: cleared run show lists it.",
@@ -173,10 +175,14 @@ def _refuse_continued_runs(host: Host, decision: DecisionContext, names: list[st
 
 
 def _restore_entries(
-    decision: DecisionContext, before: Books, after: Books, months: list[tuple[int, int]], result: DecisionResult
+    decision_context: DecisionContext,
+    before: Books,
+    after: Books,
+    months: list[tuple[int, int]],
+    result: DecisionResult,
 ) -> None:
     """Post again what the decision voided or changed, and void what it posted."""
-    context = decision.context
+    context = decision_context.context
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
     heirs = _restorations_by_entry(context.books)
@@ -189,7 +195,9 @@ def _restore_entries(
     ]
     for now in [*standing, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
         if context.books.get_entry(now.entry_id).status != "voided":
-            result.posted += [e.entry_id for e in void_with_corrections(context, now, f"undone by {decision.by}")]
+            result.posted += [
+                e.entry_id for e in void_with_corrections(context, now, f"undone by {decision_context.by}")
+            ]
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
@@ -242,9 +250,11 @@ def _renamed_tag(tag: str, again: dict[str, str]) -> str:
     return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
 
 
-def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str, result: DecisionResult) -> None:
+def _reopen_cards(
+    decision_context: DecisionContext, names: list[str], decision_id: str, result: DecisionResult
+) -> None:
     """Open the decided cards again, under the entries' new ids; settle cards that the decision opened."""
-    context = decision.context
+    context = decision_context.context
     restored = {
         tag.removeprefix(RESTORES): entry
         for entries in context.books.staged.values() for entry in entries
@@ -261,7 +271,7 @@ def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str,
             and (bank_line := context.bank.find_line(line))
             and not context.bank.posted_amount(line)
         ):
-            context.bank.set_line_aside(line, "held", f"undone by {decision.by}")
+            context.bank.set_line_aside(line, "held", f"undone by {decision_context.by}")
             result.cards.append(stage_line_card(context, bank_line[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == QUESTION.name:
@@ -269,7 +279,7 @@ def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str,
         entry = restored.get(card.entry_id or "")
         identity = card_id(card.kind, card.id, "again", context.run_id)
         details = (
-            reissue_question(committed_questions(decision), card, identity)
+            reissue_question(committed_questions(decision_context), card, identity)
             if card.kind == QUESTION.name
             else card.details
         )
@@ -282,5 +292,5 @@ def _reopen_cards(decision: DecisionContext, names: list[str], decision_id: str,
         posted = card.kind == LINE.name and context.bank.posted_amount(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision_id or follows or posted) and card.id not in result.cards:
             context.cards.resolve_card(
-                card.id, format_iso(context.now), decision.by, "settled: the decision before it was taken back"
+                card.id, format_iso(context.now), decision_context.by, "settled: the decision before it was taken back"
             )

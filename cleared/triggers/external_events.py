@@ -20,12 +20,12 @@ def submit_event(host: Host, name: str, payload: Any) -> str:
     refuse_in_job()
     made: list[str] = []
 
-    def make_decision(decision: DecisionContext) -> Decision:
+    def make_decision(decision_context: DecisionContext) -> Decision:
         try:
-            emit_event(decision.context, name, payload)
+            emit_event(decision_context.context, name, payload)
         except PrimitiveError as wrong:
             raise UsageError(wrong.message, remedy=wrong.remedy) from None
-        made.append(f"{decision.context.run_id}/0")
+        made.append(f"{decision_context.context.run_id}/0")
         return Decision(commit_messages.event_emitted(name))
 
     commit_decision(

@@ -67,12 +67,12 @@ def _add_card(
 ) -> None:
     """Commit a card, unless there is one with this key. ``about``: the agent, where it is one agent's."""
 
-    def make_decision(decision: DecisionContext) -> Decision | None:
-        existing = decision.context.cards.committed_cards.get(card_id(kind, *key))
+    def make_decision(decision_context: DecisionContext) -> Decision | None:
+        existing = decision_context.context.cards.committed_cards.get(card_id(kind, *key))
         if existing is not None:
             return None
-        decision.context.agent = about
-        decision.context.stage_card(kind, key, title, **details)
+        decision_context.context.agent = about
+        decision_context.context.stage_card(kind, key, title, **details)
         return Decision(commit_messages.cards_opened([title]))
 
     commit_decision(host, f"service: {kind}", make_decision, by=RESOLVED_BY, collects=[])
@@ -86,7 +86,7 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
     drop = f"{host.layout.import_dir}/"
     target: list[str] = []
 
-    def make_decision(decision: DecisionContext) -> Decision | None:
+    def make_decision(decision_context: DecisionContext) -> Decision | None:
         moves: tuple[LocalMove, ...] = ()
         files: dict[str, bytes | None] = {}
         if path.startswith(drop):
@@ -96,26 +96,26 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
                 return None
             if hashlib.sha256(data).hexdigest() != digest:
                 return None
-            target.append(_find_free_name(host, decision, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
+            target.append(_find_free_name(host, decision_context, f"{drop}{FAILED_FOLDER}/{path.removeprefix(drop)}"))
             in_git = host.config.import_.keep == "git"
-            if decision.snapshot.find_blob_id(path) is not None:
+            if decision_context.snapshot.find_blob_id(path) is not None:
                 files = {path: None, target[0]: data}
             else:
                 files = {target[0]: data} if in_git else {}
                 moves = (LocalMove(path, None if in_git else target[0], data),)
         where = f", and was set aside as {target[0]}" if target else ""
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
-        decision.context.agent = agent
-        decision.context.stage_card(
-            SET_ASIDE.name, (agent, path, digest, decision.context.run_id), title[:300],
+        decision_context.context.agent = agent
+        decision_context.context.stage_card(
+            SET_ASIDE.name, (agent, path, digest, decision_context.context.run_id), title[:300],
             file=target[0] if target else path, cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
             remedy=f"When the cause is gone, move it back to {drop}." if target
             else f"Change {agent}, or the file, to have it tried again.",
         )  # fmt: skip
-        for card in decision.context.cards.open_cards():  # the new card says it now
+        for card in decision_context.context.cards.open_cards():  # the new card says it now
             if card.kind == FAILED_RUN.name and card.agent == agent and digest in (card.details.get("files") or ()):
-                decision.context.cards.resolve_card(
-                    card.id, format_iso(decision.context.now), RESOLVED_BY, "the file was set aside"
+                decision_context.context.cards.resolve_card(
+                    card.id, format_iso(decision_context.context.now), RESOLVED_BY, "the file was set aside"
                 )
         return Decision(commit_messages.cards_opened([title]), files, local_moves=moves)
 
@@ -123,13 +123,13 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
     return target[0] if target else None
 
 
-def _find_free_name(host: Host, decision: DecisionContext, wanted: str) -> str:
+def _find_free_name(host: Host, decision_context: DecisionContext, wanted: str) -> str:
     path = PurePosixPath(wanted)
     for number in range(1, 100_000):
         name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        if decision.snapshot.find_entry(name) is None and not (host.root / name).exists():
+        if decision_context.snapshot.find_entry(name) is None and not (host.root / name).exists():
             return name
-    return str(path.with_name(f"{path.stem}-{decision.context.run_id}{path.suffix}"))
+    return str(path.with_name(f"{path.stem}-{decision_context.context.run_id}{path.suffix}"))
 
 
 def _trace_chain(host: Host, recorded: RecordedEvent) -> list[str]:
