@@ -13,9 +13,17 @@ from zoneinfo import ZoneInfo
 
 from cleared.changes.host import Host
 from cleared.cycles.consensus import CONSENSUS, MAX_BYTES, ConsensusFile, find_problems
+from cleared.cycles.cycle_handover import (
+    FOLDER,
+    Handover,
+    forget_handover,
+    note_handover,
+    read_handover,
+    take_over,
+)
 from cleared.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt, read_prompt_file
 from cleared.cycles.cycle_settings import CycleSettings
-from cleared.cycles.engine_changes import TakenChanges, leave_note, take_changes
+from cleared.cycles.engine_changes import TakenChanges
 from cleared.cycles.engine_confinement import engine_environment, engine_restrictions
 from cleared.cycles.engine_process import EngineRun, run_engine
 from cleared.cycles.engines.engine import EngineReport
@@ -27,8 +35,6 @@ from cleared.loop.private_clone import PrivateClone, make_private_clone, remove_
 from cleared.safe_files import read_stable, write_atomic
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
-FOLDER: Final = "cycles"
-"""Below the state folder: the clone and the temporary folder of the cycle that runs."""
 _LOG_BYTES: Final = 64 << 20
 
 
@@ -74,6 +80,7 @@ def run_cycle(
     remove_tree(scratch)
     scratch.mkdir(parents=True)
     clone = make_private_clone(host, folder / "clone")
+    host.report_step("cycle-clone-made")
     try:
         _copy_in(host.root, clone.folder, before)
         (host.root / log).parent.mkdir(exist_ok=True)
@@ -84,8 +91,10 @@ def run_cycle(
             log=JobOutput(host.root / log, _LOG_BYTES, host.redactor), timeout=settings.cycle_timeout_seconds,
             should_stop=should_stop, clock=host.clock,
         )  # fmt: skip
+        host.report_step("cycle-engine-ended")
         return _judge(host, settings, request, clone, run, before, log)
     finally:
+        forget_handover(host)
         clone.remove()
         remove_tree(scratch)
 
@@ -120,8 +129,13 @@ def _judge(
         result.summary = cause
         return result
     result.outcome = "soft_ok" if run.ended_by == "timeout" else "ok"
-    _take_over(host, settings, request, clone, after, before, result)
-    return result
+    handover = Handover(
+        settings.engine.name, request.number, request.began.isoformat(), clone.base, result.outcome, run.exit_code,
+        f"{report.cost:f}" if report.cost is not None else "", log,
+        *(data.decode("utf-8", "surrogateescape") for data in (before, after)),
+    )  # fmt: skip
+    note_handover(host, handover)
+    return _take_over(host, clone, handover, result)
 
 
 def _find_failure(run: EngineRun, report: EngineReport, after: bytes, before: bytes, problems: list[str]) -> str:
@@ -137,41 +151,33 @@ def _find_failure(run: EngineRun, report: EngineReport, after: bytes, before: by
     return f"its consensus is none: {'; '.join(problems)}" if problems else ""
 
 
-def _take_over(
-    host: Host, settings: CycleSettings, request: CycleRequest, clone: PrivateClone, after: bytes, before: bytes,
-    result: CycleResult,
-) -> None:  # fmt: skip
-    name, author = f"{settings.engine.name}-{request.number:04d}", f"cycle:{settings.engine.name}"
-    notes = []
-    if after == before:
+def _take_over(host: Host, clone: PrivateClone, handover: Handover, result: CycleResult) -> CycleResult:
+    if handover.after == handover.before:
         result.outcome = "no_progress"
-        notes.append("warning: the consensus is as it was")
-    else:
-        consensus = ConsensusFile(host.root)
-        if consensus.read() == before:
-            consensus.keep_backup()
-            consensus.replace(after)
-            consensus.keep_backup()
-        else:
-            path = consensus.put_beside(after, request.number)
-            notes.append(f"somebody edited the consensus meanwhile; the cycle's is {path}")
-            _try_note(host, name, author, f"You edited {CONSENSUS} while the cycle ran. Yours stays; its is {path}.")
-    try:
-        result.taken = take_changes(host, clone, name, author)
-    except ClearedError as error:
-        notes.append(f"its other changes were not taken over: {error.message}")
-    taken = result.taken
-    notes += [f"proposed as {taken.proposal}"] if taken.proposal else []
-    notes += [f"files on the branch {taken.branch}"] if taken.branch else []
-    notes += taken.notes
+    result.taken, notes = take_over(host, clone, handover)
     result.summary = "; ".join([{"soft_ok": "time over, consensus taken"}.get(result.outcome, "done"), *notes])
+    return result
 
 
-def _try_note(host: Host, name: str, author: str, text: str) -> None:
+def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
+    """Take over the rest of a cycle whose loop was killed meanwhile, and remove its clone; None where there is none.
+
+    An engine that outlived its loop is ended. Called where no other loop runs.
+    """
+    end_left_engine(host)
+    clone = host.layout.state_dir / FOLDER / "clone"
+    handover = read_handover(host)
     try:
-        leave_note(host, name, author, text)
-    except ClearedError as error:
-        host.show_message(f"the card could not be made: {error.message}")
+        if handover is None:
+            return None
+        cost = Decimal(handover.cost) if handover.cost else None
+        result = CycleResult("soft_ok" if handover.outcome == "soft_ok" else "ok", "", handover.log,
+                             handover.exit_code, cost)  # fmt: skip
+        request = CycleRequest(handover.number, datetime.fromisoformat(handover.began), False)
+        return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
+    finally:
+        forget_handover(host)
+        remove_tree(clone)
 
 
 def _read_consensus(folder: Path) -> bytes:

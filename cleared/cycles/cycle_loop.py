@@ -17,7 +17,7 @@ from cleared.clock import format_iso
 from cleared.cycles import cycle_state
 from cleared.cycles.circuit_breaker import CircuitBreaker
 from cleared.cycles.consensus import ConsensusFile, read_next_action
-from cleared.cycles.cycle import CycleRequest, CycleResult, end_left_engine, run_cycle
+from cleared.cycles.cycle import CycleRequest, CycleResult, resume_cycle, run_cycle
 from cleared.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
 from cleared.cycles.cycle_settings import CycleSettings
 from cleared.errors import BusyError, ClearedError
@@ -93,7 +93,11 @@ class CycleLoop:
             started_at=format_iso(self.host.clock.now()), consecutive_errors=0, until=None, reason=None,
             cycle=max(self._state["cycle"], last_cycle_number(self.host.root)),
         )  # fmt: skip
-        end_left_engine(self.host)
+        resumed = resume_cycle(self.host)
+        if resumed is not None:
+            request, result = resumed
+            self._record(request, result)
+            self._say(f"cycle {request.number} was cut off; the rest was taken over: {result.summary}")
         consensus = ConsensusFile(self.host.root)
         if consensus.restore():
             self._say("the consensus was none; its last good version was put back")

@@ -17,7 +17,8 @@ from cleared.loop.private_clone import FileChange, PrivateClone, sort_change
 from cleared.proposals.submission import Author, propose_changes
 from cleared.review.branch_merge import PREFIX
 from cleared.vcs import Author as CommitAuthor
-from cleared.vcs.side_branch import commit_to_branch
+from cleared.vcs import Repository, Snapshot, parse_parents
+from cleared.vcs.side_branch import commit_to_branch, find_branch
 
 _OWN_FILES = frozenset({CONSENSUS, BACKUP})
 _MOST_NAMES = 20
@@ -55,6 +56,7 @@ def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> Tak
                 author=Author(author, is_human=False),
             )  # fmt: skip
             taken.proposal = proposal.id
+            host.report_step("cycle-proposed")
         except ClearedError as error:
             taken.notes.append(f"not proposed: {error}")
             plain |= proposable
@@ -89,18 +91,32 @@ def _keep_on_branch(
         return
     taken.branch = f"{PREFIX}{name}"
     with host.open_for_writing(f"cycle {name}") as repo:
+        if _has_branch(repo, taken.branch, clone.base, clean):
+            return  # a loop that was killed made it
         commit_to_branch(
             repo, taken.branch, clone.base, clean, CommitAuthor(author, host.config.git.author_email),
             host.clock.now(), f"cycle: what {name} changed",
         )  # fmt: skip
+    host.report_step("cycle-branch-made")
+
+
+def _has_branch(repo: Repository, branch: str, base: str, files: Mapping[str, bytes | None]) -> bool:
+    """Whether the branch is there with just this one commit."""
+    tip = find_branch(repo, branch)
+    if tip is None or parse_parents(repo.objects.read_object(tip)[1]) != [base]:
+        return False
+    old, new = Snapshot(repo, base), Snapshot(repo, tip)
+    before, after = old.list_entries(), new.list_entries()
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return changed == set(files) and all(
+        (new.read_file(path) if path in after else None) == content for path, content in files.items()
+    )
 
 
 def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files: Mapping[str, bytes | None]) -> None:
-    def stage(decision: DecisionContext) -> Decision:
+    def stage(decision: DecisionContext) -> Decision | None:
         now = format_iso(decision.context.now)
         if taken.branch is not None:
-            from cleared.vcs.side_branch import find_branch
-
             merged = not any(sort_change(host, path) == "proposable" for path in files)
             details = {
                 "branch": taken.branch, "commit": find_branch(decision.repo, taken.branch) or "",
@@ -110,14 +126,12 @@ def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files:
             title = f"{name} changed {len(files)} {'file' if len(files) == 1 else 'files'} that nothing runs"
             if not merged:
                 title = f"{name} made a change that was not proposed; it is on the branch {taken.branch}"
-            decision.context.cards.add_card(
-                Card(card_id(kind.name, name), kind.name, title, now, None, None, None, details)
-            )
+            card = Card(card_id(kind.name, name), kind.name, title, now, None, None, None, details)
         else:
-            decision.context.cards.add_card(
-                Card(card_id(CYCLE_NOTE.name, name, *taken.notes), CYCLE_NOTE.name, f"{name}: {taken.notes[0]}"[:200],
-                     now, None, None, None, {"notes": taken.notes})
+            card = Card(
+                card_id(CYCLE_NOTE.name, name, *taken.notes), CYCLE_NOTE.name, f"{name}: {taken.notes[0]}"[:200],
+                now, None, None, None, {"notes": taken.notes},
             )  # fmt: skip
-        return Decision(commit_messages.cycle_recorded(name))
+        return Decision(commit_messages.cycle_recorded(name)) if decision.context.cards.add_card(card) else None
 
     commit_decision(host, f"cycle {name}", stage, by=author)

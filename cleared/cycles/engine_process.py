@@ -16,7 +16,7 @@ from typing import IO, Final, Literal
 from cleared.clock import Clock
 from cleared.loop.job_output import JobOutput
 from cleared.loop.job_processes import adopt_orphans, end_job_processes, end_new_children, list_children
-from cleared.sandbox.confinement import Restrictions, run_restricted
+from cleared.sandbox.confinement import Restrictions, drop_capabilities, run_restricted
 
 TIMEOUT_CODE: Final = 124
 """Exit code of an engine that was ended for its time, as timeout(1) has it."""
@@ -57,8 +57,12 @@ def run_engine(
             )
         )  # fmt: skip
 
+    def start_restricted() -> None:
+        drop_capabilities()
+        start()
+
     if restrictions is not None:
-        run_restricted(restrictions, start)
+        run_restricted(restrictions, start_restricted)
     else:
         start()
     process = started[0]

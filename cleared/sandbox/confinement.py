@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cleared.sandbox import landlock, seccomp
 
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_CAPBSET_DROP = 38, 22, 2, 24
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ABI_QUERY, _PATH_BENEATH = 1, 1
 _OPEN_FILES = 32
@@ -124,6 +124,15 @@ def restrict_thread(wanted: Restrictions) -> None:
         buffer = ctypes.create_string_buffer(wanted.filter, len(wanted.filter))
         program = _FilterProgram(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))
         check_result(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+
+
+def drop_capabilities() -> None:
+    """Have what the calling thread starts be without root's special rights; the thread must end soon. With them a
+    program of root's could read the environment of any process, Landlock or not."""
+    libc = _load_libc()
+    number = 0
+    while libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
+        number += 1
 
 
 def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:

@@ -10,37 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine, good
+from fake_engine import FakeEngine, begin_hanging, good, is_gone
 from harness import Workspace, unchanged
 
 from cleared.cycles.cycle_state import read_state
 from cleared.cycles.engines import ENGINE_MODULES, load_engine
-
-
-def begin(ws: Workspace, engine: FakeEngine, name: str = "claude", *more: str) -> subprocess.Popen[bytes]:
-    """A loop whose engine hangs by now."""
-    (engine.folder / "hangs").unlink(missing_ok=True)
-    process = ws.start("cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(engine.binary), *more)
-    wait_until(lambda: (engine.folder / "hangs").exists(), process)
-    return process
-
-
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until and (process is None or process.poll() is None)
-        time.sleep(0.02)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 @pytest.fixture
@@ -56,7 +33,7 @@ def test_f24_f25_an_immediate_stop_leaves_nothing(cyc: Workspace, engines: dict[
     engine.plan({"hang": True, "ignore_term": True, "grandchild": "detached"})
     for way in ("now", "signal"):
         (engine.folder / "grandchild").unlink(missing_ok=True)
-        process = begin(cyc, engine, name)
+        process = begin_hanging(cyc, engine, name=name)
         pid_file = cyc.root / load_engine(name).pid_file
         assert int(pid_file.read_text()) == read_state(cyc.root)["pid"]
         began = time.monotonic()
@@ -74,7 +51,7 @@ def test_f24_f25_an_immediate_stop_leaves_nothing(cyc: Workspace, engines: dict[
 def test_f22_a_stop_lets_the_cycle_end(cyc: Workspace, engine: FakeEngine) -> None:
     """F22: the stop file drains: the cycle is finished and taken over, exit code 0."""
     engine.plan(good(hang=True))
-    process = begin(cyc, engine, "claude", "--timeout", "2", "--interval", "600")
+    process = begin_hanging(cyc, engine, "--timeout", "2", "--interval", "600")
     assert "after the cycle" in cyc.ok("cycle", "stop").err
     assert (cyc.root / ".auto-loop-stop").exists()
     process.communicate(timeout=60)
@@ -86,7 +63,7 @@ def test_f22_a_stop_lets_the_cycle_end(cyc: Workspace, engine: FakeEngine) -> No
 def test_f26_one_loop_a_workspace(cyc: Workspace, engine: FakeEngine) -> None:
     """F26: a second start is refused; what a killed loop left, and a pid that is somebody else's now, is recovered."""
     engine.plan({"hang": True})
-    process = begin(cyc, engine)
+    process = begin_hanging(cyc, engine)
     second = cyc("cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary))
     assert second.code == 5 and "runs here already" in second.err
     assert cyc("cycle", "reset-consensus", "--yes").code == 5

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,10 @@ for path in step.get("read", []):
         print("READ", path, pathlib.Path(path).read_text()[:50], file=sys.stderr)
     except OSError as error:
         print("refused", path, error.strerror, file=sys.stderr)
+if step.get("run"):
+    subprocess.run([sys.executable, *step["run"]], check=False)
+for _ in range(step.get("flood", 0)):
+    sys.stderr.write(("x" * 1023 + "\\n") * 1024)
 if step.get("grandchild"):
     subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
                       "open(" + repr(str(home / "grandchild")) + ", 'w').write(str(__import__('os').getpid())); "
@@ -50,7 +57,7 @@ sys.stderr.write(step.get("stderr", ""))
 sys.stdout.write(step.get("stdout", ""))
 sys.stdout.flush()
 if step.get("hang"):
-    (home / "hangs").touch()
+    (home / "hangs").write_text(str(os.getpid()))
     time.sleep(600)
 sys.exit(step.get("exit", 0))
 """
@@ -93,3 +100,28 @@ def start(ws: Workspace, engine: FakeEngine, *argv: str, name: str = "claude") -
         "cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(engine.binary), "--interval", "0",
         *(() if "--max-cycles" in argv else ("--max-cycles", "1")), *argv,
     )  # fmt: skip
+
+
+def begin_hanging(ws: Workspace, engine: FakeEngine, *more: str, name: str = "claude", **options: Any) -> Any:
+    """A loop, in a process that is waited for elsewhere, whose engine hangs by now."""
+    (engine.folder / "hangs").unlink(missing_ok=True)
+    process = ws.start(
+        "cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(engine.binary), *more, **options
+    )
+    wait_until(lambda: (engine.folder / "hangs").exists(), process)
+    return process
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until and (process is None or process.poll() is None)
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, waited for or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True

@@ -117,8 +117,17 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "task-done": lambda task: complete_task(host, task),
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
         "task-archive": lambda: archive_tasks(host),
+        "cycle": lambda binary: run_one_cycle(host, Path(binary)),
     }
     do[words[0]](*words[1:])
+
+
+def run_one_cycle(host: Any, binary: Path) -> None:
+    from cleared.cycles.cycle_loop import CycleLoop
+    from cleared.cycles.cycle_settings import read_cycle_settings
+
+    flags = {"engine": "claude", "claude_bin": str(binary), "max_cycles": 1, "interval_seconds": 0.0}
+    assert CycleLoop(host, read_cycle_settings(host.config, flags, {}), binary).run() == 0
 
 
 def _obey(order: dict[str, Any]) -> int:
@@ -143,6 +152,7 @@ def main() -> None:
     import pydantic_monty  # noqa: F401
 
     import cleared.app
+    import cleared.cycles.cycle_loop
     import cleared.orchestrator.task_run
     import cleared.proposals.approval
     import cleared.proposals.rollback
