@@ -14,6 +14,7 @@ from cleared.cycles.engine_confinement import engine_environment, engine_restric
 from cleared.cycles.engine_process import run_engine
 from cleared.errors import WorkspaceError
 from cleared.loop.job_output import JobOutput
+from cleared.loop.job_processes import end_job_processes
 from cleared.loop.private_clone import remove_tree
 from cleared.orchestrator.workers import Assignment, WorkReport
 from cleared.sandbox.confinement import ConfinementUnavailable
@@ -40,6 +41,7 @@ class EngineWorker:
         settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
         binary = find_binary(settings, host.root, self.environment)
         scratch = host.layout.state_dir / "cycles" / f"task-{assignment.briefing.task.id}"
+        end_job_processes(scratch, -1)  # an engine that outlived a killed turn of this task
         remove_tree(scratch)
         scratch.mkdir(parents=True)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,8 @@ def test_an_engine_that_attacks(cyc: Workspace, engine: FakeEngine, tmp_path: Pa
 
     if not landlock_abi():
         pytest.skip("this kernel has no Landlock")
+    # A folder of programs that has the workspace and the home folder in it opens neither.
+    cyc.config(f"loop.ai.program_folders=[{sys.prefix}, {sys.base_prefix}, {cyc.root.parent}]")
     cyc.put(".env", "KEY=s3cret")
     attack = engine.folder / "attack.py"
     attack.write_text(ATTACK)
