@@ -110,7 +110,8 @@ AGREEMENT: Final = CardKind(
 )  # fmt: skip
 
 BRANCH: Final = CardKind(
-    "branch", "Files on a branch", "branch", "A program changed files that nothing runs; they wait on a branch.",
+    "branch", "Files on a branch", "branch",
+    "A program changed files that no agent uses, but that you may run (a Makefile). They wait on a branch.",
     "Nothing else.",
     answers={"merge": "The files become part of the workspace.", "drop": "Nothing is taken over; the branch stays."},
 )  # fmt: skip

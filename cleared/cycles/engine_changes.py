@@ -123,7 +123,8 @@ def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files:
                 "files": sorted(files)[:200], "notes": taken.notes,
             }  # fmt: skip
             kind = BRANCH if merged else CYCLE_NOTE
-            title = f"{name} changed {len(files)} {'file' if len(files) == 1 else 'files'} that nothing runs"
+            count = f"{len(files)} {'file' if len(files) == 1 else 'files'}"
+            title = f"{name} changed {count}; look first: git diff HEAD...{taken.branch}"
             if not merged:
                 title = f"{name} made a change that was not proposed; it is on the branch {taken.branch}"
             card = Card(card_id(kind.name, name), kind.name, title, now, None, None, None, details)
