@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,7 @@ from cleared.review.card_decisions import answer_card
 from cleared.review.decision_staging import DecisionResult
 from cleared.runs import suspended_runs
 from cleared.runs.execution import run_agent
+from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
 from cleared.runs.question_card import agent_name
 from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions
@@ -27,6 +29,7 @@ from cleared.vcs import Snapshot, find_clone_id, history
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
+KeepAsker = Callable[[str], AbstractContextManager[ModelAsker | None]]
 ProblemHandler = Callable[[Card, ClearedError], None]
 
 
@@ -40,6 +43,8 @@ class TimeoutResult:
     escalated: list[str] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    waits_for_model: bool = False
+    """Whether a run cannot go on yet, as ``keep_asker`` asks a model for it."""
     next_due: datetime | None = None
     """When the next open question is due."""
 
@@ -60,9 +65,9 @@ def answer_and_resume(host: Host, card_id: str, choice: str) -> tuple[DecisionRe
     return decided, resume_run(host, decided.cards[0]) if decided.asked_by_run else None
 
 
-def resume_run(host: Host, card_id: str) -> RunResult | None:
+def resume_run(host: Host, card_id: str, asker: ModelAsker | None = None) -> RunResult | None:
     """Run again the run that this question stopped, with all answers that its questions have; None where it has
-    ended already.
+    ended already. ``asker`` as for ``run_agent``.
 
     Raises ``UsageError`` where there is no such question or no answer yet, ``Held`` where nothing proves it or it may
     not go on as things are, and what a run raises.
@@ -74,16 +79,21 @@ def resume_run(host: Host, card_id: str) -> RunResult | None:
             return None
         name = agent_name(questions.read_ticket(card).path)
     try:
-        return run_agent(host, name, again=lambda current: suspended_runs.resume_run(current, card_id, name))
+        return run_agent(
+            host, name, again=lambda current: suspended_runs.resume_run(current, card_id, name), asker=asker
+        )
     except Ended:
         return None
 
 
-def settle_due_questions(host: Host, now: datetime, *, own: bool = False) -> TimeoutResult:
+def settle_due_questions(
+    host: Host, now: datetime, *, own: bool = False, keep_asker: KeepAsker | None = None
+) -> TimeoutResult:
     """Settle open questions that are past due at ``now``, each as its script said, in one commit. Then go on with every
     run that has its answers.
 
     ``own``: only questions that this clone asked, so that two clones that see the same answer do not both go on.
+    ``keep_asker``: card → what asks a model for the run that goes on; without it, the run asks by itself.
     """
     result = TimeoutResult()
     with host.open_for_reading() as repo:
@@ -119,7 +129,11 @@ def settle_due_questions(host: Host, now: datetime, *, own: bool = False) -> Tim
     result.next_due = min((due for _, t in waiting if (due := datetime.fromisoformat(t.due)) > now), default=None)
     for card in _resumable_questions(host, is_ours, note_problem):
         try:
-            run_result = resume_run(host, card.id)
+            with keep_asker(card.id) if keep_asker is not None else nullcontext() as asker:
+                run_result = resume_run(host, card.id, asker)
+        except WaitsForModel:
+            result.waits_for_model = True
+            continue
         except ClearedError as error:  # the other runs go on all the same
             result.messages.append(f"{card.title}: {error}")
             continue

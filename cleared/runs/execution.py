@@ -56,7 +56,8 @@ def run_agent(
     ``asker`` (None: one of its own) gets the answers, and the script runs again from its first line.
 
     Raises ``ClearedError`` for what is refused before the run starts (``AlreadyRun``: the event's key is consumed); a
-    run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed.
+    run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed, and
+    ``WaitsForModel`` where ``asker`` asks elsewhere.
     """
     event = event or Event()
     host.layout.agent_path(name)

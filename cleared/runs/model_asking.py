@@ -60,6 +60,14 @@ class AnswersNeeded(Exception):
     """The run is discarded: a model has to be asked before it can be run for good."""
 
 
+class WaitsForModel(Exception):
+    """A model is being asked elsewhere: run the agent again with the same ``asker`` once that is over."""
+
+    def __init__(self, asker: ModelAsker) -> None:
+        super().__init__("it waits for a language model")
+        self.asker = asker
+
+
 class ModelAsker:
     """Gets the answers of one run, and remembers them from attempt to attempt. ``answers`` has those without one, too:
     what was asked in vain is not asked again by this run. ``model``: a model of a test in place of the configured one.
@@ -72,6 +80,8 @@ class ModelAsker:
         self.run_id: str | None = None
         """Of the first attempt: the next ones are the same run, at the same time."""
         self.now: datetime | None = None
+        self.is_asking = False
+        """Whether a model is being asked in another thread."""
         self._rounds = 0
         self._requests: dict[str, ModelRequest] = {}
         self._budgets: Mapping[str, Decimal] = {}

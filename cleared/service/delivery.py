@@ -1,10 +1,14 @@
-"""Running one delivery at a time, and handling how it ended: done, retried, held, split or given up."""
+"""Running one delivery at a time, and handling how it ended: done, retried, held, split or given up.
+
+A run that asks a language model is left meanwhile, and taken up again with the answers.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,6 +16,7 @@ from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
+from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
 from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE
 from cleared.service.actions import ServiceActions
@@ -31,6 +36,15 @@ _YIELD_SECONDS: Final = 2.0
 """Seconds for which a command that a person waits for goes first."""
 
 
+@dataclass(frozen=True, slots=True)
+class _WaitingRun:
+    """A run of an agent that goes on when a model has answered; it began at ``began``."""
+
+    key: str | None
+    asker: ModelAsker
+    began: datetime
+
+
 class DeliveryRunner:
     """Runs the deliveries of one service, and remembers what its runs have shown so far."""
 
@@ -43,6 +57,12 @@ class DeliveryRunner:
         self._ran: dict[str, tuple[datetime, datetime]] = {}
         self._by_events: dict[str, deque[datetime]] = {}
         self._set_aside_in_row: dict[str, int] = {}
+        self._waiting: dict[str, _WaitingRun] = {}
+
+    @property
+    def agents_asking(self) -> Collection[str]:
+        """The agents whose runs wait for a model: nothing is run for them meanwhile."""
+        return [agent for agent, run in self._waiting.items() if run.asker.is_asking]
 
     def reset_agent(self, agent: str) -> None:
         """Forget the failures of an agent whose script has changed."""
@@ -60,7 +80,7 @@ class DeliveryRunner:
         run off; the delivery waits then.
         """
         now = host.clock.now()
-        delivery = inbox.next_delivery(now)
+        delivery = inbox.next_delivery(now, self.agents_asking)
         if delivery is None:
             return False
         listener = triggers.listeners.get(delivery.agent)
@@ -74,7 +94,9 @@ class DeliveryRunner:
             service_notices.report_crash(host, delivery.agent, delivery.event, why)
             self._handle_failure(host, inbox, delivery, listener, why)
             return True
-        if self._exceeds_event_rate(host, inbox, delivery, now):
+        waiting = self._waiting.get(delivery.agent)
+        goes_on = waiting is not None and waiting.key == delivery.event.key
+        if not goes_on and self._exceeds_event_rate(host, inbox, delivery, now):
             return True
         self._yield_to_waiters(host)
         self._run_delivery(host, inbox, delivery, listener)
@@ -82,6 +104,9 @@ class DeliveryRunner:
 
     def _run_delivery(self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent) -> None:
         agent, event, began = delivery.agent, delivery.event, host.clock.now()
+        waiting = self._waiting.pop(agent, None)
+        if waiting is not None and waiting.key == event.key:
+            began = min(began, waiting.began)
         inbox.count_start(delivery)
         if self.on_run:
             self.on_run(delivery)
@@ -90,6 +115,12 @@ class DeliveryRunner:
         except AlreadyRun:
             self.log("delivery.known", agent=agent, kind=event.kind, key=event.key)
             self._finish_delivery(host, inbox, delivery)
+            return
+        except WaitsForModel as wait:
+            self._waiting[agent] = _WaitingRun(event.key, wait.asker, began)
+            inbox.retry_delivery(delivery, host.clock.now(), str(wait), failed=False)
+            self.log("run.asks", f"{agent} waits for a language model; other agents run meanwhile",
+                     agent=agent, kind=event.kind, key=event.key)  # fmt: skip
             return
         except (PolicyError, UsageError) as error:
             self._handle_refusal(host, inbox, delivery, str(error))

@@ -165,6 +165,8 @@ def serve_workspaces(
             member = ServedWorkspace(root, actions(root), clock, lambda text, p=prefix: say(f"{p}{text}"))  # type: ignore[misc]
             members.append(member)
             stack.callback(member.close)
+            member.service.actions.on_answered = waker.wake
+            stack.callback(setattr, member.service.actions, "on_answered", _do_nothing)  # the waker is closed soon
         watcher = FolderWatcher(hint, polling=any(m.service.host.config.triggers.polling for m in members))
         stack.callback(watcher.close)
         for member in members:
@@ -183,6 +185,10 @@ def serve_workspaces(
         finally:
             for member in members:
                 member.log("service.down", "down")
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _announce_stop(members: Sequence[ServedWorkspace]) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from cleared.changes.host import Host
 from cleared.review.questions import settle_due_questions
 from cleared.runs.attempt import Attempt, Event
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
+from cleared.service.model_askings import ModelAskings
 
 if TYPE_CHECKING:
+    from cleared.runs.model_asking import ModelAsker
     from cleared.sandbox.executor import Executor
+
+_LOOK_AGAIN: Final = timedelta(seconds=1)
+"""While a model is asked for a run that goes on after a question."""
 
 
 class WorkspaceActions:
@@ -32,6 +37,8 @@ class WorkspaceActions:
         self._sandbox: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
         """The settings that the sandbox was started with, the sandbox's context manager, and the sandbox."""
         self._reported: set[str] = set()
+        self.on_answered: Callable[[], None] = lambda: None
+        self._askings = ModelAskings(lambda: self.on_answered())
 
     def open_host(self) -> Host:
         """The workspace as it is now. Its runs use the sandbox that is kept here."""
@@ -43,11 +50,16 @@ class WorkspaceActions:
         return host
 
     def run_agent(self, host: Host, agent: str, event: Event) -> RunResult:
-        return run_agent(host, agent, event=event)
+        with self._askings.keep_asker(host, agent, str(event.key)) as asker:
+            return run_agent(host, agent, event=event, asker=asker)
 
     def settle_questions(self, host: Host, log: Callable[..., None]) -> datetime | None:
         """Continue the runs whose questions are answered, and settle overdue ones. Returns when the next is due."""
-        settled = settle_due_questions(host, host.clock.now(), own=True)
+
+        def keep_asker(card_id: str) -> AbstractContextManager[ModelAsker]:
+            return self._askings.keep_asker(host, f"question {card_id}", card_id)
+
+        settled = settle_due_questions(host, host.clock.now(), own=True, keep_asker=keep_asker)
         for result in settled.runs:
             outcome = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {outcome}", agent=result.agent, run=result.run_id)
@@ -55,6 +67,8 @@ class WorkspaceActions:
             if text not in self._reported:  # what is held stays so until somebody does something
                 log("question.trouble", text, level="warning")
         self._reported = set(settled.messages)
+        if settled.waits_for_model:
+            return min(filter(None, (settled.next_due, host.clock.now() + _LOOK_AGAIN)))
         return settled.next_due
 
     def confinement_level(self, host: Host) -> str:

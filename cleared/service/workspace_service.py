@@ -119,7 +119,7 @@ class WorkspaceService:
         if self._timing.retry_at is not None:
             return self._timing.retry_at
         times = [source.next_look_at(self.view) for source in self.sources]
-        times += [self._questions.due_at, self.view.inbox.next_due_at()]
+        times += [self._questions.due_at, self.view.inbox.next_due_at(self.handler.agents_asking)]
         return min((time for time in times if time is not None), default=None)
 
     def _handle_clock_set_back(self, now: datetime) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -130,20 +130,23 @@ class Inbox:
         )  # fmt: skip
         return inserted.rowcount == 1
 
-    def next_delivery(self, now: datetime) -> Delivery | None:
-        """The delivery whose turn it is: the oldest of those that are the first of their agent, and due."""
+    def next_delivery(self, now: datetime, besides: Collection[str] = ()) -> Delivery | None:
+        """The delivery whose turn it is: the oldest of those that are the first of their agent, and due. Agents that
+        are in ``besides`` have no turn."""
         rows = self._db.execute(
             "SELECT * FROM deliveries WHERE id IN (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
-            " AND not_before<=? ORDER BY id LIMIT 1",
-            (now.timestamp(),),
+            " AND not_before<=? AND agent NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
+            (now.timestamp(), json.dumps(list(besides))),
         ).fetchall()
         return _delivery_from_row(rows[0]) if rows else None
 
-    def next_due_at(self) -> datetime | None:
-        """When the next delivery's turn comes."""
+    def next_due_at(self, besides: Collection[str] = ()) -> datetime | None:
+        """When the turn of the next delivery comes that is of none of the agents in ``besides``."""
         row = self._db.execute(
             "SELECT min(not_before) FROM deliveries WHERE id IN"
             " (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
+            " AND agent NOT IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(besides)),),
         ).fetchone()
         return _from_timestamp(row[0]) if row[0] is not None else None
 

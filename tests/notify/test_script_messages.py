@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from harness import CLOCK, Workspace, fails, unchanged
 from mailserver import MailServer
+from running import Up, eventually
 
 from cleared.app import open_workspace
 from cleared.clock import FixedClock
@@ -158,6 +159,21 @@ def test_a_kill_loses_no_message(ws: Workspace, program: Program, step: str, tim
     assert outbox(ws, now).send_due_messages(now + MINUTE) is None
     assert outbox(ws, now).send_due_messages(now + 2 * MINUTE) is None
     assert len(program.messages) == times and len({message["key"] for message in program.messages}) == 1
+
+
+def test_the_service_sends_what_its_runs_have_committed(up: Up, program: Program) -> None:
+    header = "trigger: event\nevent: ping\ngrants: [notify.send]\n"
+    up.agent("tells", header, SEND)
+    up.start()
+    up.ws.ok("event", "emit", "ping")
+    eventually(lambda: program.messages)
+    assert up.stop()[0] == 0
+    (run,) = up.log("run.succeeded")
+    up.start()
+    eventually(lambda: up.ws.json("status")["messages"]["waiting"] == 0)
+    assert up.stop()[0] == 0
+    (message,) = program.messages
+    assert message["subject"] == "Acme: Two things" and run["run"] in message["key"]
 
 
 def test_another_clone_sends_nothing_of_it(ws: Workspace, program: Program) -> None:
