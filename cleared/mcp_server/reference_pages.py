@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-import cleared.meta
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.mcp_server.bounded_answer import clean_text, make_answer, to_json_text
+from cleared.meta.system_prompt import describe_language, read_examples
 
 SCHEME: Final = "cleared://"
 _AGENT: Final = re.compile(r"cleared://agents/([^/?#]{1,200})")
@@ -80,23 +79,12 @@ def read_page(host: Host, uri: str) -> tuple[str, str]:
     raise UsageError(f"there is no resource {shown!r}", remedy="resources/list names them.")
 
 
-def read_meta_section(heading: str) -> str:
-    """A section of the text that models are told (``cleared/meta/meta.md``), up to the next of its level or above."""
-    level = heading.split(" ", 1)[0]
-    lines = (Path(cleared.meta.__file__).parent / "meta.md").read_text(encoding="utf-8").splitlines()
-    start = lines.index(heading)
-    ends = (n for n in range(start + 1, len(lines)) if re.match(rf"#{{1,{len(level)}}} ", lines[n]))
-    return "\n".join(lines[start : next(ends, len(lines))]).strip()
-
-
 def _render_language(host: Host) -> str:
-    text = read_meta_section("## The language of agents").split("### Rules that are checked")[0].strip()
-    examples = (Path(cleared.meta.__file__).parent / "examples.md").read_text(encoding="utf-8").strip()
     tools = (
         "The examples name tools of a session. Here `history_try` is `agent_compare`, `propose` is `agent_propose`, "
         "and `books_query` is `journal_list` or `journal_balance`."
     )
-    return f"{text}\n\n## Worked examples\n\n{tools}\n\n{examples}\n"
+    return f"{describe_language()}\n\n## Worked examples\n\n{tools}\n\n{read_examples()}\n"
 
 
 def _render_rules(host: Host) -> str:

@@ -24,6 +24,7 @@ OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
 _FOLDER: Final = Path(__file__).parent
 _PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
+_LANGUAGE: Final = "## The language of agents"
 _MOST_AGENTS: Final = 200
 _MOST_ACCOUNTS: Final = 1_000
 _MOST_RULE_BYTES: Final = 32_768
@@ -55,7 +56,7 @@ def build_system_prompt(host: Host) -> SystemPrompt:
         "accounts": lambda: _list_accounts(host),
         "agents": lambda: _list_agents(host),
         "house_rules": lambda: house_rules,
-        "examples": lambda: (_FOLDER / "examples.md").read_text(encoding="utf-8").strip(),
+        "examples": read_examples,
     }
     # One pass: what a part holds is never searched for placeholders.
     text = _PLACEHOLDER.sub(lambda match: parts[match[1]]() if match[1] in parts else match[0], template)
@@ -65,6 +66,17 @@ def build_system_prompt(host: Host) -> SystemPrompt:
 def read_shipped_template() -> str:
     """The text that comes with the program, to begin an own one with."""
     return (_FOLDER / "meta.md").read_text(encoding="utf-8")
+
+
+def read_examples() -> str:
+    """The worked examples, as Markdown."""
+    return (_FOLDER / "examples.md").read_text(encoding="utf-8").strip()
+
+
+def describe_language() -> str:
+    """The section about the language of agents and its triggers, as it is shipped."""
+    section = read_shipped_template().partition(_LANGUAGE)[2].partition("### Rules that are checked")[0]
+    return f"{_LANGUAGE}{section}".replace("{{triggers}}", _describe_triggers()).strip()
 
 
 class _ApprovedTexts:
