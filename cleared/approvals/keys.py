@@ -165,8 +165,20 @@ def _load_key(root: Path, name: str, create: bool) -> Key | None:
     refuse_inside(root, name)
     path = cleared_home() / name
     if not path.exists():
+        if create:
+            _refuse_lost_key(path)
         return _make_key(cleared_home(), path) if create else None
     return _read_key(path)
+
+
+def _refuse_lost_key(path: Path) -> None:
+    """Raises ``WorkspaceError`` where the approval key was taken away: another is not made behind somebody's back."""
+    public = path.with_name(f"{path.name}.pub")
+    if path.name == KEY and public.exists():
+        raise WorkspaceError(
+            f"the approval key {path} is gone, and its public half is still there; no other key is made",
+            remedy=f"Put the key back. If it is lost: remove {public}, and approve again with a new key.",
+        )
 
 
 def is_inside(root: Path, name: str = KEY) -> bool:

@@ -86,7 +86,7 @@ def _read_fields(data: bytes, shown: str) -> dict[str, Any]:
             remedy="Use that version, or a newer one.",
         )
     texts = all(isinstance(fields.get(name), str) for name in ("public", "salt", "nonce", "sealed"))
-    if not texts or fields.get("n") not in _COSTS or not fields["public"].isascii():
+    if not texts or type(fields.get("n")) is not int or fields["n"] not in _COSTS or not fields["public"].isascii():
         raise _damage_error(shown)
     if fields.get("checksum") != _checksum(fields):
         raise _damage_error(shown)

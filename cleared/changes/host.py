@@ -17,7 +17,7 @@ from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, list_config_secrets, redactor_of_secrets
-from cleared.errors import BusyError, WorkspaceError
+from cleared.errors import BusyError, Place, WorkspaceError
 from cleared.ledger.staged_journal import Bounds
 from cleared.llm.api_keys import list_environment_keys
 from cleared.registry.primitive import Registry
@@ -145,6 +145,7 @@ class Host:
         """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
         self._repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
+            _refuse_tracked_state(repo, self.layout.state)
             self._report_lost_rows(repo)
             yield repo
 
@@ -173,6 +174,7 @@ class Host:
             repo, self._open = self._open, None
             repo = repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
             with nullcontext() if self.stays_open else repo:
+                _refuse_tracked_state(repo, self.layout.state)
                 wait_for_index(repo, self.config.lock.wait_seconds, self.show_message)
                 report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
@@ -231,6 +233,18 @@ class Host:
                     self.show_message(report)
         except (BusyError, WorkspaceError):
             return
+
+
+def _refuse_tracked_state(repo: Repository, folder: str) -> None:
+    """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
+    head = repo.find_head()
+    if head is not None and Snapshot(repo, head).find_entry(folder) is not None:
+        raise WorkspaceError(
+            f"the last commit holds files in {folder}/, this machine's own state: somebody may have planted them",
+            place=Place(folder),
+            remedy=f"Remove them, and what came with them: git rm -r -f {folder} && rm -rf {folder}, and commit that. "
+            "It is made again.",
+        )
 
 
 def current_user() -> str:

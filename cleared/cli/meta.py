@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cleared.meta.session_loop import Outcome
 
 _REQUEST: Final = "request"
+_reply_line: list[str] = []
+"""Not empty while a reply is being shown."""
 
 
 class RequestGroup(CommandGroup):
@@ -199,15 +201,24 @@ def show_progress(event: dict[str, Any]) -> None:
     """What the model does, on stderr; what it says to the user, on stdout, as it comes."""
     kind = event["type"]
     if kind == "message.delta" and event["purpose"] == "reply":
-        sys.stdout.write(escape_lines(event["text"]))
+        sys.stdout.write(_mark_reply(event["text"]))
         sys.stdout.flush()
     elif kind == "message.text" and event["purpose"] == "reply":
+        _reply_line.clear()
         sys.stdout.write("\n")
         sys.stdout.flush()
     elif kind in ("tool.called", "tool.finished", "context.compacted"):
         line = describe_event(event)
         if line:
             print_message(line)
+
+
+def _mark_reply(text: str) -> str:
+    """A piece of a reply with ``| `` before each line: no words of a model can pass for a card of the host's."""
+    marked = escape_lines(text).replace("\n", "\n| ")
+    begins = not _reply_line
+    _reply_line[:] = ["begun"]
+    return f"| {marked}" if begins else marked
 
 
 def _finish(host: Host, session: Session, outcome: Outcome, jsonl: bool) -> None:

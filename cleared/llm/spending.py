@@ -108,7 +108,7 @@ class Spending:
         return self.price.calculate_cost(TokenCount(input_tokens, written))
 
     def _check(self, spent: Spent, least: Decimal) -> None:
-        if self.price.is_free:
+        if self.price.is_free and not spent.session:  # what a provider reports counts, whatever the settings say
             return
         llm = self.config.llm
         caps: list[tuple[Reason, Decimal, Decimal]] = [("daily_budget", spent.day, llm.daily_budget)]

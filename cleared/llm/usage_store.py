@@ -168,7 +168,7 @@ class UsageStore:
 
 def _sum_spent(db: sqlite3.Connection, session: str, day: str) -> Spent:
     def total(column: str, value: str) -> Decimal:
-        row: Any = db.execute(f"SELECT SUM(nano_dollars) FROM calls WHERE {column} = ?", (value,)).fetchone()
+        row: Any = db.execute(f"SELECT SUM(MAX(nano_dollars, 0)) FROM calls WHERE {column} = ?", (value,)).fetchone()
         return _from_nano(row[0])
 
     return Spent(total("session", session), total("day", day))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 PURPOSE: Final = "session"
+AUTHORS: Final = ("meta", "chat")
+"""Who a session's proposals are by. What a session's folder says is no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,8 @@ class Session:
                 environ=options.environment if options.environment is not None else os.environ,
             )  # fmt: skip
             self._stack.callback(door.close)
-            self._tools: ToolSet = open_tool_set(
-                host, Overlay(store.overlay), session_id=store.info.id, author=store.info.author
-            )
+            author = store.info.author if store.info.author in AUTHORS else AUTHORS[0]
+            self._tools: ToolSet = open_tool_set(host, Overlay(store.overlay), session_id=store.info.id, author=author)
             self._stack.callback(self._tools.close)
             limits = LoopLimits.read_settings(host.config.llm, door.context_window)
             self._loop = self._stack.enter_context(

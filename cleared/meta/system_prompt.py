@@ -47,7 +47,7 @@ def build_system_prompt(host: Host) -> SystemPrompt:
         template, source = texts.read_template()
         house_rules = texts.read_house_rules()
     parts: Mapping[str, Callable[[], str]] = {
-        "business": lambda: host.config.business.name,
+        "business": lambda: _one_line(host.config.business.name)[:80],
         "currency": lambda: host.config.business.currency,
         "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
         "triggers": _describe_triggers,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import FOLDER, QUARANTINED, ApprovalRecord, try_parse_record
-from cleared.approvals.keys import own_key
+from cleared.approvals.keys import own_key, unlock_own_key
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.approvals.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
@@ -84,10 +84,12 @@ def trust_keys(host: Host, keys: list[str], *, same_books: bool = False) -> None
     """Take this clone for the books that it says it holds, and trust these keys in them, on this machine, each for what
     was signed with it: a machine's key of runs approves nothing.
 
-    ``same_books``: also where that is doubtful. Raises ``PolicyError`` where it is and nobody said so, ``UsageError``
+    ``same_books``: also where that is doubtful. Raises ``PolicyError`` where it is and nobody said so, or the key's
+    passphrase was not typed, ``UsageError``
     for a key that signed nothing here.
     """
     refuse_in_job()
+    unlock_own_key(host.root)  # whoever trusts a key decides whose approvals count
     with host.open_for_reading() as repo:
         identity = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
         workspace = identity.claimed if identity.problem is not None and same_books else identity.id

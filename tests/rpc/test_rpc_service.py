@@ -269,6 +269,7 @@ def test_discover_describes_what_can_be_called(service: RequestHandler) -> None:
 
 
 def test_reading_changes_nothing(posted: Workspace, service: RequestHandler) -> None:
+    posted.ok("task", "init")
     before = posted.state()
     for name, primitive in service.host.registry.items():
         if (
