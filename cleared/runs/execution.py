@@ -18,6 +18,7 @@ from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
+from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError, Interrupted, PolicyError
@@ -170,10 +171,13 @@ class _AgentRun:
             raise Interrupted(message) from None
         finally:
             if ended:
-                self._record_end(result)
+                self._record_end(result, traces)
+            elif not self.host.stays_open:
+                traces.close()
         return result
 
-    def _record_end(self, result: RunResult) -> None:
+    def _record_end(self, result: RunResult, traces: TraceStore) -> None:
+        """``traces``: the store that has recorded the beginning; its connection is still open."""
         attempt = self.attempt
         result.duration_ms = round((self.host.clock.monotonic() - attempt.started) * 1000)
         result.edited = self.scripts.list_edited()
@@ -181,7 +185,7 @@ class _AgentRun:
         result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
         result.warnings += self.asker.warnings
         with _best_effort(self.host):
-            self.host.traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
+            traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
             if self.host.on_ended is not None:
                 self.host.on_ended(attempt, result)
 
