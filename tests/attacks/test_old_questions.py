@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from asking import TIMED, answers, asks, edit, posted
-from harness import Workspace
+from harness import Workspace, refused
 
 
 def as_before(ws: Workspace, **changes: Any) -> str:
@@ -49,7 +49,7 @@ def test_a_trace_that_was_committed_proves_nothing(ws: Workspace) -> None:
     card = as_before(ws)
     ws.git("add", "-f", ".cleared/runs.db")
     ws.git("commit", "-q", "-m", "log: nothing")
-    answers(ws, card, "no")
+    refused(ws("queue", "answer", card, "yes"), 4, "planted")
 
 
 def test_old_questions_are_looked_for_once(ws: Workspace) -> None:

@@ -19,6 +19,7 @@ from mcp_clients import HttpServer, http_server, program, text_of
 from proposing import text
 
 from cleared.app import open_workspace
+from cleared.errors import WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.mcp_server.access_token import load_token
 
@@ -183,7 +184,8 @@ def test_a_token_that_others_may_know_is_replaced(ws: Workspace) -> None:
     path.write_text("C" * 43)
     ws.git("add", "-f", ".cleared/mcp-token.secret")
     ws.git("commit", "-qm", "a present")
-    assert load_token(open_workspace(ws.root))[0] != "C" * 43
+    with pytest.raises(WorkspaceError, match="planted"):
+        load_token(open_workspace(ws.root))
 
 
 def test_a_taken_port_is_said(ws: Workspace) -> None:
