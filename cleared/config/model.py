@@ -333,8 +333,8 @@ class Notifications(Section):
 
 @config_section
 class Loop(Section):
-    """The loop that runs jobs (``cleared loop``), one at a time, in the order they are asked for. ``cleared up`` runs
-    agents when their triggers fire. Environment variables and flags take precedence."""
+    """``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they
+    are asked for. Environment variables and flags take precedence."""
 
     runtime_dir: str = ".cleared/loop"
     """Where its files are: relative to the workspace, or absolute. SINGLE_AGENT_RUNTIME_DIR, --runtime-dir."""
