@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.config import yaml_tree
-from cleared.config.model import BankAccount, Config, CsvProfile, ModelPrice
+from cleared.config.bank_section import BankAccount, CsvProfile
+from cleared.config.column_checks import nearest_names
+from cleared.config.model import Config, ModelPrice
 from cleared.config.setting_keys import ALIASES, REFUSED, SettingField
 from cleared.config.setting_keys import setting_fields as keys_of
-from cleared.config.value_checks import CHECKS, check_config, nearest_names
+from cleared.config.value_checks import CHECKS, check_config
 from cleared.config.yaml_tree import Node
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError, WorkspaceError
 

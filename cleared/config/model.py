@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from cleared.config.ai_cycle_section import LoopAi
+from cleared.config.bank_section import BankAccount, CsvProfile
 from cleared.config.section import Section, config_section, reserved
 from cleared.config.task_section import Tasks
 
@@ -38,66 +39,6 @@ class Fiscal(Section):
 class Paths(Section):
     books: str = "books"
     """Directory of the journal (``<books>/YYYY/MM/journal.csv``); ``.`` opens the published layout."""
-
-
-@config_section
-class Opening(Section):
-    date: date
-    balance: Decimal
-
-
-@config_section
-class Match(Section):
-    """How a file is recognised as this account's. Every key given must agree."""
-
-    folder: str | None = None
-    """Sub-folder of ``import/`` the file lies in."""
-    last4: str | None = None
-    iban: str | None = None
-    header: str | None = None
-    """Text that must occur in the lines before the column header."""
-
-
-@config_section
-class BankAccount(Section):
-    id: str
-    """Names the folder of its bank facts; ``[a-z0-9_-]+``."""
-    name: str = ""
-    type: Literal["checking", "savings", "credit_card", "processor", "other"] = "checking"
-    ledger_account: int = 1010
-    currency: str | None = None
-    """None: the base currency."""
-    format: str | None = None
-    """Importer or profile name; None: any."""
-    opening: Opening | None = None
-    match: Match = field(default_factory=Match)
-    date_basis: Literal["posted", "transaction"] = "posted"
-
-
-@config_section
-class CsvProfile(Section):
-    """A bank's CSV described, not programmed (``import.profiles.<name>``)."""
-
-    name: str
-    columns: Mapping[str, str]
-    """field → column header. Fields: date, description, amount | debit + credit, and optionally
-    transaction_date, balance, id, type, currency, state."""
-    date_format: str = "%Y-%m-%d"
-    delimiter: str = ","
-    encoding: str = "utf-8"
-    decimal: Literal[".", ","] = "."
-    thousands: str = ""
-    """Grouping character, e.g. ``,`` ``.`` ``'`` or a space; empty: none allowed."""
-    sign: Literal["as_is", "inverted"] = "as_is"
-    """``inverted``: the file writes money out as positive."""
-    skip_lines: int = 0
-    """Preamble lines before the column header."""
-    currency: str | None = None
-    """Currency of every row where there is no currency column."""
-    currency_symbols: tuple[str, ...] = ()
-    """Texts stripped from amounts, e.g. ``$`` or ``EUR``."""
-    pending: tuple[str, ...] = ("pending",)
-    """Values of the state column (case-insensitive) that mean: not posted yet."""
 
 
 @config_section

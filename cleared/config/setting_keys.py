@@ -10,9 +10,9 @@ from dataclasses import MISSING
 from functools import cache
 from typing import Any
 
-from cleared.config import model
+from cleared.config import bank_section, model
 
-ALIASES: dict[tuple[type, str], str] = {(model.BankAccount, "csv_format"): "format"}
+ALIASES: dict[tuple[type, str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
 """Other names of keys, from the published design."""
 
 REFUSED: dict[tuple[type, str], str] = {
@@ -22,7 +22,7 @@ REFUSED: dict[tuple[type, str], str] = {
 }
 """Keys that were accepted once, and what to do instead."""
 
-_NOT_KEYS = {(model.Config, "data"), (model.CsvProfile, "name")}
+_NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

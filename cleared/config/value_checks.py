@@ -18,13 +18,13 @@ from cleared.config.address_checks import (
     check_variable,
 )
 from cleared.config.ai_cycle_section import ONE_LINE_TEXTS, LoopAi
+from cleared.config.bank_section import BankAccount, CsvProfile, Match
+from cleared.config.column_checks import check_columns, nearest_names
 from cleared.config.model import (
     Agent,
     AutoRevert,
-    BankAccount,
     Business,
     Config,
-    CsvProfile,
     Fiscal,
     Gate,
     Git,
@@ -33,7 +33,6 @@ from cleared.config.model import (
     Llm,
     Lock,
     Loop,
-    Match,
     ModelPrice,
     Notifications,
     Paths,
@@ -63,26 +62,6 @@ _RESERVED_FOLDERS = {
     "tests",
     "receipts",
 }
-_REQUIRED_COLUMNS = ("date", "description")
-CSV_COLUMNS = (
-    *_REQUIRED_COLUMNS,
-    "amount",
-    "debit",
-    "credit",
-    "transaction_date",
-    "balance",
-    "id",
-    "type",
-    "currency",
-    "state",
-)
-
-
-def nearest_names(written: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The known words most like what was written, best first."""
-    import difflib  # only ever wanted for a mistake
-
-    return difflib.get_close_matches(written, list(known), n=most, cutoff=0.6 if most == 1 else 0.5)
 
 
 def _check_currency(value: str) -> str | None:
@@ -155,25 +134,6 @@ def _check_last4(value: str) -> str | None:
 def _check_iban(value: str) -> str | None:
     text = value.replace(" ", "")
     return None if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}", text) else "not an IBAN"
-
-
-def _check_columns(value: Mapping[str, str]) -> str | None:
-    for key in value:
-        if key not in CSV_COLUMNS:
-            near = nearest_names(key, CSV_COLUMNS)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(CSV_COLUMNS)}"
-            return f"{key!r} is not a field; {hint}"
-    for key, header in value.items():
-        if not header.strip():
-            return f"{key} names no column"
-    for key in _REQUIRED_COLUMNS:
-        if key not in value:
-            return f"no column for {key}"
-    both = "debit" in value and "credit" in value
-    one = "debit" in value or "credit" in value
-    if "amount" in value:
-        return "amount, or debit and credit, but not all of them" if one else None
-    return None if both else "no column for amount, nor both of debit and credit"
 
 
 def _check_encoding(value: str) -> str | None:
@@ -272,12 +232,15 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Match, "last4"): _check_last4,
     (Match, "iban"): _check_iban,
     (Match, "header"): _check_one_line,
-    (CsvProfile, "columns"): _check_columns,
+    (Match, "account"): _check_one_line,
+    (CsvProfile, "columns"): check_columns,
     (CsvProfile, "date_format"): _check_date_format,
     (CsvProfile, "delimiter"): _check_single_character,
     (CsvProfile, "encoding"): _check_encoding,
     (CsvProfile, "thousands"): _check_grouping_character,
     (CsvProfile, "skip_lines"): _is_between(0, 1000),
+    (CsvProfile, "search_lines"): _is_between(0, 1000),
+    (CsvProfile, "rows_with"): _check_one_line,
     (CsvProfile, "currency"): _check_currency,
     (Import, "max_bytes"): _is_at_least(1),
     (Import, "max_rows"): _is_at_least(1),

@@ -139,7 +139,7 @@ def _collect_dry_run(
         () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
         () if error else tuple(context.events),
         {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
-        () if error else tuple(f.name for f in context.imports.list_moves().values()),
+        () if error else tuple(f.file_name for f in context.imports.list_moves().values()),
         dict(attempt.counts), violations, dict(context.model_answers.used),
     )  # fmt: skip
 

@@ -13,7 +13,8 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from cleared.config.model import BankAccount, Config, CsvProfile
+from cleared.config.bank_section import BankAccount, CsvProfile
+from cleared.config.model import Config
 from cleared.importers.plugins import BUILT_IN
 from cleared.schema import money
 

@@ -6,7 +6,7 @@ Pure: bytes in, values out; no git, no clock, nothing written. A file is read wh
 
 from __future__ import annotations
 
-from cleared.importers.account_matching import resolve_account
+from cleared.importers.account_matching import resolve_account, resolve_accounts
 from cleared.importers.base import Fault, Faults, Importer, ImportFileError, Sample
 from cleared.importers.file_reading import detect_format, read_file
 
@@ -19,4 +19,5 @@ __all__ = [
     "detect_format",
     "read_file",
     "resolve_account",
+    "resolve_accounts",
 ]

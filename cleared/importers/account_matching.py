@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from cleared.config.model import BankAccount, Config
+from cleared.config.bank_section import BankAccount
+from cleared.config.model import Config
 from cleared.errors import Place
-from cleared.importers.base import ImportFileError
+from cleared.importers.base import ImportFileError, quote_text
 from cleared.importers.plugins import BUILT_IN, NAME_READERS
-from cleared.schema.bank_row import ParsedFile
+from cleared.schema.bank_row import ParsedFile, Statement
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*", re.ASCII)
 # YAML 1.1 reads these as something other than text.
@@ -20,19 +21,48 @@ def lies_in(name: str, folder: str | None) -> bool:
     return folder is None or f"{_folder_of(name)}/".startswith(f"{folder.strip('/')}/")
 
 
-def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccount:
-    """The bank account that the file ``name`` (relative to ``import/``) belongs to.
+def resolve_accounts(name: str, parsed: ParsedFile, config: Config) -> list[tuple[BankAccount, tuple[Statement, ...]]]:
+    """Each bank account that the file is about, with its statements, in the file's order.
 
-    An account is out where its ``format`` is another, or where one of its ``match`` keys does not agree; a
-    file that says nothing of its last four digits or its IBAN does not agree with them. Accounts whose match
-    keys agree come before accounts without any. Of several left, those of another currency than the file
-    states are out. Raises ``ImportFileError`` if not exactly one is left; its remedy has the line to add.
+    Raises ``ImportFileError`` where one of them is unknown or ambiguous, or where statements of two numbers would go
+    to one account: the whole file is refused then.
     """
-    hints = _collect_hints(name, parsed)
+    grouped: dict[str, tuple[BankAccount, list[Statement]]] = {}
+    for statement in parsed.statements:
+        account = resolve_account(name, parsed, config, statement)
+        statements = grouped.setdefault(account.id, (account, []))[1]
+        numbers = {(s.bank, s.account) for s in (*statements, statement)}
+        if len(numbers) > 1:
+            shown = " and ".join(sorted(quote_text("/".join(filter(None, pair))) for pair in numbers))
+            raise ImportFileError(
+                f"the file has the accounts {shown}, and the bank account {account.id} fits them both",
+                place=Place(file=name, field="bank_accounts"),
+                remedy="Give each a bank account of its own, with its number: cleared bank add FILE",
+            )
+        statements.append(statement)
+    return [(account, tuple(statements)) for account, statements in grouped.values()]
+
+
+def resolve_account(
+    name: str, parsed: ParsedFile, config: Config, statement: Statement | None = None
+) -> BankAccount:  # fmt: skip
+    """The bank account that a statement (default: the first) of the file ``name`` (relative to ``import/``) belongs to.
+
+    An account is out where its ``format`` is another, unless the statement has the account's own number; or where one
+    of its ``match`` keys does not agree. A file that says nothing of its last four digits or its IBAN does not agree
+    with them. Accounts whose match keys agree come before accounts without any. Of several left, those of another
+    currency than the file states are out. Raises ``ImportFileError`` if not exactly one is left; its remedy has the
+    line to add.
+    """
+    statement = statement or parsed.statements[0]
+    hints = _collect_hints(name, parsed.format, statement)
     reasons = {a.id: _find_mismatch(a, name, parsed, hints) for a in config.bank_accounts}
     fitting = [a for a in config.bank_accounts if reasons[a.id] is None]
     matched = [a for a in fitting if _has_match_keys(a)] or fitting
-    stated = {row.currency for row in parsed.rows if row.currency}
+    numbered = [a for a in matched if a.match.account is not None]
+    if len(matched) > 1 and "account" in hints and numbered:
+        matched = numbered
+    stated = {statement.currency} if statement.currency else {row.currency for row in statement.rows if row.currency}
     if len(matched) > 1 and stated:
         base = config.business.currency
         matched = [a for a in matched if {a.currency or base} == stated] or matched
@@ -49,10 +79,11 @@ def resolve_account(name: str, parsed: ParsedFile, config: Config) -> BankAccoun
             remedy=_suggest_difference(name, matched, hints),
         )
     out = "; ".join(f"{account}: {reason}" for account, reason in reasons.items())
+    number = f" about the account {quote_text(statement.account)}" if statement.account else ""
     raise ImportFileError(
-        f"no bank account fits this {parsed.format} file" + (f" ({out})" if out else ""),
+        f"no bank account fits this {parsed.format} file{number}" + (f" ({out})" if out else ""),
         place=place,
-        remedy=f"Add its account under bank_accounts in config.yaml:  - "
+        remedy=f"Add its account: cleared bank add FILE; or under bank_accounts in config.yaml:  - "
         f"{_suggest_account(name, parsed, hints, config)}",
     )
 
@@ -61,20 +92,24 @@ def _folder_of(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _collect_hints(name: str, parsed: ParsedFile) -> dict[str, list[str]]:
+def _collect_hints(name: str, format: str, statement: Statement) -> dict[str, list[str]]:
     hints: dict[str, list[str]] = {}
-    for key, value in parsed.hints:
+    for key, value in statement.hints:
         hints.setdefault(key, []).append(value)
     if "last4" not in hints:
         for find_last4 in NAME_READERS:
-            if last4 := find_last4(name.rpartition("/")[2], parsed.format):
+            if last4 := find_last4(name.rpartition("/")[2], format):
                 hints["last4"] = [last4]
     return hints
 
 
 def _has_match_keys(account: BankAccount) -> bool:
     match = account.match
-    return any(key is not None for key in (match.folder, match.last4, match.iban, match.header))
+    return any(key is not None for key in (match.folder, match.last4, match.iban, match.account, match.header))
+
+
+def _compact_number(number: str) -> str:
+    return "".join(number.split()).casefold()
 
 
 def _compact_iban(iban: str) -> str:
@@ -84,8 +119,14 @@ def _compact_iban(iban: str) -> str:
 def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: dict[str, list[str]]) -> str | None:
     """Why the file is not this account's; None: nothing speaks against it."""
     match = account.match
-    if account.format is not None and account.format != parsed.format:
+    numbers = {_compact_number(number) for number in hints.get("account", ())}
+    own = [number for number in (match.account, match.iban) if number is not None]
+    is_named = any(_compact_number(number) in numbers for number in own)
+    if account.format is not None and account.format != parsed.format and not is_named:
         return f"its format is {account.format}"
+    if match.account is not None and not is_named and (numbers or account.format is None):
+        in_file = hints["account"][0] if numbers else "nothing"
+        return f"its account is {match.account}, the file says {in_file}"
     if not lies_in(name, match.folder):
         return f"its folder is import/{(match.folder or '').strip('/')}/"
     if match.last4 is not None and match.last4 not in hints.get("last4", ()):
@@ -105,27 +146,26 @@ def _format_yaml_text(value: str) -> str:
     """A YAML flow scalar: plain only where nothing can read it as anything but text."""
     if _PLAIN.fullmatch(value) and value.lower() not in _YAML_WORDS:
         return value
-    return _quote_text(value)
+    return _format_json_text(value)
 
 
-def _quote_text(value: str) -> str:
+def _format_json_text(value: str) -> str:
     import json  # late: only a refusal needs it
 
     return json.dumps(value)
 
 
 def _suggest_match(name: str, hints: dict[str, list[str]]) -> str:
-    for key in ("iban", "last4"):
-        if len(hints.get(key, ())) == 1:
-            return f"match: {{{key}: {_quote_text(hints[key][0])}}}"
+    for key in ("iban", "account", "last4"):
+        if len(hints.get(key, ())) == 1 or (key == "account" and hints.get(key)):
+            return f"match: {{{key}: {_format_json_text(hints[key][0])}}}"
     folder = _folder_of(name)
     return f"match: {{folder: {_format_yaml_text(folder)}}}" if folder else ""
 
 
 def _suggest_difference(name: str, accounts: list[BankAccount], hints: dict[str, list[str]]) -> str:
     line = _suggest_match(name, hints)
-    matches = {(a.match.folder, a.match.last4, a.match.iban, a.match.header) for a in accounts}
-    if line and matches == {(None, None, None, None)}:
+    if line and not any(_has_match_keys(a) for a in accounts):
         return f"Add to the one it belongs to, under bank_accounts in config.yaml: `{line}`"
     account = accounts[0].id
     return (

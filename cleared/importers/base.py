@@ -55,7 +55,11 @@ class Importer(Protocol):
     """Reads one bank's file format. Stateless and pure: no files, no network, no clock, no randomness.
 
     It may also have a text attribute ``encoding`` (default ``utf-8``): how files without a byte order mark
-    are decoded. Bounds on dates, amounts, text and row count are checked by the host, not here.
+    are decoded; or, where files declare it inside, a method ``find_encoding(data: bytes) -> str``. Where lines
+    of the file mean nothing, ``numbers_rows = True`` says that ``row`` counts rows instead. A format that is
+    another one under one more condition has ``variant_of``, that one's name: it recognises no file by itself,
+    and is taken where a bank account names it. Bounds on dates, amounts, text and row count are checked by the
+    host, not here.
     """
 
     @property
@@ -71,24 +75,28 @@ class Importer(Protocol):
     def parse(self, text: str, places: int) -> ParsedFile:
         """All rows of a decoded file, in file order. ``text`` has no byte order mark and its own line ends.
 
-        ``places`` is the number of decimals of the account's currency; amounts are exact ``Decimal`` with just
-        that many (``cleared.schema.money.decode`` does it), negative = money out. ``row`` is the 1-based
-        physical line a row starts on; ``description`` is the bank's text, unchanged. Zero amounts are rows
-        too. ``format`` of the result is ``name``. Raises ``ImportFileError`` and nothing else for what it
-        cannot read exactly; ``Faults`` gathers such reasons, so that a user sees all of them at once.
+        A file of several accounts, or one that states balances, is ``ParsedFile.of_statements(…)``: each
+        statement has its account's number as the file writes it, its currency, its opening and closing balance.
+        A statement without rows is valid. ``places`` is the number of decimals of the base currency; amounts are
+        exact ``Decimal`` with as many as the statement's currency has, or with ``places`` where it states none
+        (``cleared.schema.money.decode`` does it), negative = money out. ``row`` is the 1-based physical line a
+        row starts on, or its number in the file; ``description`` is the bank's text, unchanged. Zero amounts
+        are rows too. ``format`` of the result is ``name``. Raises ``ImportFileError`` and nothing else for what
+        it cannot read exactly; ``Faults`` gathers such reasons, so that a user sees all of them at once.
         """
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing wrong with a file: the line it is on, what, and in which column."""
+    """One thing wrong with a file: the line it is on (0: the reason says where), what, and in which column."""
 
     line: int
     reason: str
     field: str = ""
 
     def __str__(self) -> str:
-        return f"line {self.line}{f' ({self.field})' if self.field else ''}: {self.reason}"
+        field = f" ({self.field})" if self.field else ""
+        return f"line {self.line}{field}: {self.reason}" if self.line else self.reason
 
 
 class ImportFileError(ClearedError):
@@ -159,7 +167,7 @@ class Faults:
             message = f"{len(ordered) + self.more} faults: " + "; ".join(map(str, ordered))
             if self.more:
                 message += f"; and {self.more} more"
-        place = Place(line=first.line, field=first.field or None)
+        place = Place(line=first.line or None, field=first.field or None)
         return ImportFileError(message, place=place, remedy=remedy, faults=ordered, rows=rows, more=self.more)
 
 

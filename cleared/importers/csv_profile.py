@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
-from datetime import date
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Sequence
 
-from cleared.config.model import CsvProfile
-from cleared.config.value_checks import CSV_COLUMNS
+from cleared.config.bank_section import CsvProfile
+from cleared.config.column_checks import CSV_COLUMNS
 from cleared.errors import Place, WorkspaceError
-from cleared.importers.base import FieldError, ImportFileError, quote_text
+from cleared.importers.base import FieldError
 from cleared.importers.cell_values import AmountStyle, make_strptime_parser
-from cleared.importers.csv_records import read_header, split_lines
-from cleared.importers.csv_table import CsvImporter, Hints, RowReader, fold_names, read_amount_cell, read_date_cell
-from cleared.schema.bank_row import BankRow
+from cleared.importers.csv_records import read_header, read_records, split_lines
+from cleared.importers.csv_table import CsvImporter, Hints, RowReader, fold_names
+from cleared.importers.profile_cells import ProfileCells
+from cleared.importers.statement_values import find_valid_iban
 
 _IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])")
 # Possessive and anchored: linear on a hostile line of dots.
@@ -60,6 +60,8 @@ class ProfileImporter(CsvImporter):
             raise self._profile_error(
                 "columns must name date, description and either amount or both debit and credit", "columns"
             )
+        if "direction" in columns and split:
+            raise self._profile_error("direction goes with an amount column, not debit and credit", "columns")
         if split and profile.sign == "inverted":
             raise self._profile_error("sign: inverted goes with an amount column, not debit and credit", "sign")
         if len(profile.delimiter) != 1 or profile.delimiter in '\r\n"':
@@ -71,70 +73,52 @@ class ProfileImporter(CsvImporter):
             )
 
     def has_columns(self, names: Sequence[str]) -> bool:
-        return set(fold_names(self.profile.columns.values())) <= set(fold_names(names))
+        return set(fold_names(self.expected_columns())) <= set(fold_names(names))
 
     def expected_columns(self) -> Sequence[str]:
-        return tuple(self.profile.columns.values())
+        rows_with = (self.profile.rows_with,) if self.profile.rows_with else ()
+        return tuple(dict.fromkeys([*self.profile.columns.values(), *self.profile.more_description, *rows_with]))
+
+    def find_header(self, text: str) -> tuple[int, list[str]] | None:
+        if self.profile.headers:
+            return self._check_headerless(text)
+        if not self.profile.search_lines:
+            return super().find_header(text)
+        lines = itertools.islice(split_lines(text), self.skip_lines, self.skip_lines + self.profile.search_lines + 1)
+        for number, line in enumerate(lines, self.skip_lines + 1):
+            header = read_header(line, self.delimiter)
+            if header is not None and self.has_columns(header[1]):
+                return number, header[1]
+        return super().find_header(text)
+
+    def _check_headerless(self, text: str) -> tuple[int, list[str]] | None:
+        """Its names, where the first record has as many fields and can be read; else that record, as any header."""
+        first = read_header(text, self.delimiter, self.skip_lines)
+        if first is None:
+            return None
+        record = next(read_records(text, self.delimiter, self.skip_lines))[1]
+        names = list(self.profile.headers)
+        if len(record) != len(names):
+            return first
+        try:
+            self.make_row_reader(names, 4)(1, record)
+        except FieldError:
+            return first
+        return 0, names
+
+    def is_transaction(self, names: Sequence[str]) -> Callable[[list[str]], bool] | None:
+        if self.profile.rows_with is None:
+            return None
+        at = fold_names(names).index(self.profile.rows_with.strip().casefold())
+        return lambda fields: bool(fields[at].strip())
+
+    def find_account_column(self, names: Sequence[str]) -> int | None:
+        column = self.profile.columns.get("account")
+        return fold_names(names).index(column.strip().casefold()) if column else None
 
     def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
-        actual = fold_names(names)
-        columns = dict(self.profile.columns)
-        for column in columns.values():
-            if actual.count(column.strip().casefold()) > 1:
-                raise ImportFileError(
-                    f"the column {quote_text(column)} is there twice",
-                    place=Place(field=column),
-                    remedy="Rename the column that is not meant",
-                )
-        index = {field: actual.index(column.strip().casefold()) for field, column in columns.items()}
-        pending = set(fold_names(self.profile.pending))
-        inverted = self.profile.sign == "inverted"
-
-        def text(fields: list[str], field: str) -> str:
-            at = index.get(field)
-            return "" if at is None else fields[at].strip()
-
-        def day(fields: list[str], field: str) -> date:
-            return read_date_cell(self._dates, fields[index[field]], columns[field])
-
-        def amount(fields: list[str], field: str) -> Decimal:
-            exact = read_amount_cell(self._amounts, fields[index[field]], places, columns[field])
-            return exact.copy_negate() if inverted and exact else exact
-
-        def signed(fields: list[str]) -> Decimal:
-            if "amount" in index:
-                return amount(fields, "amount")
-            debit, credit = (amount(fields, f) if text(fields, f) else None for f in ("debit", "credit"))
-            for value, field in ((debit, "debit"), (credit, "credit")):
-                if value is not None and value < 0:
-                    raise FieldError(f"a negative {field} ({value}) can mean two things", columns[field])
-            if debit and credit:
-                raise FieldError(f"both debit ({debit}) and credit ({credit}) are filled", columns["debit"])
-            if debit is None and credit is None:
-                raise FieldError("both debit and credit are empty", columns["debit"])
-            return debit.copy_negate() if debit else credit or Decimal(0).scaleb(-places)
-
-        def currency(fields: list[str]) -> str | None:
-            code = text(fields, "currency").upper()
-            if code and not (len(code) == 3 and code.isascii() and code.isalpha()):
-                raise FieldError(f"{quote_text(code)} is not a currency code such as USD", columns["currency"])
-            return code or self.profile.currency
-
-        def read(line: int, fields: list[str]) -> BankRow:
-            return BankRow(
-                row=line,
-                posted_date=day(fields, "date"),
-                description=fields[index["description"]],
-                amount=signed(fields),
-                type=text(fields, "type"),
-                transaction_date=day(fields, "transaction_date") if text(fields, "transaction_date") else None,
-                currency=currency(fields),
-                bank_id=text(fields, "id"),
-                balance=amount(fields, "balance") if text(fields, "balance") else None,
-                state="pending" if text(fields, "state").casefold() in pending and "state" in index else "posted",
-            )
-
-        return read
+        cells = ProfileCells(self.profile, names, places, self._dates, self._amounts)
+        return cells.read_row
 
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         """From the preamble: its text as ``header``, IBANs with right check digits, masked card numbers."""
@@ -144,20 +128,6 @@ class ProfileImporter(CsvImporter):
         if not preamble.strip():
             return ()
         pairs = [("header", preamble)]
-        pairs += [("iban", iban) for m in _IBAN.finditer(preamble) if (iban := _find_valid_iban(m.group()))]
+        pairs += [("iban", iban) for m in _IBAN.finditer(preamble) if (iban := find_valid_iban(m.group()))]
         pairs += [("last4", digits) for digits in _MASKED.findall(preamble)]
         return tuple(dict.fromkeys(pairs))
-
-
-def _find_valid_iban(text: str) -> str:
-    """The IBAN that ``text`` begins with, without spaces; words after it are left off. Empty: there is none.
-
-    ISO 13616: the check digits make the number 1 modulo 97.
-    """
-    words = text.split()
-    while words:
-        iban = "".join(words)
-        if len(iban) >= 15 and int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1:
-            return iban
-        words.pop()
-    return ""

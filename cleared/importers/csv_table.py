@@ -11,7 +11,8 @@ from cleared.errors import Place
 from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.importers.cell_values import AmountParser, DateParser
 from cleared.importers.csv_records import read_header, read_records
-from cleared.schema.bank_row import BankRow, ParsedFile
+from cleared.importers.statement_values import list_account_hints
+from cleared.schema.bank_row import BankRow, ParsedFile, Statement
 
 Hints = tuple[tuple[str, str], ...]
 RowReader = Callable[[int, list[str]], BankRow]
@@ -41,16 +42,28 @@ class CsvImporter:
         """``(line, fields) -> row`` for a file with these headers; the reader raises ``FieldError``."""
         raise NotImplementedError
 
+    def find_header(self, text: str) -> tuple[int, list[str]] | None:
+        """The line of the column headers and the names there; line 0: the file has none and the names are known."""
+        return read_header(text, self.delimiter, self.skip_lines)
+
+    def is_transaction(self, names: Sequence[str]) -> Callable[[list[str]], bool] | None:
+        """Tells records that are transactions from others, such as totals; None: all are."""
+        return None
+
+    def find_account_column(self, names: Sequence[str]) -> int | None:
+        """Which column names the account of each row, where a file may have several."""
+        return None
+
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         """What the file says of its account. ``cards``: the first field of every record."""
         return ()
 
     def identify(self, sample: Sample) -> bool:
-        header = read_header(sample.view(self.encoding), self.delimiter, self.skip_lines)
+        header = self.find_header(sample.view(self.encoding))
         return header is not None and self.has_columns(header[1])
 
     def parse(self, text: str, places: int) -> ParsedFile:
-        header = read_header(text, self.delimiter, self.skip_lines)
+        header = self.find_header(text)
         if header is None:
             raise ImportFileError(
                 f"there is no line of column headers for the format {self.name}",
@@ -66,11 +79,14 @@ class CsvImporter:
             )
         read = self.make_row_reader(names, places)
         width = len(names)
+        wanted = self.is_transaction(names)
+        account_at = self.find_account_column(names)
+        accounts: dict[str, list[BankRow]] = {}
         rows: list[BankRow] = []
         firsts: dict[str, None] = {}
         faults = Faults()
         try:
-            for line, fields in check_deadline(read_records(text, self.delimiter, self.skip_lines)):
+            for line, fields in check_deadline(read_records(text, self.delimiter, at - 1 if at else self.skip_lines)):
                 if line == at:
                     continue
                 if self.max_rows is not None and len(rows) + len(faults.kept) + faults.more >= self.max_rows:
@@ -79,19 +95,31 @@ class CsvImporter:
                 if count != width and not (count == width + 1 and not fields[-1].strip()):
                     faults.add(line, f"the row has {count} fields, the header {width}")
                     continue
+                if wanted is not None and not wanted(fields):
+                    continue
                 try:
                     rows.append(read(line, fields))
                 except FieldError as error:
                     faults.add(line, error.reason, error.field)
                 else:
                     firsts[fields[0]] = None
+                    if account_at is not None:
+                        accounts.setdefault(fields[account_at].strip(), []).append(rows[-1])
         except ImportFileError as error:
             if not error.faults:
                 raise
             faults.extend(error.faults)  # the records after it cannot be told apart: it is the last one
         if faults:
             raise faults.error(rows)
+        if accounts:
+            statements = (Statement(tuple(own), number, hints=_list_hints(number)) for number, own in accounts.items())
+            return ParsedFile.of_statements(self.name, statements)
         return ParsedFile(format=self.name, rows=tuple(rows), hints=self.find_hints(text, names, firsts))
+
+
+def _list_hints(account: str) -> Hints:
+    """A column may name the account in words, too: ``Checking ••1234``."""
+    return list_account_hints([account])
 
 
 def too_many_rows_error(max_rows: int, line: int | None = None) -> ImportFileError:

@@ -40,7 +40,7 @@ def read_file(name: str, data: bytes, config: Config, places: int, format: str |
                     remedy="Use one of these, or add a profile under import.profiles in config.yaml",
                 )
         importer = importers[format]
-        encoding = getattr(importer, "encoding", None) or "utf-8"
+        encoding = _find_encoding(importer, data)
         text = decode_text(data, encoding, format if format in config.import_.profiles else None)
         if not text.strip():
             raise _empty_file_error()
@@ -65,6 +65,14 @@ def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str
     _refuse_outright(data, config)
     sample = Sample(name, data[:SAMPLE_BYTES])
     matching = [n for n, importer in importers.items() if _ask_importer(importer, sample)]
+    variants = {
+        account.format
+        for account in config.bank_accounts
+        if getattr(importers.get(account.format or ""), "variant_of", None) in matching
+        and lies_in(name, account.match.folder)
+    }
+    if len(matching) == 1 and len(variants) == 1:
+        return str(variants.pop())
     if len(matching) > 1:
         declared = {
             account.format
@@ -129,14 +137,14 @@ def _parse_text(importer: Importer, text: str, places: int, config: Config) -> P
             faults = Faults(list(error.faults), error.more)
         if len(rows) > config.import_.max_rows:
             raise too_many_rows_error(config.import_.max_rows)
-        check_rows(rows, config.limits, places, faults)
+        _check_statements(importer, parsed, rows, config.limits, places, faults)
     except (ImportFileError, DeadlineExceeded):
         raise
     except Exception as error:  # a plug-in is somebody else's code: its file is left out, without a traceback
         raise _importer_error(importer, error) from error
     if faults or parsed is None:
         raise faults.error(remedy="Correct the file or download it again; nothing of it was taken")
-    if not rows:
+    if all(statement.says_nothing for statement in parsed.statements):
         raise ImportFileError(
             "the file has column headers and no rows",
             remedy="Remove it, or download it for a period that has transactions",
@@ -151,11 +159,47 @@ def _importer_error(importer: Importer, error: Exception) -> ImportFileError:
     )
 
 
-def check_rows(rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults) -> None:
-    """Add to ``faults`` every row outside the configured limits; one fault a row."""
+def _find_encoding(importer: Importer, data: bytes) -> str:
+    declares = getattr(importer, "find_encoding", None)
+    if declares is None:
+        return getattr(importer, "encoding", None) or "utf-8"
+    try:
+        return str(declares(data))
+    except ImportFileError:
+        raise
+    except Exception as error:  # somebody else's code
+        raise _importer_error(importer, error) from error
+
+
+def _check_statements(
+    importer: Importer, parsed: ParsedFile | None, rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults
+) -> None:
+    """Add to ``faults`` every row and balance outside the configured limits; one fault a row."""
+    numbered = bool(getattr(importer, "numbers_rows", False))
+    if parsed is None:
+        check_rows(rows, limits, places, faults, numbered)
+        return
+    for statement in parsed.statements:
+        own = money.currency_exponent(statement.currency) if statement.currency else places
+        check_rows(statement.rows, limits, own, faults, numbered)
+        for name, balance in (("opening", statement.opening), ("closing", statement.closing)):
+            if balance is not None and (reason := _check_amount(balance.amount, limits.max_amount, own)):
+                faults.add(0, f"the {name} balance: {reason}")
+        for text in (statement.account, statement.bank):
+            if reason := _check_text(text, limits.max_text_bytes):
+                faults.add(0, f"the account's number: {reason}")
+
+
+def check_rows(
+    rows: Sequence[BankRow], limits: Limits, places: int, faults: Faults, are_numbered: bool = False
+) -> None:
+    """Add to ``faults`` every row outside the configured limits; one fault a row. ``are_numbered``: ``row`` is no
+    line of the file."""
     for row in check_deadline(rows):
         reason = _check_row(row, limits, places)
-        if reason:
+        if reason and are_numbered:
+            faults.add(0, f"transaction {row.row} ({reason[1]}): {reason[0]}")
+        elif reason:
             faults.extend([Fault(row.row, *reason)])
 
 
@@ -163,10 +207,11 @@ def _check_row(row: BankRow, limits: Limits, places: int) -> tuple[str, str] | N
     for day, field in ((row.posted_date, "date"), (row.transaction_date, "transaction_date")):
         if day is not None and not limits.min_date <= day <= limits.max_date:
             return f"{day} is outside {limits.min_date} to {limits.max_date}", field
-    for amount, field in ((row.amount, "amount"), (row.balance, "balance")):
+    for amount, field in ((row.amount, "amount"), (row.balance, "balance"), (row.fee, "fee")):
         if amount is not None and (reason := _check_amount(amount, limits.max_amount, places)):
             return reason, field
-    for text, field in ((row.description, "description"), (row.type, "type"), (row.bank_id, "id")):
+    texts = ((row.description, "description"), (row.type, "type"), (row.bank_id, "id"), (row.corrects, "corrects"))
+    for text, field in texts:
         if text and (reason := _check_text(text, limits.max_text_bytes)):
             return reason, field
     return None

@@ -17,7 +17,8 @@ from decimal import Decimal
 
 from cleared.importers.base import Importer, ImportFileError, Sample, quote_text
 from cleared.importers.text_decoding import decode_text
-from cleared.schema.bank_row import BankRow, ParsedFile
+from cleared.schema import money
+from cleared.schema.bank_row import BankRow, ParsedFile, Statement
 
 # No bank's: an importer that recognises one of these recognises too much.
 _STRANGERS = (
@@ -68,7 +69,7 @@ def _check_sample(importer: Importer, data: bytes, places: int, sample_name: str
     answer = _identify_sample(importer, data)
     assert answer is True, f"{sample_name}: identify must be True, it is {answer!r}"
     try:
-        text = decode_text(data, getattr(importer, "encoding", None) or "utf-8")
+        text = decode_text(data, _find_encoding(importer, data))
         parsed = importer.parse(text, places)
     except ImportFileError as error:
         raise AssertionError(f"{sample_name}: refused: {error}") from error
@@ -82,23 +83,54 @@ def _check_sample(importer: Importer, data: bytes, places: int, sample_name: str
     ], f"{sample_name}: with CRLF line ends its rows are others"
 
 
+def _find_encoding(importer: Importer, data: bytes) -> str:
+    declares = getattr(importer, "find_encoding", None)
+    return str(declares(data)) if declares is not None else getattr(importer, "encoding", None) or "utf-8"
+
+
 def _check_parsed(importer: Importer, parsed: ParsedFile, text: str, places: int, sample_name: str) -> None:
     assert isinstance(parsed, ParsedFile), f"{sample_name}: parse must return a ParsedFile, not {type(parsed).__name__}"
     assert parsed.format == importer.name, f"{sample_name}: format is {parsed.format!r}, not {importer.name!r}"
-    assert isinstance(parsed.rows, tuple) and parsed.rows, f"{sample_name}: rows must be a tuple, not empty"
+    assert isinstance(parsed.rows, tuple), f"{sample_name}: rows must be a tuple"
+    said = any(not s.says_nothing for s in parsed.parts)
+    assert parsed.rows or said, f"{sample_name}: rows must be a tuple, not empty, or the statements say something"
     for hint in parsed.hints:
         assert isinstance(hint, tuple) and len(hint) == 2 and all(isinstance(h, str) for h in hint), (
             f"{sample_name}: the hint {hint!r} is not a pair of texts"
         )
+    if parsed.parts:
+        joined = tuple(row for statement in parsed.parts for row in statement.rows)
+        assert joined == parsed.rows, f"{sample_name}: rows are not those of the statements, in their order"
     last = 0
-    count = len(re.findall(r"\r\n?|\n", text)) + 1
-    for row in parsed.rows:
-        assert isinstance(row, BankRow), f"{sample_name}: {row!r} is not a BankRow"
-        assert type(row.row) is int and last < row.row <= count, (
-            f"{sample_name}: row {row.row!r} is not a line number after {last} of a file with {count} lines"
-        )
-        last = row.row
-        _check_row(row, places, f"{sample_name}, line {row.row}")
+    numbered = getattr(importer, "numbers_rows", False)
+    count = len(parsed.rows) if numbered else len(re.findall(r"\r\n?|\n", text)) + 1
+    for statement in parsed.statements:
+        last = 0 if not numbered else last
+        own = money.currency_exponent(statement.currency) if statement.currency else places
+        _check_balances(statement, own, sample_name)
+        for row in statement.rows:
+            assert isinstance(row, BankRow), f"{sample_name}: {row!r} is not a BankRow"
+            assert type(row.row) is int and last < row.row <= count, (
+                f"{sample_name}: row {row.row!r} is not a line number after {last} of a file with {count} lines"
+                if not numbered
+                else f"{sample_name}: row {row.row!r} is not a number after {last} of a file with {count} rows"
+            )
+            last = row.row
+            _check_row(row, own, f"{sample_name}, line {row.row}")
+
+
+def _check_balances(statement: Statement, places: int, at: str) -> None:
+    for field, text in (("account", statement.account), ("bank", statement.bank)):
+        assert type(text) is str, f"{at}: {field} {text!r} is not a text"
+    for field, balance in (("opening", statement.opening), ("closing", statement.closing)):
+        if balance is not None:
+            _require_exact(balance.amount, places, f"{at}: {field}")
+            assert balance.day is None or type(balance.day) is date, f"{at}: {field} {balance!r} has no date"
+
+
+def _require_exact(amount: object, places: int, at: str) -> None:
+    exact = type(amount) is Decimal and amount.is_finite() and amount.as_tuple().exponent == -places
+    assert exact, f"{at} {amount!r} is not a Decimal with {places} decimals"
 
 
 def _check_row(row: BankRow, places: int, at: str) -> None:
@@ -107,11 +139,11 @@ def _check_row(row: BankRow, places: int, at: str) -> None:
         assert optional or (isinstance(day, date) and not isinstance(day, datetime)), (
             f"{at}: {field} {day!r} is not a date"
         )
-    for field, amount in (("amount", row.amount), ("balance", row.balance)):
-        optional = field == "balance" and amount is None
-        exact = type(amount) is Decimal and amount.is_finite() and amount.as_tuple().exponent == -places
-        assert optional or exact, f"{at}: {field} {amount!r} is not a Decimal with {places} decimals"
-    for field, text in (("description", row.description), ("type", row.type), ("bank_id", row.bank_id)):
+    for field, amount in (("amount", row.amount), ("balance", row.balance), ("fee", row.fee)):
+        if amount is not None or field == "amount":
+            _require_exact(amount, places, f"{at}: {field}")
+    texts = (("description", row.description), ("type", row.type), ("bank_id", row.bank_id), ("corrects", row.corrects))
+    for field, text in texts:
         assert type(text) is str, f"{at}: {field} {text!r} is not a text"
     assert row.currency is None or re.fullmatch(r"[A-Z]{3}", row.currency), (
         f"{at}: currency {row.currency!r} is not an ISO 4217 code"

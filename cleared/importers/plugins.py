@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cleared.config.model import Config
 from cleared.errors import Place, WorkspaceError
 from cleared.importers.base import Importer
 from cleared.importers.chase import ChaseCard, ChaseChecking, find_last4_in_name
 from cleared.importers.csv_profile import ProfileImporter
+from cleared.importers.ofx import Ofx
 
 GROUP = "cleared.importers"
-BUILT_IN = {kind.name: kind for kind in (ChaseChecking, ChaseCard)}
+BUILT_IN: dict[str, Any] = {kind.name: kind for kind in (ChaseChecking, ChaseCard, Ofx)}
 NAME_READERS = (find_last4_in_name,)
 """``(file name, format) → last four digits`` for banks that name their files after the account."""
 

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from cleared.config.model import BankAccount
+from cleared.config.bank_section import BankAccount
 from cleared.ledger.bank_lines import BankLine
-from cleared.schema.bank_row import ParsedFile
+from cleared.schema import money
+from cleared.schema.bank_row import Balance, BankRow, Statement
 
 
 @dataclass(slots=True)
 class ImportFile:
-    """A file of the drop folder, read and understood."""
+    """What a file of the drop folder says of one bank account, read and understood.
+
+    A file of several accounts is several of these, each with a name of its own: ``statement.ofx/checking``, which no
+    file can have.
+    """
 
     name: str
-    """Relative to the drop folder, ``/`` between folders."""
+    """The file's, relative to the drop folder, ``/`` between folders; of several accounts with ``/`` and the account's
+    id behind it."""
+    file_name: str
     data: bytes
     sha256: str
-    parsed: ParsedFile
+    format: str
     account: BankAccount
+    statements: tuple[Statement, ...]
+    rows: tuple[BankRow, ...]
+    """Of all its statements, in file order."""
     new: list[BankLine] = field(default_factory=list)
     pending: list[BankLine] = field(default_factory=list)
     duplicates: list[tuple[int, str, str]] = field(default_factory=list)
@@ -30,9 +42,9 @@ class ImportFile:
     processed_as: str | None = None
 
 
-def find_first_and_last_row(parsed: ParsedFile) -> tuple[Any, Any]:
+def find_first_and_last_row(all_rows: Sequence[BankRow]) -> tuple[Any, Any]:
     """First and last posted row in time; banks write files in either direction."""
-    rows = [row for row in parsed.rows if row.state == "posted"]
+    rows = [row for row in all_rows if row.state == "posted"]
     if not rows:
         return None, None
     return (rows[-1], rows[0]) if _is_newest_first(rows) else (rows[0], rows[-1])
@@ -53,9 +65,9 @@ def _count_balance_breaks(rows: list[Any]) -> int:
     )
 
 
-def find_balance_gaps(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
+def find_balance_gaps(all_rows: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:
     """``(day, next day, amount missing)`` wherever the running balance does not follow from the row before."""
-    rows = [row for row in parsed.rows if row.state == "posted"]
+    rows = [row for row in all_rows if row.state == "posted"]
     if not rows:
         return []
     if _is_newest_first(rows):
@@ -65,3 +77,57 @@ def find_balance_gaps(parsed: ParsedFile) -> list[tuple[str, str, Decimal]]:
         if a.balance is not None and b.balance is not None and a.balance + b.amount != b.balance:
             gaps.append((str(a.posted_date), str(b.posted_date), b.balance - a.balance - b.amount))
     return gaps
+
+
+def find_statement_gaps(statements: Sequence[Statement]) -> list[tuple[str, str, Decimal]]:
+    """``(day, next day, amount missing)`` where the balances that the statements state do not follow from their rows,
+    or one statement does not begin with what the one before ended with."""
+    gaps = []
+    before: Balance | None = None
+    for statement in statements:
+        opening, closing = statement.opening, statement.closing
+        if before is not None and opening is not None and opening.amount != before.amount:
+            gaps.append((_day_text(before), _day_text(opening), opening.amount - before.amount))
+        if opening is not None and closing is not None:
+            total = money.total([row.amount for row in statement.rows if row.state == "posted"])
+            if opening.amount + total != closing.amount:
+                missing = closing.amount - opening.amount - total
+                gaps.append((_day_text(opening), _day_text(closing), missing))
+        before = closing
+    return gaps
+
+
+def _day_text(balance: Balance) -> str:
+    return balance.day.isoformat() if balance.day else ""
+
+
+def find_end_balances(file: ImportFile) -> tuple[Balance | None, Balance | None]:
+    """What the account held before the first row and after the last: as stated, else by the running balance.
+
+    A closing balance of a day after the statement's last may count rows that the file does not have (some banks state
+    that of the day of the download): it stands for the end only where the statement states its beginning, too.
+    """
+    first, last = find_first_and_last_row(file.rows)
+    statement = file.statements[-1]
+    opening, closing = file.statements[0].opening, statement.closing
+    if closing is not None and opening is None:
+        end = max((day for day in (statement.last_day, last and last.posted_date) if day), default=None)
+        if end is not None and (closing.day is None or closing.day > end):
+            closing = None
+    if opening is None and first is not None and first.balance is not None:
+        opening = Balance(first.balance - first.amount, first.posted_date)
+    if closing is None and last is not None and last.balance is not None:
+        closing = Balance(last.balance, last.posted_date)
+    return opening, closing
+
+
+def find_covered_days(file: ImportFile) -> tuple[date | None, date | None]:
+    """First and last day of its rows; of a file without any, the days it says it is about."""
+    days = [row.posted_date for row in file.rows]
+    if days:
+        return min(days), max(days)
+    first, last = file.statements[0], file.statements[-1]
+    stated = [first.first_day or (first.opening.day if first.opening else None),
+              last.last_day or (last.closing.day if last.closing else None)]  # fmt: skip
+    known = [day for day in stated if day is not None]
+    return (known[0], known[-1]) if known else (None, None)

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cleared.config.model import BankAccount, Config
+from cleared.config.bank_section import BankAccount
+from cleared.config.model import Config
 from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
-from cleared.importers import ImportFileError, read_file, resolve_account
+from cleared.importers import ImportFileError, read_file, resolve_accounts
 from cleared.importing import file_cards
-from cleared.importing.bank_file import ImportFile, find_first_and_last_row
+from cleared.importing.bank_file import ImportFile, find_covered_days, find_end_balances
 from cleared.importing.file_cards import StageCard
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.safe_files import read_stable
 from cleared.safe_names import resolve_inside
 from cleared.schema import money
-from cleared.schema.bank_row import ParsedFile
+from cleared.schema.bank_row import BankRow, Statement
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 from cleared.workspace.location import Layout
 
@@ -43,7 +44,8 @@ class ImportSession:
         self.places = places
         self.committed = committed
         """Whether a path exists in the commit the run builds on."""
-        self.files: dict[str, ImportFile] = {}
+        self.opened: dict[str, list[ImportFile]] = {}
+        """File name → what it says of each account."""
         self.targets: set[str] = set()
         self.refused: dict[str, ClearedError] = {}
         self.card: StageCard = lambda *a, **k: None
@@ -51,16 +53,17 @@ class ImportSession:
     # -- looking ------------------------------------------------------------------------------------------------
 
     def scan_folder(self) -> list[ImportFile]:
-        """Every file that can be read, by name. The others stay where they are; each reason gets one card."""
+        """Every file that can be read, by name: for each of its bank accounts one. The others stay where they are; each
+        reason gets one card."""
         files, refused = [], {}
         for name in check_deadline(self._list_names()):
             if self.only is not None and name not in self.only:
                 continue
-            if name in self.files and self.files[name].processed_as:
+            if name in self.opened and all(file.processed_as for file in self.opened[name]):
                 continue
             try:
                 _refuse_bad_name(name)
-                files.append(self.open_file(name))
+                files += self.open_file(name)
             except DeadlineExceeded:
                 raise
             except ClearedError as e:
@@ -89,10 +92,13 @@ class ImportSession:
                 break
         return sorted(names)[:MAX_FILES]
 
-    def open_file(self, name: str, format: str | None = None) -> ImportFile:
-        """Read and understand one file, once. Raises ``ClearedError`` where it is refused."""
-        opened = self.files.get(name)
-        if opened is not None and (format is None or opened.parsed.format == format or opened.is_in_run):
+    def open_file(self, name: str, format: str | None = None) -> list[ImportFile]:
+        """Read and understand one file, once: what it says of each bank account. Raises ``ClearedError`` where it is
+        refused, whole."""
+        opened = self.opened.get(name)
+        if opened is not None and (
+            format is None or opened[0].format == format or any(file.is_in_run for file in opened)
+        ):
             return opened
         shown = f"{self.layout.import_dir}/{name}"
         drop = self.folder
@@ -106,35 +112,71 @@ class ImportSession:
         data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
         try:
             parsed = read_file(name, data, self.config, self.places, format)
-            account = resolve_account(name, parsed, self.config)
+            accounts = resolve_accounts(name, parsed, self.config)
         except ImportFileError as e:
             raise e.of_file(shown) from None  # places are relative to the workspace
-        self._check_currency(name, parsed, account)
-        file = ImportFile(name, data, hashlib.sha256(data).hexdigest(), parsed, account)
-        self._separate_duplicates(file)
-        self.files[name] = file
-        return file
+        sha256 = hashlib.sha256(data).hexdigest()
+        files = []
+        for account, statements in accounts:
+            self._check_currency(name, statements, account)
+            source = name if len(accounts) == 1 else f"{name}/{account.id}"
+            rows = tuple(row for statement in statements for row in statement.rows)
+            files.append(ImportFile(source, name, data, sha256, parsed.format, account, statements, rows))
+        for file in files:
+            self._separate_duplicates(file)
+        self.opened[name] = files
+        return files
 
-    def _check_currency(self, name: str, parsed: ParsedFile, account: BankAccount) -> None:
+    def _open_source(self, name: str, format: str | None = None) -> ImportFile:
+        """What a script names: a file of one account, or one account's part of a file."""
+        folder, _, account = name.rpartition("/")
+        is_part = bool(folder) and not (self.folder / name).exists() and (self.folder / folder).is_file()
+        files = self.open_file(folder if is_part else name, format)
+        for file in files:
+            if file.name == name or (is_part and len(files) == 1 and file.account.id == account):
+                return file
+        names = ", ".join(file.name for file in files)
+        raise PrimitiveError(
+            f"{name!r} names no account of the file; it has {names}",
+            place=Place(field="filename"),
+            remedy="Pass one of these names, as importer_scan gives them.",
+        )
+
+    def _check_currency(self, name: str, statements: Sequence[Statement], account: BankAccount) -> None:
         base = self.config.business.currency
-        for row in check_deadline(parsed.rows):
-            if (row.currency or account.currency or base) != base:
+        place = f"{self.layout.import_dir}/{name}"
+        for statement in statements:
+            wanted = account.currency or base
+            stated: dict[str, BankRow] = {}
+            for row in check_deadline(statement.rows):
+                if row.currency:
+                    stated.setdefault(row.currency, row)
+            first: list[tuple[str, BankRow | None]] = [(statement.currency or wanted, None), *stated.items()]
+            for code, at in first:
+                if code != wanted:
+                    other = f"the books are in {base}" if wanted == base else f"the account {account.id} is in {wanted}"
+                    raise PrimitiveError(
+                        f"the {'row' if at else 'statement'} is in {code}, {other}",
+                        place=Place(place, at.row if at is not None else None, field="currency"),
+                        remedy=f"Amounts in other currencies cannot be posted yet; export the account in {wanted}.",
+                    )
+            if wanted != base:
                 raise PrimitiveError(
-                    f"the row is in {row.currency or account.currency}, the books are in {base}",
-                    place=Place(f"{self.layout.import_dir}/{name}", row.row, field="currency"),
+                    f"the account is in {wanted}, the books are in {base}",
+                    place=Place(place, field="currency"),
                     remedy="Amounts in other currencies cannot be posted yet; export the account in " + base + ".",
                 )
 
     def _separate_duplicates(self, file: ImportFile) -> None:
         """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""
         account = file.account.id
-        has_ids = any(row.bank_id for row in file.parsed.rows)
+        has_ids = any(row.bank_id for row in file.rows)
         known_ids: dict[str, list[BankLine]] = {}
         if has_ids:
             for line in self.bank.iter_account_lines(account):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
-        for row, occurrence, line_id in check_deadline(identify_rows(account, file.parsed.rows)):
+        for row, occurrence, line_id in check_deadline(identify_rows(account, file.rows)):
             earlier = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if earlier is None and row.bank_id:
                 earlier = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
@@ -152,9 +194,10 @@ class ImportSession:
 
     def take_new_rows(self, name: str, format: str | None = None) -> ImportFile:
         """Take the file's new rows into the run: each must be posted, held or ignored before the commit."""
-        if name in self.refused:
-            raise self.refused[name]
-        file = self.open_file(name, format)
+        for refused in (name, name.rpartition("/")[0]):
+            if refused in self.refused:
+                raise self.refused[refused]
+        file = self._open_source(name, format)
         if file.processed_as:
             raise PrimitiveError(
                 f"{name} was marked processed in this run already",
@@ -179,9 +222,10 @@ class ImportSession:
 
     def find_parsed_file(self, name: str) -> ImportFile:
         """A file this run has parsed."""
-        file = self.files.get(name)
-        if file is not None and file.is_in_run:
-            return file
+        for files in self.opened.values():
+            for file in files:
+                if file.name == name and file.is_in_run:
+                    return file
         raise PrimitiveError(
             f"{name!r} was not parsed in this run",
             place=Place(field="filename"),
@@ -193,16 +237,15 @@ class ImportSession:
         file = self.find_parsed_file(name)
         if file.processed_as:
             return file
-        file.processed_as = self._choose_target(name)
-        rows = file.parsed.rows
-        days = [row.posted_date for row in rows]
-        first, last = find_first_and_last_row(file.parsed)
-        opening = money.format_amount(first.balance - first.amount) if first and first.balance is not None else ""
-        closing = money.format_amount(last.balance) if last and last.balance is not None else ""
+        done = (other.processed_as for other in self.opened[file.file_name] if other.processed_as)
+        file.processed_as = next(done, None) or self._choose_target(file.file_name)
+        rows = file.rows
+        first, last = find_covered_days(file)
+        opening, closing = (money.format_amount(b.amount) if b else "" for b in find_end_balances(file))
         before = [r for r in self.bank.imports if r.account == file.account.id]
         record = ImportRecord(
-            file.sha256, name, file.account.id, min(days).isoformat() if days else "",
-            max(days).isoformat() if days else "", len(rows), len(file.new),
+            file.sha256, file.file_name, file.account.id, first.isoformat() if first else "",
+            last.isoformat() if last else "", len(rows), len(file.new),
             money.format_amount(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
         )  # fmt: skip
         file_cards.stage_overlap(file, before, self.bank, self.card)
@@ -228,19 +271,22 @@ class ImportSession:
     # -- committing ------------------------------------------------------------------------------------------------
 
     def list_moves(self) -> Mapping[str, ImportFile]:
-        """Files that leave the drop folder in this run: path in the workspace → file."""
-        return {f"{self.layout.import_dir}/{f.name}": f for f in self.files.values() if f.processed_as}
+        """Files that leave the drop folder in this run, all of their accounts being done: path in the workspace → what
+        they say of the first account."""
+        return {
+            f"{self.layout.import_dir}/{name}": files[0]
+            for name, files in self.opened.items() if all(file.processed_as for file in files)
+        }  # fmt: skip
 
     def verify_unchanged(self) -> None:
         """Raises ``PrimitiveError`` where a file the run took rows from is no longer what was parsed."""
-        for file in self.files.values():
-            if not file.is_in_run:
+        for name, files in self.opened.items():
+            if not any(file.is_in_run for file in files):
                 continue
-            path = self.folder / file.name
-            shown = f"{self.layout.import_dir}/{file.name}"
+            shown = f"{self.layout.import_dir}/{name}"
             try:
-                data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
-                same = data == file.data
+                data, _ = read_stable(self.folder / name, self.config.import_.max_bytes, shown=shown)
+                same = data == files[0].data
             except ClearedError:
                 same = False
             if not same:

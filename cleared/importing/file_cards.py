@@ -17,7 +17,7 @@ from typing import Any, Final
 from cleared.cards.kinds import BAD_FILE, BALANCE_GAP, DUPLICATE_FILE, NEAR_MATCH, REVISION
 from cleared.deadline import check_deadline
 from cleared.errors import ClearedError, Place
-from cleared.importing.bank_file import ImportFile, find_balance_gaps
+from cleared.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.ledger.bank_lines import BankLine, ImportRecord
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.safe_files import read_stable
@@ -102,7 +102,7 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     if same:
         title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
     else:
-        title = f"{file.name}: {len(file.duplicates)} of {len(file.parsed.rows)} rows came before and were left out"
+        title = f"{file.name}: {len(file.duplicates)} of {len(file.rows)} rows came before and were left out"
         if doubtful:
             title += f"; {len(doubtful)} of them carry another balance and may be missing"
     rows: list[dict[str, Any]] = []
@@ -147,12 +147,17 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
                 )
 
 
+def _file_key(file: ImportFile, about: str) -> tuple[str, ...]:
+    part = () if file.name == file.file_name else (file.account.id,)
+    return (file.sha256, about, *part)
+
+
 def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
     """Same amount within five days, other text, where the two files should both have said it."""
     if not before or not file.new:
         return
     repeated = {line_id for _, line_id, _ in file.duplicates}
-    days = [row.posted_date.isoformat() for row in file.parsed.rows]
+    days = [row.posted_date.isoformat() for row in file.rows]
     low, high = min(days), max(days)
     pairs = []
     for line in check_deadline(file.new):
@@ -167,7 +172,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
     if pairs:
         card(
             NEAR_MATCH.name,
-            (file.sha256, "near"),
+            _file_key(file, "near"),
             f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
             account=file.account.id,
             rows=[
@@ -187,7 +192,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
 
 def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord], card: StageCard) -> None:
     """A running balance that jumps, within the file or between it and its neighbours in time."""
-    gaps = find_balance_gaps(file.parsed)
+    gaps = [*find_balance_gaps(file.rows), *find_statement_gaps(file.statements)]
     earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
     later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
     # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
@@ -213,7 +218,7 @@ def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord
         start, end, amount = gaps[0]
         more = f" and {len(gaps) - 1} more" if len(gaps) > 1 else ""
         card(
-            BALANCE_GAP.name, (file.sha256, "gap"),
+            BALANCE_GAP.name, _file_key(file, "gap"),
             f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
             account=file.account.id,
             gaps=[{"after": a, "before": b, "missing": money.format_amount(m)} for a, b, m in gaps[:50]],

@@ -22,9 +22,9 @@ def importer_scan(ctx: Context) -> list[BankFile]:
     return [
         {
             "name": f.name,
-            "path": f"{ctx.imports.layout.import_dir}/{f.name}",
+            "path": f"{ctx.imports.layout.import_dir}/{f.file_name}",
             "size": len(f.data),
-            "format": f.parsed.format,
+            "format": f.format,
             "account": f.account.id,
             "ledger_account": f.account.ledger_account,
         }

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cleared.config.model import BankAccount, Config, CsvProfile, Import, Limits
+from cleared.config.bank_section import BankAccount, CsvProfile
+from cleared.config.model import Config, Import, Limits
 from cleared.importers import ImportFileError, read_file
 from cleared.schema.bank_row import BankRow, ParsedFile
 

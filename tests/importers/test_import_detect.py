@@ -13,7 +13,8 @@ import pytest
 import yaml
 from import_samples import CARD, CARD_HEADER, CHECKING, GERMAN, GERMAN_TEXT, config, profile
 
-from cleared.config.model import BankAccount, Config, Match
+from cleared.config.bank_section import BankAccount, Match
+from cleared.config.model import Config
 from cleared.errors import WorkspaceError
 from cleared.importers import ImportFileError, Sample, detect_format, read_file, resolve_account
 from cleared.importers.chase import ChaseChecking
@@ -58,7 +59,7 @@ def test_B10_no_matching_format_shows_the_header_and_how_to_add_a_profile() -> N
 
 
 def test_B10_an_unknown_format_names_the_known_ones() -> None:
-    with pytest.raises(ImportFileError, match="known are chase_card, chase_checking, p"):
+    with pytest.raises(ImportFileError, match="known are chase_card, chase_checking, ofx, p"):
         read_file("a.csv", SIMPLE, config(profile()), 2, "quicken")
 
 

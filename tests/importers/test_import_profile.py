@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_samples import one, profile, read, refusal
 
-from cleared.config.model import CsvProfile
+from cleared.config.bank_section import CsvProfile
 from cleared.errors import WorkspaceError
 from cleared.importers.csv_profile import ProfileImporter
 from cleared.schema import money

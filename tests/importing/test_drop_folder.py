@@ -575,7 +575,7 @@ def test_import_command(ws: Workspace, tmp_path: Path) -> None:
 def test_formats_are_checked_when_named(ws: Workspace) -> None:
     """importer_parse(name, format=…): unknown and wrong formats are refused."""
     ws.drop("a.csv")
-    fails(ws, 'importer_parse("a.csv", format="ofx")', "ofx", "chase_checking")
+    fails(ws, 'importer_parse("a.csv", format="quicken")', "quicken", "chase_checking")
     fails(ws, 'importer_parse("a.csv", format="chase_card")', "chase_card", "Posting Date")
     assert ws.script('len(importer_parse("a.csv", format="chase_checking"))', "--dry-run")["result"] == 4
 

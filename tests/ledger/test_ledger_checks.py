@@ -181,7 +181,7 @@ def test_what_accounts_for_a_line(posted: str, outcome: str, is_accounted: bool)
     assert unaccounted(facts) == ([] if is_accounted else [line.line_id])
 
 
-def test_money_in_is_judged_as_money_out() -> None:
+def test_money_in_is_judged_as_out_words() -> None:
     line = make_line(amount="1.00")
     facts = read_files(line)
     facts.match_entry(line, 1010, entry_of(posting=legs("0.50", debit=1010, credit=4010)))
