@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place, WorkspaceError
@@ -40,8 +40,7 @@ DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 LINE_ID_PREFIX: Final = "f1:"
 
 
-@dataclass(frozen=True, slots=True)
-class BankLine:
+class BankLine(NamedTuple):
     """One row a bank reported, with its identity."""
 
     line_id: str
@@ -145,18 +144,21 @@ def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str
 
 def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
     """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
-    out = []
+    return list(iter_lines(data, file))
+
+
+def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
+    """As ``parse_lines``, one at a time."""
+    texts: dict[str, str] = {}
     for line, r in check_deadline(_read_rows(data, file, LINE_COLUMNS)):
         try:
-            out.append(
-                BankLine(
-                    r[0], date.fromisoformat(r[1]), date.fromisoformat(r[2]) if r[2] else None, Decimal(r[3]), r[4],
-                    r[5], r[6], Decimal(r[7]) if r[7] else None, r[8], r[9], int(r[10]), int(r[11]), r[12], r[13],
-                )
+            yield BankLine(
+                r[0], date.fromisoformat(r[1]), date.fromisoformat(r[2]) if r[2] else None, Decimal(r[3]), r[4],
+                r[5], r[6], Decimal(r[7]) if r[7] else None, r[8], texts.setdefault(r[9], r[9]), int(r[10]),
+                int(r[11]), r[12], r[13],
             )  # fmt: skip
         except (ValueError, ArithmeticError):
             raise damage_error(file, line, "a bank line is not readable") from None
-    return out
 
 
 @lru_cache(maxsize=16)
@@ -165,15 +167,14 @@ def parse_lines_once(data: bytes | None, file: str) -> tuple[BankLine, ...]:
     return tuple(parse_lines(data, file))
 
 
-def parse_matches(data: bytes | None, file: str) -> list[tuple[str, str, Decimal]]:
-    """``(line_id, leg_id, amount)`` in order."""
-    out = []
+def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Decimal]]:
+    """``(line_id, leg_id, amount)`` in order. Raises ``WorkspaceError`` with the damaged line."""
     for line, r in check_deadline(_read_rows(data, file, MATCH_COLUMNS)):
         try:
-            out.append((r[0], r[1], Decimal(r[2])))
+            amount = Decimal(r[2])
         except ArithmeticError:
             raise damage_error(file, line, f"{r[2]!r} is not an amount") from None
-    return out
+        yield r[0], r[1], amount
 
 
 @lru_cache(maxsize=4)
@@ -184,7 +185,7 @@ def parse_matches_once(
     shared: do not alter it, nor a list in it."""
     matched: dict[str, list[tuple[str, Decimal]]] = {}
     sums: dict[str, Decimal] = {}
-    for line_id, leg_id, amount in parse_matches(data, file):
+    for line_id, leg_id, amount in iter_matches(data, file):
         matched.setdefault(line_id, []).append((leg_id, amount))
         sums[line_id] = sums[line_id] + amount if line_id in sums else amount
     return matched, sums

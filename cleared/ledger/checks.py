@@ -6,13 +6,13 @@ The checks of a commit read the very bytes that are about to be committed, not t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
-from cleared.ledger.entry import TRANSITIONS, Entry, leg_suffix
+from cleared.ledger.entry import TRANSITIONS, ZERO, Entry, leg_suffix
 from cleared.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
 from cleared.ledger.source import Source
 from cleared.ledger.staged_bank_lines import BankBook
@@ -156,21 +156,42 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
     return violations
 
 
-def check_books(books: Books, bank: BankBook) -> list[Violation]:
-    """Every invariant over all months, and the bank facts against the journal."""
-    violations: list[Violation] = []
-    months = [books.committed_month(*key) for key in books.list_months()]
-    for month in months:
-        violations += month.damage
-    violations += check_accounts(months, books.chart.accounts)
-    legs: dict[str, Decimal] = {}
-    for month in months:
+def check_books(
+    books: Books, bank: BankBook, on_month: Callable[[JournalMonth], None] | None = None
+) -> list[Violation]:
+    """Every invariant over all months, and the bank facts against the journal.
+
+    Months and bank lines are read one after the other, and let go. ``on_month`` gets each month.
+    """
+    accounts = books.chart.accounts
+    line_violations, known = _check_bank_lines(bank)
+    legs: dict[str, Decimal | None] = {leg_id: None for pairs in bank.matches.values() for leg_id, _ in pairs}
+    damage: list[Violation] = []
+    unknown: list[Violation] = []
+    trial_balance = _TrialBalance(books.periods.closed_through)
+    for month in books.scan_months():
+        damage += month.damage
+        unknown += check_accounts([month], accounts)
         for entry in month.entries.values():
+            trial_balance.add_entry(entry)
             for i, leg in enumerate(entry.legs):
-                legs[entry.entry_id + leg_suffix(i)] = leg.amount
+                leg_id = entry.entry_id + leg_suffix(i)
+                if leg_id in legs:
+                    legs[leg_id] = leg.amount
+        if on_month is not None:
+            on_month(month)
+    return [
+        *damage, *unknown, *line_violations, *_check_matches(books, bank, known, legs),
+        *_check_closed_periods(books, trial_balance.digest(books.bounds.places)),
+    ]  # fmt: skip
+
+
+def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], set[str]]:
+    """Whether each bank line is accounted for, and recorded once; with the ids of all lines."""
+    violations: list[Violation] = []
     known: set[str] = set()
     for account in bank.list_accounts():
-        for line in bank.iter_account_lines(account):
+        for line in bank.scan_account_lines(account):
             if line.line_id in known:
                 violations.append(
                     Violation(
@@ -191,19 +212,26 @@ def check_books(books: Books, bank: BankBook) -> list[Violation]:
                         "Post it, or ignore it with a reason.", Place(field=line.line_id),
                     )
                 )  # fmt: skip
+    return violations, known
+
+
+def _check_matches(
+    books: Books, bank: BankBook, known: Container[str], legs: Mapping[str, Decimal | None]
+) -> list[Violation]:
+    """Whether each match is of a line and a leg that are there, and of the leg's amount."""
+    violations = []
     for line_id, pairs in bank.matches.items():
         for leg_id, amount in pairs:
             if line_id not in known:
                 violations.append(
                     _match_violation(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
                 )
-            elif leg_id not in legs:
+            elif legs[leg_id] is None:
                 violations.append(
                     _match_violation(books, f"the bank line {line_id} is matched to {leg_id}, which is not there")
                 )
             elif legs[leg_id] != amount:
                 violations.append(_match_violation(books, f"{leg_id} moves {legs[leg_id]}, its match says {amount}"))
-    violations += _check_closed_periods(books)
     return violations
 
 
@@ -213,13 +241,13 @@ def _match_violation(books: Books, message: str) -> Violation:
     )
 
 
-def _check_closed_periods(books: Books) -> list[Violation]:
-    """A closed period's trial balance is still the one it was closed with."""
+def _check_closed_periods(books: Books, digest: str) -> list[Violation]:
+    """A closed period's trial balance, whose digest is ``digest``, is still the one it was closed with."""
     through = books.periods.closed_through
     if through is None:
         return []
     marks = [m for m in books.periods.marks if m.through == through and m.digest]
-    if not marks or marks[-1].digest == trial_balance_digest(books, through):
+    if not marks or marks[-1].digest == digest:
         return []
     return [
         Violation(
@@ -230,9 +258,30 @@ def _check_closed_periods(books: Books) -> list[Violation]:
     ]  # fmt: skip
 
 
+class _TrialBalance:
+    """The trial balance up to and including a day, entry by entry; ``None``: of no day."""
+
+    def __init__(self, through: date | None) -> None:
+        self.through = through
+        self._sums: dict[int, Decimal] = {}
+
+    def add_entry(self, entry: Entry) -> None:
+        if self.through is not None and entry.date <= self.through:
+            for leg in entry.legs:
+                self._sums[leg.account_id] = money.total([self._sums.get(leg.account_id, ZERO), leg.debit, -leg.credit])
+
+    def digest(self, places: int) -> str:
+        quantum = money.quantum(places)
+        return _balance_digest({account: total.quantize(quantum) for account, total in sorted(self._sums.items())})
+
+
 def trial_balance_digest(books: Books, through: date) -> str:
     """SHA-256 over ``account amount`` lines of the trial balance at the end of ``through``; zero balances left out."""
-    text = "".join(f"{a} {money.format_amount(v)}\n" for a, v in books.trial_balance(through).items() if v)
+    return _balance_digest(books.trial_balance(through))
+
+
+def _balance_digest(balances: Mapping[int, Decimal]) -> str:
+    text = "".join(f"{account} {money.format_amount(amount)}\n" for account, amount in balances.items() if amount)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -241,7 +290,10 @@ def check_against_commit(books: Books, committed: Source, months: Iterable[tuple
     violations = []
     for key in months:
         path = books.paths.journal_path(*key)
-        before = parse_month(committed.read(path), *key, path, books.bounds.places)
+        data = committed.read(path)
+        if data == books.source.read(path):
+            continue
+        before = parse_month(data, *key, path, books.bounds.places)
         after = books.committed_month(*key)
         violations += _check_unchanged(before, after)
         for number, entry in after.entries.items():

@@ -16,6 +16,7 @@ from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.ledger.csv_text import CsvDamage, format_record, read_records
 from cleared.ledger.entry import HEADER, HEADER_LINE, OPTIONAL, STATUSES, ZERO, Entry, Leg, leg_suffix, parse_entry_id
+from cleared.ledger.regular_month import amount_pattern, read_regular_month
 from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.schema import money
 
@@ -43,6 +44,12 @@ def parse_month(data: bytes | None, year: int, month: int, file: str, places: in
     result = JournalMonth(year, month, file, {}, [])
     if data is None:
         return result
+    regular = read_regular_month(data, year, month, places)
+    if regular is not None:
+        entries, lines = regular
+        result.entries = dict(enumerate(entries, 1))
+        result.lines = dict(enumerate(lines, 1))
+        return result
     reader = _MonthReader(result, places)
     try:
         for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
@@ -69,7 +76,7 @@ class _MonthReader:
     def __init__(self, month: JournalMonth, places: int) -> None:
         self.month = month
         self.places = places
-        self.pattern = re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
+        self.pattern = amount_pattern(places)
         self.current: int | None = None
         self.id = ""
         self.accounts: dict[str, int] = {}

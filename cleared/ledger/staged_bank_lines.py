@@ -21,6 +21,7 @@ from cleared.ledger.bank_lines import (
     BankLine,
     ImportRecord,
     append_rows,
+    iter_lines,
     parse_imports,
     parse_lines_once,
     parse_matches_once,
@@ -87,12 +88,24 @@ class BankBook:
         )
 
     def iter_account_lines(self, account: str) -> Iterable[BankLine]:
-        """Every committed line of an account, by month."""
+        """Every committed line of an account, by month; all of them are kept in memory."""
+        for month, _ in self._list_month_files(account):
+            yield from self.read_month(account, month).values()
+
+    def scan_account_lines(self, account: str) -> Iterable[BankLine]:
+        """The same for who needs each line once: nothing is kept. A line that a file has twice comes once."""
+        for month, path in self._list_month_files(account):
+            if (account, month) in self._months:
+                yield from self.read_month(account, month).values()
+            else:
+                yield from {line.line_id: line for line in iter_lines(self.source.read(path), path)}.values()
+
+    def _list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
         root = f"{self.paths.bank_root}/{account}"
         for path in self.source.list_paths(root):
             # Other files there, such as an editor's copy or a note, are left alone.
             if match := _MONTH_FILE.fullmatch(path, len(root) + 1):
-                yield from self.read_month(account, match[1]).values()
+                yield match[1], path
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line read in this run or committed."""

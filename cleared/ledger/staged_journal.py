@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final
@@ -16,7 +16,7 @@ from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError, merge_faults
 from cleared.ledger.chart import Chart, parse_chart
 from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, format_entry_id, leg_suffix, parse_entry_id
-from cleared.ledger.journal import JournalMonth, append_entries, parse_month_once, set_statuses
+from cleared.ledger.journal import JournalMonth, append_entries, parse_month, parse_month_once, set_statuses
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
 from cleared.ledger.violations import Violation
@@ -78,6 +78,15 @@ class Books:
             self._months[key] = parse_month_once(self.source.read(path), year, month, path, self.bounds.places)
         return self._months[key]
 
+    def scan_months(self) -> Iterator[JournalMonth]:
+        """All committed months in order, for who needs each once: they are not kept."""
+        for key in self.list_months():
+            if key in self._months:
+                yield self._months[key]
+            else:
+                path = self.paths.journal_path(*key)
+                yield parse_month(self.source.read(path), *key, path, self.bounds.places)
+
     def list_months(self) -> list[tuple[int, int]]:
         """All months that have entries, committed or staged, in order."""
         if self._known is None:
@@ -116,7 +125,7 @@ class Books:
 
     def _with_status(self, entry: Entry) -> Entry:
         status = self.statuses.get(entry.entry_id)
-        return replace(entry, status=status) if status else entry
+        return entry._replace(status=status) if status else entry
 
     def account_balance(self, account_id: int, *, year: int | None = None, month: int | None = None,
                 as_of: date | None = None) -> Decimal:  # fmt: skip
@@ -244,7 +253,7 @@ class Books:
                 "A status only moves forwards; correct the entry with a new one.",
             )  # fmt: skip
         self.statuses[entry.entry_id] = status
-        return replace(entry, status=status)
+        return entry._replace(status=status)
 
     def void_entry(self, entry_id: str, reason: str) -> tuple[Entry, Entry]:
         """Stage the reversing entry and mark the original voided: ``(original, reversal)``.
@@ -263,7 +272,7 @@ class Books:
             tags=f"@rev={entry.entry_id}" + (f";@orig_date={entry.date}" if self.periods.is_closed(entry.date) else ""),
         )  # fmt: skip
         self.statuses[entry.entry_id] = "voided"
-        return replace(entry, status="voided"), reversal
+        return entry._replace(status="voided"), reversal
 
     # -- rendering ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -234,7 +233,7 @@ def test_the_digest_leaves_out_zero_balances_and_what_comes_after() -> None:
 def test_a_changed_field_is_named_with_both_values(field: str) -> None:
     entry = entry_of()
     before = books({JOURNAL: journal(entry.to_csv(2))})
-    after = books({JOURNAL: journal(replace(entry, **{field: "0.77"}).to_csv(2))})
+    after = books({JOURNAL: journal(entry._replace(**{field: "0.77"}).to_csv(2))})
     (violation,) = check_against_commit(after, before.source, [(2025, 1)])
     assert (violation.check, violation.entry_id) == ("unchanged", "2025-01-001")
     assert violation.message == f"{field} was {getattr(entry, field)!r}, now '0.77'"
