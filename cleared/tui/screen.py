@@ -70,10 +70,9 @@ class ReviewApp(App[None]):
         self.pending: dict[str, int] = {}
         """Cards that a request is under way for → how many; they are not listed."""
         self.unsaved = 0
-        self.leaving = False
+        self.executing = self.leaving = self.closing = False
         self.repeatable: ActionRequest | None = None
         self.waiting_keys: deque[events.Key] = deque()
-        self.closing = False
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
@@ -159,7 +158,7 @@ class ReviewApp(App[None]):
 
     def _show_progress(self) -> None:
         """Show what the program says while it works, such as that it waits for another command."""
-        if self.progress_messages and self.unsaved:
+        if self.progress_messages and self.executing:
             self._show_message(self.progress_messages[-1])
         self.progress_messages.clear()
 
@@ -178,7 +177,10 @@ class ReviewApp(App[None]):
     async def _execute_requests(self) -> None:
         while True:
             request = await self.requests.get()
+            self.executing = True
             result = await asyncio.to_thread(self.executor.execute_request, request)
+            self.executing = False  # what it said on the way must not cover its result
+            self.progress_messages.clear()
             self._note_result(request, result)
             if len(result.cards) < len(request.cards) or request.choice.verb == "undo" or self.requests.empty():
                 await self._reload_queue()
