@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from cleared.errors import UsageError
 from cleared.workspace.programs import find_program
+
+_GRACE_SECONDS: Final = 2.0
+"""Between SIGTERM and SIGKILL."""
 
 
 @contextmanager
@@ -25,8 +30,17 @@ def keep_awake(wanted: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        process.terminate()
-        process.wait()
+        _end_inhibitor(process)
+
+
+def _end_inhibitor(process: subprocess.Popen[bytes]) -> None:
+    """End the program and what it started, also where it ignores SIGTERM (as this process may have been told to)."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+            return
 
 
 def _inhibitor_command(pid: int) -> list[str]:

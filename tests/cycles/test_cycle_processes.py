@@ -161,7 +161,8 @@ def test_f30_the_service_file(cyc: Workspace, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_f31_keeping_awake(cyc: Workspace, engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F31: the system's program is used where there is one; else it is refused, with nothing started."""
+    """F31: the system's program is used where there is one; else it is refused, with nothing started. The cycles end it
+    also where it ignores SIGTERM."""
     engine.plan(good())
     folder = tmp_path / "path"
     folder.mkdir()
@@ -173,7 +174,7 @@ def test_f31_keeping_awake(cyc: Workspace, engine: FakeEngine, tmp_path: Path, m
     refusal = cyc(*argv)
     assert refusal.code == 2 and "systemd-inhibit" in refusal.err and engine.calls == []
     tool = folder / "systemd-inhibit"
-    tool.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/inhibited\nexec sleep 600\n')
+    tool.write_text(f'#!/bin/sh\ntrap "" TERM\necho "$@" > {tmp_path}/inhibited\nsleep 600\n')
     tool.chmod(0o755)
     assert cyc(*argv).code == 0
     assert "--what=idle:sleep" in (tmp_path / "inhibited").read_text() and len(engine.calls) == 1

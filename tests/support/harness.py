@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,9 +89,22 @@ def here(*argv: str) -> Done:
     from cleared.cli.command_runner import run
 
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _same_signals():
         code = run(list(argv))
     return Done(int(code), out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _same_signals() -> Iterator[None]:
+    """A command that serves ends with its signals ignored; this process lives on, and its children would inherit it."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            if signal.getsignal(number) != handler:
+                signal.signal(number, handler)
 
 
 def copy_books(books: Path, to: Path) -> Path:
