@@ -16,7 +16,7 @@ quick:
 
 # All tests.
 test:
-    {{python}} -m pytest -n 2
+    {{python}} -m pytest -n 4
 
 # Style, types, layers.
 check:
