@@ -29,7 +29,6 @@ _HEADER = re.compile(r"\s*(?:<\?xml|<\?OFX|OFXHEADER\s*:|<OFX>)", re.ASCII | re.
 _ROOT = re.compile(r"<OFX>", re.ASCII | re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos|nbsp)|#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6}));", re.ASCII)
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " "}
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _CHARSET = re.compile(rb"CHARSET\s*:\s*([A-Za-z0-9._-]+)", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""", re.IGNORECASE)
 _INVESTMENT = "INVSTMTRS"
@@ -77,7 +76,7 @@ class Ofx:
 
     def parse(self, text: str, places: int) -> ParsedFile:
         _refuse_declarations(text)
-        text = _CDATA.sub(lambda m: m[1].replace("&", "&amp;").replace("<", "&lt;"), text)
+        text = _escape_character_data(text)
         root = _ROOT.search(text)
         if root is None:
             raise ImportFileError("there is no <OFX> in it", remedy="Download the file again, as OFX or QFX")
@@ -85,6 +84,16 @@ class Ofx:
         for match in check_deadline(_TAG.finditer(text, root.start())):
             reader.read_tag(match)
         return reader.finish(self.name)
+
+
+def _escape_character_data(text: str) -> str:
+    """Sections in which XML's signs mean nothing, as text in which they are escaped."""
+    pieces, at = [], 0
+    while (start := text.find("<![CDATA[", at)) >= 0 and (end := text.find("]]>", start)) >= 0:
+        inner = text[start + 9 : end].replace("&", "&amp;").replace("<", "&lt;")
+        pieces += [text[at:start], inner]
+        at = end + 3
+    return "".join([*pieces, text[at:]]) if pieces else text
 
 
 def _refuse_declarations(text: str) -> None:

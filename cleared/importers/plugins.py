@@ -7,12 +7,16 @@ from typing import Any
 from cleared.config.model import Config
 from cleared.errors import Place, WorkspaceError
 from cleared.importers.base import Importer
+from cleared.importers.camt import Camt
 from cleared.importers.chase import ChaseCard, ChaseChecking, find_last4_in_name
 from cleared.importers.csv_profile import ProfileImporter
+from cleared.importers.mt940 import Mt940
 from cleared.importers.ofx import Ofx
+from cleared.importers.qif import Qif, QifDayFirst, QifMonthFirst
 
 GROUP = "cleared.importers"
-BUILT_IN: dict[str, Any] = {kind.name: kind for kind in (ChaseChecking, ChaseCard, Ofx)}
+_KINDS: tuple[Any, ...] = (ChaseChecking, ChaseCard, Ofx, Camt, Mt940, Qif, QifMonthFirst, QifDayFirst)
+BUILT_IN: dict[str, Any] = {kind.name: kind for kind in _KINDS}
 NAME_READERS = (find_last4_in_name,)
 """``(file name, format) → last four digits`` for banks that name their files after the account."""
 

@@ -58,11 +58,11 @@ class Statement:
     currency: str | None = None
     opening: Balance | None = None
     closing: Balance | None = None
+    hints: tuple[tuple[str, str], ...] = ()
+    """What says whose it is: ``("account", …)``, ``("last4", "1234")``, ``("iban", …)``, ``("header", …)``."""
     first_day: date | None = None
     last_day: date | None = None
     """The period that it covers, where it says."""
-    hints: tuple[tuple[str, str], ...] = ()
-    """What says whose it is: ``("account", …)``, ``("last4", "1234")``, ``("iban", …)``, ``("header", …)``."""
 
     @property
     def says_nothing(self) -> bool:

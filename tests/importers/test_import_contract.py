@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, GERMAN, GERMAN_TEXT, config, profile
+from statement_files import MONTH, write_camt, write_mt940, write_ofx, write_qif
 
 from cleared.importers import Importer, ImportFileError, Sample, detect_format, read_file
 from cleared.importers.chase import ChaseCard, ChaseChecking
@@ -110,8 +111,10 @@ def test_the_contract_needs_a_sample_and_an_importer() -> None:
 # -- hostile bytes --------------------------------------------------------------------------------------------
 
 CONFIG = config(GERMAN, profile(), profile(), dataclasses.replace(profile(encoding="utf-16"), name="wide"))
-FORMATS = [None, "chase_checking", "chase_card", "sparkasse", "p", "wide"]
+FORMATS = [None, "chase_checking", "chase_card", "sparkasse", "p", "wide", "ofx", "camt", "mt940", "qif"]
+STATEMENTS = [write(MONTH).encode() for write in (write_ofx, write_camt, write_mt940, write_qif)]
 GOOD = [CHECKING.encode(), CARD.encode(), GERMAN_DATA, b"Date,Text,Amount\n2025-01-02,x,1\n", CHECKING.encode("utf-16")]
+GOOD += STATEMENTS
 
 
 def _refused_or_read(data: bytes, format: str | None) -> None:

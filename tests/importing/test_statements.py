@@ -39,8 +39,8 @@ def test_b19_one_ofx_file_of_two_accounts_is_two_sources(ws: Workspace) -> None:
         ("all.ofx/checking", "import/all.ofx", "checking", "ofx"),
         ("all.ofx/card", "import/all.ofx", "card", "ofx"),
     ]
-    assert ws.run("ingest")["result"]["imported"] == 6
-    assert trial_balance(ws)[1010] == "1441.90" and trial_balance(ws)[2010] == "-19.99"
+    assert ws.run("ingest")["result"]["imported"] == 7
+    assert trial_balance(ws)[1010] == "1411.90" and trial_balance(ws)[2010] == "-19.99"
     assert (ws.root / "import/processed/all.ofx").exists() and not (ws.root / "import/all.ofx").exists()
     records = ws.read("books/bank/imports.csv").splitlines()[1:]
     assert [r.split(",")[2] for r in records] == ["checking", "card"]
