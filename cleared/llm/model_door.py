@@ -173,8 +173,11 @@ def open_model_door(
     else:
         choice = ModelChoice(llm.provider or "openai", model.model_name, llm.base_url)
         price = find_price(choice, llm.prices) if choice.model in llm.prices else FREE
+    import pydantic_ai
+
     from cleared.llm.metered_model import MeteredModel
 
+    pydantic_ai.BANNER_ENABLED = False  # what is on the terminal is ours
     spending = Spending(
         UsageStore(host.layout.state_dir), host.config, host.clock, choice, price, purpose, session, max_cost
     )

@@ -179,7 +179,7 @@ def create_session(
     """A new session below ``state_dir`` (``.cleared``). Raises ``WorkspaceError`` where it cannot be made."""
     ensure_state_dir(state_dir)
     now = clock.now()
-    folder = state_dir / FOLDER
+    folder = _find_folder(state_dir)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         while True:
@@ -205,7 +205,7 @@ def create_session(
 
 def open_session(state_dir: Path, session_id: str) -> SessionStore:
     """The session of this id. Raises ``UsageError`` where there is none, ``WorkspaceError`` where it is damaged."""
-    path = state_dir / FOLDER / session_id
+    path = _find_folder(state_dir) / session_id
     if not _ID.fullmatch(session_id) or not path.is_dir() or path.is_symlink():
         raise UsageError(f"there is no session {session_id[:60]!r}", remedy="cleared meta sessions lists them.")
     shown = f".cleared/{FOLDER}/{session_id}/{_INFO}"
@@ -224,10 +224,21 @@ def list_sessions(state_dir: Path) -> list[SessionStore]:
     """All sessions that can be read, oldest first."""
     stores = []
     with suppress(FileNotFoundError):
-        for path in sorted((state_dir / FOLDER).iterdir()):
+        for path in sorted(_find_folder(state_dir).iterdir()):
             with suppress(UsageError, WorkspaceError):
                 stores.append(open_session(state_dir, path.name))
     return stores
+
+
+def _find_folder(state_dir: Path) -> Path:
+    """The folder of all sessions. Raises ``WorkspaceError`` where it is a link, which would lead out of here."""
+    folder = state_dir / FOLDER
+    if folder.is_symlink():
+        raise WorkspaceError(
+            "the folder of sessions is a symbolic link",
+            place=Place(file=f".cleared/{FOLDER}"), remedy="Remove the link.",
+        )  # fmt: skip
+    return folder
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
