@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.approvals import passphrase, sealed_key
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.safe_files import describe_os_error, write_atomic, write_new
+from cleared.workspace.user_folder import cleared_home as cleared_home
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -24,18 +24,6 @@ TASK_KEY: Final = "task-key"
 """What this machine signs with which tasks a person has taken. It approves nothing."""
 PUBLIC: Final = (f"{KEY}.pub", f"{RUN_KEY}.pub", f"{TASK_KEY}.pub")
 """Their public halves, for a job, which must tell whose approvals count and must not be able to approve."""
-
-
-def cleared_home() -> Path:
-    """Where this user's key and trust lie: ``$CLEARED_HOME``, else the platform's configuration folder."""
-    chosen = os.environ.get("CLEARED_HOME")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("APPDATA") or str(Path.home() / "AppData" / "Roaming")
-    else:
-        base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "cleared"
 
 
 class Key:

@@ -109,6 +109,16 @@ def format_amount(amount: Decimal) -> str:
     return format(amount, "f")
 
 
+def count_units(amount: Decimal, places: int) -> int:
+    """How many of the smallest units an exact amount with at most ``places`` decimals is."""
+    return int(_EXACT.scaleb(amount, places))
+
+
+def from_units(units: int, places: int) -> Decimal:
+    """The inverse of ``count_units``, with all its ``places`` decimals."""
+    return _EXACT.scaleb(Decimal(units), -places)
+
+
 def total(amounts: Sequence[Decimal]) -> Decimal:
     """An exact sum, whatever the ambient decimal context."""
     add, result = _EXACT.add, _NIL

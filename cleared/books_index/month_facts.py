@@ -1,0 +1,171 @@
+"""What an index knows of one month's journal: its sums by day and account, and its entries by column."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.ledger.journal import JournalMonth
+from cleared.schema import money
+
+_SEARCHED: Final = ("description", "counterparty", "reference", "evidence", "notes")
+_TEXTS: Final = (
+    "entry_id", "description", "status", "counterparty", "reference", "confidence", "evidence", "receipt_hash", "tags",
+    "notes",
+)  # fmt: skip
+_BETWEEN: Final = "\0"
+
+
+class Sums(NamedTuple):
+    """Debits and credits, in the currency's smallest unit."""
+
+    debit: int = 0
+    credit: int = 0
+
+    def plus(self, debit: int, credit: int) -> Sums:
+        return Sums(self.debit + debit, self.credit + credit)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthSums:
+    """The sums of one month. ``days``: the date as written → account → debits and credits of that day."""
+
+    count: int
+    statuses: Mapping[str, int]
+    """Status → number of entries."""
+    days: Mapping[str, Mapping[int, Sums]]
+    accounts: Mapping[int, Sums] = field(init=False)
+    """Account → debits and credits of the whole file."""
+
+    def __post_init__(self) -> None:
+        totals: dict[int, Sums] = {}
+        for day in self.days.values():
+            for account, sums in day.items():
+                totals[account] = totals[account].plus(*sums) if account in totals else sums
+        object.__setattr__(self, "accounts", totals)
+
+    def encode(self) -> bytes:
+        return json.dumps([self.count, self.statuses, self.days]).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> MonthSums:
+        count, statuses, days = json.loads(data)
+        return cls(count, statuses, {d: {int(a): Sums(*s) for a, s in v.items()} for d, v in days.items()})
+
+
+def sum_month(month: JournalMonth, places: int) -> MonthSums:
+    """The sums of a month that was parsed."""
+    days: dict[str, dict[int, list[int]]] = {}
+    units: dict[Decimal, int] = {}
+    for entry in month.entries.values():
+        day = days.setdefault(entry.date.isoformat(), {})
+        for account, *sides in entry.legs:
+            sums = day.setdefault(account, [0, 0])
+            for i, amount in enumerate(sides):
+                if amount:
+                    if amount not in units:
+                        units[amount] = money.count_units(amount, places)
+                    sums[i] += units[amount]
+    statuses = Counter(entry.status for entry in month.entries.values())
+    frozen = {day: {account: Sums(*pair) for account, pair in sums.items()} for day, sums in sorted(days.items())}
+    return MonthSums(len(month.entries), dict(statuses), frozen)
+
+
+class MonthEntries:
+    """The entries of one month, by column, in the order of the file."""
+
+    def __init__(self, columns: Mapping[str, list[Any]]) -> None:
+        self._columns = columns
+        self.ids: list[str] = columns["entry_id"]
+        self.dates: list[str] = columns["date"]
+        self.statuses: list[str] = columns["status"]
+        self._accounts: list[int] = columns["account"]
+        self._debits: list[str] = columns["debit"]
+        self._credits: list[str] = columns["credit"]
+        ends, end = [0], 0
+        for legs in columns["legs"]:
+            end += legs
+            ends.append(end)
+        self._ends = ends
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def encode(self) -> bytes:
+        return json.dumps(self._columns, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> MonthEntries:
+        return cls(json.loads(data))
+
+    def make_entry(self, at: int) -> Entry:
+        """The entry at this place of the file, counted from 0."""
+        c = self._columns
+        return Entry(
+            self.ids[at], date.fromisoformat(self.dates[at]), c["description"][at], tuple(self.legs_at(at)),
+            c["status"][at], c["counterparty"][at], c["reference"][at], c["confidence"][at], c["evidence"][at],
+            c["receipt_hash"][at], c["tags"][at], c["notes"][at],
+        )  # fmt: skip
+
+    def legs_at(self, at: int) -> Iterator[Leg]:
+        """The legs of the entry at this place."""
+        for n in range(self._ends[at], self._ends[at + 1]):
+            debit, credit = self._debits[n], self._credits[n]
+            yield Leg(self._accounts[n], Decimal(debit) if debit else ZERO, Decimal(credit) if credit else ZERO)
+
+    def find_account(self, account: int) -> list[int]:
+        """The places of the entries that post to an account, in order."""
+        return self._places_by_account.get(account, [])
+
+    def find_text(self, text: str) -> list[int]:
+        """The places of the entries that hold the text in one of the fields that are searched; no case."""
+        needle = text.casefold()
+        hay, starts = self._searched
+        if _BETWEEN in needle:
+            return [at for at in range(len(self)) if needle in hay[starts[at] : starts[at + 1] - 1]]
+        places: list[int] = []
+        found = hay.find(needle)
+        while found >= 0 and found < starts[-1]:
+            at = bisect_right(starts, found) - 1
+            places.append(at)
+            found = hay.find(needle, starts[at + 1])
+        return places
+
+    @cached_property
+    def _places_by_account(self) -> dict[int, list[int]]:
+        places: dict[int, list[int]] = {}
+        for at in range(len(self)):
+            for account in set(self._accounts[self._ends[at] : self._ends[at + 1]]):
+                places.setdefault(account, []).append(at)
+        return places
+
+    @cached_property
+    def _searched(self) -> tuple[str, list[int]]:
+        """What is searched, of all entries, and where in it each entry begins."""
+        texts = ["\n".join(fields).casefold() for fields in zip(*(self._columns[f] for f in _SEARCHED), strict=True)]
+        starts, start = [0], 0
+        for text in texts:
+            start += len(text) + 1
+            starts.append(start)
+        return _BETWEEN.join([*texts, ""]), starts
+
+
+def list_columns(month: JournalMonth) -> MonthEntries:
+    """The entries of a month that was parsed."""
+    entries = list(month.entries.values())
+    columns: dict[str, list[Any]] = {name: [getattr(entry, name) for entry in entries] for name in _TEXTS}
+    columns["date"] = [e.date.isoformat() for e in entries]
+    columns["legs"] = [len(e.legs) for e in entries]
+    legs = [leg for entry in entries for leg in entry.legs]
+    columns["account"] = [leg.account_id for leg in legs]
+    columns["debit"] = ["" if leg.debit is ZERO else money.format_amount(leg.debit) for leg in legs]
+    columns["credit"] = ["" if leg.credit is ZERO else money.format_amount(leg.credit) for leg in legs]
+    return MonthEntries(columns)
