@@ -37,7 +37,7 @@ class Entry:
 
 SECTIONS: Final = {
     "Books": (
-        Entry("import", "setup", "import_bank_files", "Copy bank files into the drop folder"),
+        Entry("import", "bank_files", "import_bank_files", "Import bank files, or show what is understood of one"),
         Entry("journal", "journal", "app", "Read, check, void and open entries"),
         Entry("accounts", "accounts", "app", "List the chart of accounts, and change it"),
         Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),

@@ -1,4 +1,4 @@
-"""``init``, ``import``, ``demo``: getting books and files."""
+"""``init``, ``demo``: getting books."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption
 from cleared.terminal import print_json, print_line, print_message
 
 
@@ -24,7 +24,6 @@ class Entity(StrEnum):
 
 def register_commands(app: typer.Typer) -> None:
     app.command("init")(init_workspace)
-    app.command("import")(import_bank_files)
     app.command("demo")(run_demo)
 
 
@@ -54,24 +53,6 @@ def init_workspace(
         return
     print_line(f"Made the workspace {root} ({commit[:10]}).")
     print_message(f"Next: cd {directory}, copy bank files into import/, then: cleared agent run ingest")
-
-
-def import_bank_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files to hand in.")],
-    workspace: WorkspaceOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Copy bank files into the drop folder (import/), each whole or not at all."""
-    from cleared.importing.drop_folder_copy import copy_to_drop_folder
-
-    host = open_host(workspace)
-    names = copy_to_drop_folder(host.root, host.layout.import_dir, files, host.config.import_.max_bytes)
-    if json:
-        print_json([f"{host.layout.import_dir}/{name}" for name in names])
-        return
-    for name in names:
-        print_line(f"{host.layout.import_dir}/{name}")
-    print_message("Next: cleared agent run ingest")
 
 
 def run_demo(

@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from cleared.config.bank_section import BankAccount
+from cleared.deadline import check_deadline
+from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import BankLine
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, Statement
@@ -131,3 +133,29 @@ def find_covered_days(file: ImportFile) -> tuple[date | None, date | None]:
               last.last_day or (last.closing.day if last.closing else None)]  # fmt: skip
     known = [day for day in stated if day is not None]
     return (known[0], known[-1]) if known else (None, None)
+
+
+def check_currency(shown: str, statements: Sequence[Statement], account: BankAccount, base: str) -> None:
+    """Raises ``PrimitiveError`` where a statement or row of the file ``shown`` is not in its account's currency, or the
+    account not in ``base``, that of the books."""
+    wanted = account.currency or base
+    for statement in statements:
+        stated: dict[str, BankRow] = {}
+        for row in check_deadline(statement.rows):
+            if row.currency:
+                stated.setdefault(row.currency, row)
+        found: list[tuple[str, BankRow | None]] = [(statement.currency or wanted, None), *stated.items()]
+        for code, at in found:
+            if code != wanted:
+                other = f"the books are in {base}" if wanted == base else f"the account {account.id} is in {wanted}"
+                raise PrimitiveError(
+                    f"the {'row' if at else 'statement'} is in {code}, {other}",
+                    place=Place(shown, at.row if at is not None else None, field="currency"),
+                    remedy=f"Amounts in other currencies cannot be posted yet; export the account in {wanted}.",
+                )
+    if wanted != base:
+        raise PrimitiveError(
+            f"the account is in {wanted}, the books are in {base}",
+            place=Place(shown, field="currency"),
+            remedy=f"Amounts in other currencies cannot be posted yet; export the account in {base}.",
+        )

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from cleared.config.bank_section import BankAccount
 from cleared.config.model import Config
 from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_accounts
 from cleared.importing import file_cards
-from cleared.importing.bank_file import ImportFile, find_covered_days, find_end_balances
+from cleared.importing.bank_file import ImportFile, check_currency, find_covered_days, find_end_balances
 from cleared.importing.file_cards import StageCard
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.safe_files import read_stable
 from cleared.safe_names import resolve_inside
 from cleared.schema import money
-from cleared.schema.bank_row import BankRow, Statement
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 from cleared.workspace.location import Layout
 
@@ -118,7 +116,7 @@ class ImportSession:
         sha256 = hashlib.sha256(data).hexdigest()
         files = []
         for account, statements in accounts:
-            self._check_currency(name, statements, account)
+            check_currency(shown, statements, account, self.config.business.currency)
             source = name if len(accounts) == 1 else f"{name}/{account.id}"
             rows = tuple(row for statement in statements for row in statement.rows)
             files.append(ImportFile(source, name, data, sha256, parsed.format, account, statements, rows))
@@ -141,31 +139,6 @@ class ImportSession:
             place=Place(field="filename"),
             remedy="Pass one of these names, as importer_scan gives them.",
         )
-
-    def _check_currency(self, name: str, statements: Sequence[Statement], account: BankAccount) -> None:
-        base = self.config.business.currency
-        place = f"{self.layout.import_dir}/{name}"
-        for statement in statements:
-            wanted = account.currency or base
-            stated: dict[str, BankRow] = {}
-            for row in check_deadline(statement.rows):
-                if row.currency:
-                    stated.setdefault(row.currency, row)
-            first: list[tuple[str, BankRow | None]] = [(statement.currency or wanted, None), *stated.items()]
-            for code, at in first:
-                if code != wanted:
-                    other = f"the books are in {base}" if wanted == base else f"the account {account.id} is in {wanted}"
-                    raise PrimitiveError(
-                        f"the {'row' if at else 'statement'} is in {code}, {other}",
-                        place=Place(place, at.row if at is not None else None, field="currency"),
-                        remedy=f"Amounts in other currencies cannot be posted yet; export the account in {wanted}.",
-                    )
-            if wanted != base:
-                raise PrimitiveError(
-                    f"the account is in {wanted}, the books are in {base}",
-                    place=Place(place, field="currency"),
-                    remedy="Amounts in other currencies cannot be posted yet; export the account in " + base + ".",
-                )
 
     def _separate_duplicates(self, file: ImportFile) -> None:
         """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from harness import (
     refused,
     unchanged,
 )
+from statement_files import LINES, MONTH, write_ofx
 
 COUNTS = '{"imported": %d, "confirmed": %d, "review": %d}'
 PARSE = 'importer_parse(importer_scan()[0]["name"])'
@@ -558,18 +560,46 @@ def test_running_balances_that_jump_are_named(ws: Workspace) -> None:
 
 
 def test_import_command(ws: Workspace, tmp_path: Path) -> None:
-    """``cleared import``: copies whole files or none; names that are taken or bad are refused."""
-    one = tmp_path / "one.csv"
+    """``cleared import``: copies whole files, those that are recognised, and runs the agents that watch for them."""
+    one, two, photo = tmp_path / "one.csv", tmp_path / "two.csv", tmp_path / "photo.png"
     one.write_text(JANUARY)
-    two = tmp_path / "two.csv"
     two.write_text(JANUARY)
-    assert ws.json("import", str(one)) == ["import/one.csv"]
+    photo.write_bytes(b"\x89PNG....")
+    waits = ws.json("import", str(one), "--no-run")
+    assert waits["files"] == [{"file": "import/one.csv", "format": "chase_checking", "accounts": ["checking"]}]
     with unchanged(ws):
         refused(ws("import", str(one)), 2, "waiting there already")
         refused(ws("import", str(two), str(tmp_path / "nothing.csv")), 4, "nothing.csv", "no such file")
-        refused(ws("import", str(two), str(tmp_path)), 4, "directory")
+        refused(ws("import", str(tmp_path)), 4, "directory")
         refused(ws("import"), 2)
-    assert ingest(ws) == (4, 2, 2)
+        assert ws("import", str(photo)).code == 1
+    done = ws("import", str(two), str(photo), str(tmp_path))
+    assert done.code == 0 and "photo.png was left: photo.png: this is an image" in done.err
+    assert len(ws.entries()) == 4, "both files, once"
+    two.write_text(chase(("02/03/2025", "NEW", "-1.00")))
+    assert ws.json("import", str(two))["runs"][0]["result"]["imported"] == 1
+    two.write_text(chase(("02/03/2025", "NEW", "-1.O0")))
+    assert ws("import", str(two)).code == 1, "a bank file that is refused"
+
+
+def test_import_preview_shows_what_is_understood_and_writes_nothing(ws: Workspace, tmp_path: Path) -> None:
+    """B19: whoever's account it is; 1 where the file is refused."""
+    path = tmp_path / "one.ofx"
+    path.write_text(write_ofx(replace(MONTH, lines=LINES[:1])))
+    with unchanged(ws):
+        shown = ws.json("import", "--preview", str(path))
+        (statement,) = shown.pop("statements")
+        (row,) = statement.pop("rows")
+        assert shown == {"format": "ofx"}
+        assert statement == {
+            "account": "1234567890", "bank": "121000248", "currency": "USD", "opening": None, "closing": "996.00",
+        }  # fmt: skip
+        assert row.items() >= {
+            "date": "2025-01-03", "amount": "-4.00", "description": "GITHUB *PRO", "bank_id": "F1", "state": "posted",
+        }.items()  # fmt: skip
+        assert "GITHUB *PRO" in ws.ok("import", "--preview", str(path)).out
+        path.write_text(path.read_text().replace("</OFX>", ""))
+        refused(ws("import", "--preview", str(path), "--json"), 1, "truncated", "one.ofx")
 
 
 def test_formats_are_checked_when_named(ws: Workspace) -> None:

@@ -1,0 +1,150 @@
+"""``cleared import``: files that a bank gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cleared.changes.host import Host
+    from cleared.importing.handed_files import HandedFile, LeftFile
+    from cleared.schema.bank_row import ParsedFile
+
+
+def import_bank_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files, recognised by their content.")],
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what is understood of one file; write nothing.")
+    ] = False,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run the agents that watch import/.")] = True,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import bank files: copy those that are recognised into import/, and run the agents that watch it.
+
+    What is no bank file, or of no known account, stays where it is, and is named. --preview --json prints
+    {format, statements: [{account, bank, currency, opening, closing, rows}]}; it exits with 1 for a refused file.
+    """
+    host = open_host(workspace)
+    if preview:
+        if len(files) != 1:
+            raise typer.BadParameter("--preview takes one file")
+        preview_bank_file(host, files[0], json=json)
+        return
+    from cleared.importing.handed_files import copy_to_drop_folder, sort_files
+
+    handed, left = sort_files(files, host.config, host.decimal_places)
+    names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
+    import_handed_files(host, handed, names, left, run=run, json=json)
+
+
+def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
+    """Print what is understood of a file. Raises ``ImportFileError`` where it is refused."""
+    from cleared.importers import read_file
+    from cleared.importers.preview import describe_file
+    from cleared.safe_files import read_stable
+
+    data, _ = read_stable(path.resolve(), host.config.import_.max_bytes, shown=str(path))
+    parsed = read_file(path.name, data, host.config, host.decimal_places)
+    if json:
+        print_json(describe_file(parsed))
+    else:
+        print_statements(host, path.name, parsed)
+
+
+def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None = None) -> None:
+    """Each statement and its rows (``most`` of them), and which bank account it goes to."""
+    from cleared.importers import ImportFileError, resolve_account
+    from cleared.importers.preview import describe_file
+
+    for statement, shown in zip(parsed.statements, describe_file(parsed)["statements"], strict=True):
+        try:
+            account = resolve_account(name, parsed, host.config, statement)
+            target = f"{account.id} ({account.ledger_account})"
+        except ImportFileError as error:
+            target = f"none yet: {error.message}"
+        rows: list[dict[str, Any]] = shown["rows"]
+        fields = {
+            "format": parsed.format, "account": shown["account"], "bank": shown["bank"] or None,
+            "currency": shown["currency"], "opening": shown["opening"], "closing": shown["closing"],
+            "rows": len(rows), "goes to": target,
+        }  # fmt: skip
+        print_fields((key, value) for key, value in fields.items() if value is not None)
+        print_table(
+            ["date", "amount", "description", "bank id", "state"],
+            ((r["date"], r["amount"], r["description"], r["bank_id"], r["state"]) for r in rows[:most]),
+            wrap=["description"],
+            empty="It has no rows.",
+        )
+        if most is not None and len(rows) > most:
+            print_message(f"and {count_noun(len(rows) - most, 'more row')}")
+
+
+def import_handed_files(
+    host: Host, handed: Sequence[HandedFile], names: Sequence[str], left: Sequence[LeftFile], *, run: bool, json: bool
+) -> None:
+    """Run the agents that watch the drop folder, for files that were copied there; say what became of each.
+
+    Exits with 1 where nothing could be imported, where a bank file was left, and where a run failed.
+    """
+    paths = [f"{host.layout.import_dir}/{name}" for name in names]
+    for file in left:
+        print_message(f"cleared: {file.source.name} was left: {file.error}")
+    if not json:
+        for path, copied in zip(paths, handed, strict=True):
+            print_line(f"{path}  {copied.parsed.format} → {', '.join(copied.accounts)}")
+    runs = _run_watching_agents(host, paths) if run and paths else []
+    if json:
+        print_json({
+            "files": [{"file": path, "format": f.parsed.format, "accounts": list(f.accounts)}
+                      for path, f in zip(paths, handed, strict=True)],
+            "left": [{"file": str(f.source), "reason": str(f.error)} for f in left],
+            "runs": [each.to_json_object() for each in runs],
+        })  # fmt: skip
+    elif paths and not run:
+        print_message("Next: cleared agent run NAME")
+    failed = False
+    for each in runs:
+        failed |= _print_outcome(each, json=json)
+    if failed or not handed or any(file.is_bank_file for file in left):
+        raise typer.Exit(1)
+
+
+def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
+    """Run each approved agent that watches for one of the files; where cleared up is at work, it does so."""
+    from cleared.queries import read_agents
+    from cleared.service.process_lock import find_running_service
+    from cleared.triggers.manual_runs import run_command
+
+    if find_running_service(host.layout.state_dir) is not None:
+        print_message("cleared up is at work here: it imports them")
+        return []
+    approved = [agent for agent in read_agents(host) if agent["state"] in ("approved", "starter")]
+    agents = [a["name"] for a in approved if any(_watches(w, path) for w in a["watch"] for path in paths)]
+    if not agents:
+        print_message(f"No approved agent watches {host.layout.import_dir}/. Next: cleared agent run NAME")
+    return [run_command(host, name) for name in agents]
+
+
+def _watches(watched: str, path: str) -> bool:
+    from fnmatch import fnmatch
+
+    return path.startswith(f"{watched.rstrip('/')}/") or fnmatch(path, watched)
+
+
+def _print_outcome(result: Any, *, json: bool) -> bool:
+    """How a run ended; whether it failed."""
+    from cleared.cli.agent import print_run
+
+    try:
+        print_run(result, json=False, quiet=json)
+    except typer.Exit:
+        return True
+    return False

@@ -1,0 +1,104 @@
+"""Files that a person hands in: which are bank files, of which accounts, and copying them into the drop folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleared.config.model import Config
+from cleared.errors import ClearedError, UsageError
+from cleared.importers import ImportFileError, detect_format, read_file, resolve_accounts
+from cleared.importing.bank_file import check_currency
+from cleared.safe_files import read_stable, write_atomic
+from cleared.safe_names import require_safe_name
+from cleared.schema.bank_row import ParsedFile
+
+
+@dataclass(frozen=True, slots=True)
+class HandedFile:
+    """A file that can be imported. ``name``: what it will be called, relative to the drop folder."""
+
+    source: Path
+    name: str
+    data: bytes
+    parsed: ParsedFile
+    accounts: tuple[str, ...]
+    """The ids of its bank accounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFile:
+    """A file that is left where it is, and why. ``is_bank_file``: its format is known."""
+
+    source: Path
+    error: ClearedError
+    is_bank_file: bool
+
+
+def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[list[HandedFile], list[LeftFile]]:
+    """Which files can be imported, and which are left. Folders among several files are passed over.
+
+    Raises ``ClearedError`` for a file that cannot be opened, and where two have one name.
+    """
+    given = list(sources)
+    handed: list[HandedFile] = []
+    left: list[LeftFile] = []
+    for source in given:
+        if len(given) > 1 and source.is_dir():
+            continue
+        data, _ = read_stable(source.resolve(), config.import_.max_bytes, shown=str(source))
+        try:
+            handed.append(_recognise_file(source, data, config, places))
+        except ClearedError as error:
+            left.append(LeftFile(source, error, _has_known_format(source.name, data, config)))
+    names = [file.name for file in handed]
+    if len(set(names)) < len(names):
+        raise UsageError("two of the files have the same name", remedy="Import them one after the other.")
+    return handed, left
+
+
+def _recognise_file(source: Path, data: bytes, config: Config, places: int) -> HandedFile:
+    """A file of an account that has a folder of its own is called after it."""
+    plain = require_safe_name(source.name, "file")
+    folders = dict.fromkeys(account.match.folder for account in config.bank_accounts)
+    names = [plain, *(f"{folder.strip('/').removeprefix('import/')}/{plain}" for folder in folders if folder)]
+    parsed = read_file(plain, data, config, places)
+    failure: ImportFileError | None = None
+    for name in names:
+        try:
+            accounts = resolve_accounts(name, parsed, config)
+        except ImportFileError as error:
+            failure = failure or error
+        else:
+            for account, statements in accounts:
+                check_currency(str(source), statements, account, config.business.currency)
+            return HandedFile(source, name, data, parsed, tuple(account.id for account, _ in accounts))
+    assert failure is not None
+    raise failure.of_file(str(source))
+
+
+def _has_known_format(name: str, data: bytes, config: Config) -> bool:
+    try:
+        detect_format(name, data, config)
+    except ClearedError:
+        return False
+    return True
+
+
+def copy_to_drop_folder(root: Path, import_dir: str, files: Iterable[HandedFile]) -> list[str]:
+    """Copy files into the drop folder, each atomically, so that no watcher sees half of one; the names they got.
+
+    Raises ``UsageError`` where a name is taken; then nothing was copied.
+    """
+    given = list(files)
+    for file in given:
+        if (root / import_dir / file.name).exists():
+            raise UsageError(
+                f"{import_dir}/{file.name} is waiting there already", remedy="Run the agent first, or rename the file."
+            )
+    for file in given:
+        target = root / import_dir / file.name
+        target.parent.mkdir(exist_ok=True)
+        write_atomic(target, file.data)
+    return [file.name for file in given]
