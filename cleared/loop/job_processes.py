@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,25 @@ def adopt_orphans() -> None:
     """Become the parent of every process that is orphaned below this one, so that it can be found and ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def detach_process(*keep: int) -> tuple[int, ...]:
+    """Leave the session, terminal and open files of the process that forked this one, and adopt orphans; the new
+    numbers of the descriptors ``keep``."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+    top = max(keep) + 1
+    copies = [os.dup2(descriptor, top + n, inheritable=False) for n, descriptor in enumerate(keep)]
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    # The locks of the other process are among the open files: they must be free when it is gone.
+    os.closerange(3, top)
+    os.closerange(top + len(copies), 1 << 16)
+    adopt_orphans()
+    return tuple(copies)
 
 
 def list_job_processes(scratch: Path, session: int) -> list[Process]:
@@ -65,26 +84,6 @@ def end_children() -> None:
         time.sleep(_PAUSE)
 
 
-def list_children() -> list[Process]:
-    """The children of this process, also those that are dead and not waited for."""
-    parent = str(os.getpid())
-    return [(pid, fields[START]) for pid, fields in _known_processes() if fields[PARENT] == parent]
-
-
-def end_new_children(before: Collection[Process]) -> None:
-    """End every child of this process but those of ``before``; takes ten seconds at most. The others are not waited
-    for, so whoever started one still learns how it ended."""
-    for _ in range(2000):
-        new = [process for process in list_children() if process not in before]
-        if not new:
-            return
-        for process in new:
-            _kill_process(process)
-            with suppress(ChildProcessError):
-                os.waitpid(process[0], os.WNOHANG)
-        time.sleep(_PAUSE)
-
-
 def end_job_processes(scratch: Path, session: int) -> None:
     """End every process of a job but the one that leads its session, and those that they start meanwhile."""
     for _ in range(20):
@@ -115,14 +114,10 @@ def _kill_process(process: Process) -> None:
 
 def _live_processes() -> Iterator[tuple[int, list[str]]]:
     """Number and ``stat`` fields of each process that is not dead."""
-    return ((pid, fields) for pid, fields in _known_processes() if fields[STATE] not in "ZX")
-
-
-def _known_processes() -> Iterator[tuple[int, list[str]]]:
     if sys.platform == "linux":
         with os.scandir("/proc") as entries:
             numbers = [int(entry.name) for entry in entries if entry.name.isdigit()]
         for pid in numbers:
             fields = read_stat(pid)
-            if fields is not None:
+            if fields is not None and fields[STATE] not in "ZX":
                 yield pid, fields

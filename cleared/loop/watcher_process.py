@@ -84,7 +84,7 @@ class WatcherProcess:
 def _run_keeper(job_reader: int, end_writer: int) -> NoReturn:
     """The keeper, in the forked process. It never returns, as the caller's code would then run twice."""
     try:
-        job_reader, end_writer = _detach_process(job_reader, end_writer)
+        job_reader, end_writer = job_processes.detach_process(job_reader, end_writer)
         watcher = os.fork()
         if watcher == 0:
             _run_watcher(job_reader, end_writer)
@@ -136,21 +136,3 @@ def _read_exactly(descriptor: int, count: int) -> bytes:
             return b""
         data += more
     return data
-
-
-def _detach_process(*keep: int) -> tuple[int, ...]:
-    """Leave the loop's session, terminal and open files; the new numbers of the descriptors ``keep``."""
-    os.setsid()
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    signal.set_wakeup_fd(-1)
-    top = max(keep) + 1
-    copies = [os.dup2(descriptor, top + n, inheritable=False) for n, descriptor in enumerate(keep)]
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    # The loop's lock is among the open files: it must be free when the loop is gone.
-    os.closerange(3, top)
-    os.closerange(top + len(copies), 1 << 16)
-    job_processes.adopt_orphans()
-    return tuple(copies)
