@@ -35,7 +35,8 @@ def jobs(note: str) -> str:
         )
     out += [
         "", "*turn*: the place in the rotation as shipped; where there is none, `loop.rotation` may name it. `.` is",
-        "the workspace. Every job may also write a folder of its own for temporary files.",
+        "the workspace. Every job may also write a folder of its own for temporary files. `ai_cycle` has no fence",
+        "but that of its [engine](../howto/ai-cycles.md); its limit is `loop.ai.cycle_timeout_seconds` and 900 s.",
         "", "## Files", "",
         "JSON, checked against these schemas (draft 7, `cleared/jobs/schemas/`) whenever the loop writes or reads one.",
         "No file has a field that is not listed. Lists are oldest first.",

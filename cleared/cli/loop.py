@@ -10,6 +10,7 @@ import typer
 from cleared.cli import loop_status
 from cleared.cli.command_groups import new_group
 from cleared.cli.loop_options import (
+    AllowEngineOption,
     AllowOption,
     CyclesOption,
     DryOption,
@@ -51,6 +52,7 @@ def run_loop(
     target: Annotated[str | None, typer.Option("--target", metavar="T", help="What that job is for.")] = None,
     allow_ai_turn: AllowOption = None,
     ai_dry_run: DryOption = None,
+    allow_ai: AllowEngineOption = False,
     runtime_dir: RuntimeOption = None,
     log_dir: LogOption = None,
     workspace: WorkspaceOption = None,
@@ -70,7 +72,7 @@ def run_loop(
         raise typer.BadParameter("--target is for --enqueue TYPE")
     host, knobs = open_loop(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
-        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, runtime_dir=runtime_dir, log_dir=log_dir,
+        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, allow_ai=allow_ai, runtime_dir=runtime_dir, log_dir=log_dir,
     )  # fmt: skip
     fresh = knobs.init_on_start
     if fresh and enqueue is not None:
@@ -112,6 +114,7 @@ def start_loop(
     init: InitOption = None,
     allow_ai_turn: AllowOption = None,
     ai_dry_run: DryOption = None,
+    allow_ai: AllowEngineOption = False,
     session: SessionOption = None,
     runtime_dir: RuntimeOption = None,
     log_dir: LogOption = None,
@@ -122,8 +125,8 @@ def start_loop(
 
     host, knobs = open_loop(
         workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
-        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, tmux_session=session, runtime_dir=runtime_dir,
-        log_dir=log_dir,
+        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, allow_ai=allow_ai, tmux_session=session,
+        runtime_dir=runtime_dir, log_dir=log_dir,
     )  # fmt: skip
     started = do(host, knobs)
     if started is None:

@@ -46,6 +46,9 @@ AllowOption = Annotated[
     typer.Option("--allow-ai-turn/--no-allow-ai-turn", help="Let ai_single_turn_bridge do anything at all "
                  "(SINGLE_AGENT_ALLOW_AI_TURN).", show_default=False),
 ]  # fmt: skip
+AllowEngineOption = Annotated[
+    bool, typer.Option("--allow-ai", help="Run AI cycles too, where the approved settings allow (CLEARED_ALLOW_AI=1).")
+]
 DryOption = Annotated[
     bool | None,
     typer.Option("--ai-dry-run/--no-ai-dry-run", help="Have it write what it would ask, and ask nobody "

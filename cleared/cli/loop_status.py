@@ -49,7 +49,7 @@ def _print_status(status: dict[str, Any]) -> None:
             ("state", f"{status['status']}: {stop['reason']}" if stop else status["status"]),
             ("cycles", status["cycles"]),
             ("running", f"{on['job_id']} since {on['started_at']}" if on else "nothing"),
-            ("waiting", ", ".join(i["kind"] for i in status["queued"][:10]) or "nothing"),
+            ("waiting", ", ".join(_describe_waiting(i) for i in status["queued"][:10]) or "nothing"),
             ("ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
                       f"{counts['failed_or_no_result']} without a result"),
             ("last", f"{last['job_id']} {last['status']}: {last['summary']}" if last else "none"),
@@ -60,6 +60,12 @@ def _print_status(status: dict[str, Any]) -> None:
         print_line(f"! {item['at']} refused {item['kind']}: {item['reason']}")
     for item in status["notices"][-3:]:
         print_line(f"! {item['at']} {item['text']}")
+
+
+def _describe_waiting(job: dict[str, Any]) -> str:
+    if job.get("is_held"):
+        return f"{job['kind']} (held)"
+    return f"{job['kind']} (not before {job['not_before']})" if job.get("not_before") else str(job["kind"])
 
 
 def show_tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:

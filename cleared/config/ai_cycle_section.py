@@ -43,6 +43,8 @@ class LoopAi(Section):
     """How long to wait where a usage limit names no time. LIMIT_WAIT_SECONDS."""
     max_logs: int = 200
     """So many of the newest cycles' logs are kept. MAX_LOGS."""
+    max_output_mb: int = 64
+    """So much of what an engine prints in one cycle is kept in its log."""
     max_cycles: int | None = None
     """After how many cycles it ends; None: it goes on. --max-cycles."""
     cost_cap: Decimal = Decimal(0)

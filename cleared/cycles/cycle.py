@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from cleared.changes.host import Host
@@ -35,7 +35,6 @@ from cleared.loop.private_clone import PrivateClone, make_private_clone, remove_
 from cleared.safe_files import read_stable, write_atomic
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
-_LOG_BYTES: Final = 64 << 20
 
 
 @dataclass(slots=True)
@@ -88,7 +87,8 @@ def run_cycle(
             [str(binary), *engine.arguments(settings.launch)], prompt=prompt, folder=clone.folder, scratch=scratch,
             environment=engine_environment(engine, os.environ, host.root, scratch),
             restrictions=engine_restrictions(settings, binary, host.root, clone.folder, scratch, Path.home()),
-            log=JobOutput(host.root / log, _LOG_BYTES, host.redactor), timeout=settings.cycle_timeout_seconds,
+            log=JobOutput(host.root / log, settings.max_output_bytes, host.redactor),
+            timeout=settings.cycle_timeout_seconds,
             should_stop=should_stop, clock=host.clock,
         )  # fmt: skip
         host.report_step("cycle-engine-ended")

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cleared.changes.host import Host
+from cleared.clock import format_iso
 from cleared.cycles import cycle_state
 from cleared.cycles.consensus import CONSENSUS, INITIAL, ConsensusFile
 from cleared.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
@@ -23,9 +24,11 @@ _STOP_SECONDS: Final = 10.0
 
 
 def read_status(root: Path) -> dict[str, Any]:
-    """The state, with ``stopped`` where its process has died."""
+    """The state, with ``stopped`` where its process has died, ``paused`` where the next cycle may not start."""
     state = cycle_state.read_state(root)
-    if state["status"] not in ("stopped", "failed") and not cycle_state.is_running(state):
+    if cycle_state.waits_in_queue(state) and (root / cycle_state.PAUSE_FILE).exists():
+        state["status"] = "paused"
+    elif cycle_state.has_died(state):
         reason = f"its process died while it was {state['status']}"
         state |= {"status": "stopped", "pid": None, "pid_started": None, "until": None, "reason": reason}
     return state
@@ -37,6 +40,8 @@ def stop_loop(host: Host, *, now: bool) -> str:
     Raises ``BusyError`` where it has not ended ten seconds after it was told to end now.
     """
     state = cycle_state.read_state(host.root)
+    if cycle_state.waits_in_queue(state) and end_waiting(host, "stopped", "it was stopped"):
+        return "No cycle ran; the one that waited in the queue of cleared loop does not begin."
     if not cycle_state.is_running(state):
         cycle_state.remove_pid_files(host.root)
         return "No loop of cycles runs here."
@@ -51,6 +56,22 @@ def stop_loop(host: Host, *, now: bool) -> str:
             raise BusyError(f"the loop of cycles (process {state['pid']}) has not ended", remedy="Run it again.")
         time.sleep(0.05)
     return "It has ended."
+
+
+def end_waiting(host: Host, status: Literal["stopped", "failed"], reason: str) -> bool:
+    """Have the cycle that waits in the queue of ``cleared loop`` not begin; whether one did wait.
+
+    Raises ``BusyError`` where a cycle has begun meanwhile.
+    """
+    with writer_lock(host.layout.state_dir, 0.0, "cycle stop", clock=host.clock, name=LOCK_FILE):
+        state = cycle_state.read_state(host.root)
+        if not cycle_state.waits_in_queue(state):
+            return False
+        now = format_iso(host.clock.now())
+        cycle_state.write_state(
+            host.root, state | {"status": status, "reason": reason[:400], "until": None, "updated_at": now}
+        )
+    return True
 
 
 def set_paused(root: Path, paused: bool) -> None:

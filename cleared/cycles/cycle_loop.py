@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +27,15 @@ from cleared.workspace.lock import writer_lock
 
 LOCK_FILE: Final = "cycle.lock"
 _POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is one."""
+
+    status: str
+    reason: str | None
+    seconds: float = 0.0
 
 
 class CycleLoop:
@@ -49,14 +59,62 @@ class CycleLoop:
         """
         with self._hold_lock(), self._handle_signals():
             (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
-            self._begin()
-            try:
+            with self._record_end():
+                self._begin()
                 return self._run_cycles()
-            except BaseException as error:
-                self._update(status="failed", reason=f"{type(error).__name__}: {error}"[:400])
-                raise
-            finally:
-                cycle_state.remove_pid_files(self.host.root)
+
+    def run_one(self, *, is_follow_up: bool) -> tuple[bool, str]:
+        """Run one cycle, and note until when the next one waits; whether it went well, and the summary.
+
+        ``is_follow_up``: nobody asked for it but the cycle before, so it runs only where that still waits for it.
+        Raises ``BusyError`` where a loop of cycles runs here.
+        """
+        with self._hold_lock(), self._handle_signals():
+            before = cycle_state.read_state(self.host.root)
+            was_cut_off = is_follow_up and cycle_state.has_died(before)
+            goes_on = cycle_state.waits_in_queue(before) or was_cut_off
+            if is_follow_up and not goes_on:
+                return True, "the cycles have ended meanwhile; none was run"
+            if not goes_on:
+                (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+            with self._record_end():
+                is_lost = self._begin() is None and was_cut_off
+                if goes_on:
+                    self._cycles_done = before.get("series_cycles", 0)
+                    self._breaker.failures = 0 if before["status"] == "cooldown" else before["consecutive_errors"]
+                if is_lost:
+                    result = CycleResult("failed", "the cycle before was cut off; nothing of it was taken over", "")
+                else:
+                    result = self._run_one()
+                    self._cycles_done += 1
+                return self._note_next(result)
+
+    @contextmanager
+    def _record_end(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._update(status="failed", reason=f"{type(error).__name__}: {error}"[:400])
+            raise
+        finally:
+            cycle_state.remove_pid_files(self.host.root)
+
+    def _note_next(self, result: CycleResult) -> tuple[bool, str]:
+        """Note what follows from the one cycle of a job: the end, or until when the next one waits."""
+        following = self._settle(result)
+        self._update(series_cycles=self._cycles_done)
+        if result.outcome == "stopped" or self._must_stop():
+            following = _Next("stopped", "it was stopped")
+        elif following.status != "failed" and self._is_last():
+            following = _Next("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+        if following.status in ("stopped", "failed"):
+            self._end(following.status, following.reason or "")
+        else:
+            until = format_iso(self._in_seconds(following.seconds))
+            self._update(status=following.status, until=until, reason=following.reason, pid=None, pid_started=None)
+            self._say(f"the next cycle waits until {until}{f': {following.reason}' if following.reason else ''}")
+        went_well = following.status != "failed" and result.outcome in ("ok", "soft_ok", "no_progress")
+        return went_well, f"{result.outcome}: {following.reason if following.status == 'failed' else result.summary}"
 
     def stop_now(self) -> None:
         """End the engine that works, and the loop."""
@@ -86,7 +144,9 @@ class CycleLoop:
             for each, handler in before.items():
                 signal.signal(each, handler)
 
-    def _begin(self) -> None:
+    def _begin(self) -> CycleResult | None:
+        """Begin; the cycle that was cut off and of which the rest was taken over, if there is one."""
+        self._state = cycle_state.read_state(self.host.root)
         started = cycle_state.claim_pid_file(self.host.root, self.settings.engine)
         self._update(
             status="starting", engine=self.settings.engine.name, pid=os.getpid(), pid_started=started,
@@ -102,21 +162,24 @@ class CycleLoop:
         if consensus.restore():
             self._say("the consensus was none; its last good version was put back")
         consensus.keep_backup()
+        return resumed[1] if resumed is not None else None
 
     def _run_cycles(self) -> int:
         while not self._must_stop():
             if self._is_last():
                 return self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
             if (self.host.root / cycle_state.PAUSE_FILE).exists():
-                self._wait(self.settings.interval_seconds or 1.0, "paused", None)
+                self._wait(_Next("paused", None, self.settings.interval_seconds or 1.0))
                 continue
             result = self._run_one()
             self._cycles_done += 1
             if result.outcome == "stopped":
                 break
-            code = self._settle(result)
-            if code is not None:
-                return code
+            following = self._settle(result)
+            if following.status == "failed":
+                return self._end("failed", following.reason or "")
+            if not self._is_last():
+                self._wait(following)
         return self._end("stopped", "it was stopped")
 
     def _run_one(self) -> CycleResult:
@@ -155,48 +218,44 @@ class CycleLoop:
             changes["no_progress"] = self._state["no_progress"] + 1 if result.outcome == "no_progress" else 0
         self._update(**changes)
 
-    def _settle(self, result: CycleResult) -> int | None:
-        """What follows from a result: waits; the exit code where the loop ends by it."""
+    def _settle(self, result: CycleResult) -> _Next:
+        """What follows from a result, by the breaker, the limits and the cost cap."""
         cap = self.settings.cost_cap
         if result.outcome == "limit" and result.limit is not None:
             if result.limit.is_administrative:
-                return self._end("failed", f"the account needs a person: {result.limit.words}")
-            if self._is_last():
-                return None
+                return _Next("failed", f"the account needs a person: {result.limit.words}")
             until = result.limit.until or self._in_seconds(self.settings.limit_wait_seconds)
-            self._wait(max((until - self.host.clock.now()).total_seconds(), 0.0), "waiting_limit", result.limit.words)
-            return None
+            seconds = max((until - self.host.clock.now()).total_seconds(), 0.0)
+            return _Next("waiting_limit", result.limit.words, seconds)
+        opened = False
         if result.outcome == "failed":
             opened = self._breaker.record_failure()
-            self._update(consecutive_errors=self._breaker.failures)
-            consensus = ConsensusFile(self.host.root)
-            if consensus.restore():
+            if ConsensusFile(self.host.root).restore():
                 self._say("the consensus was restored from its last good version")
-            if opened and not self._is_last():
-                self._say(f"{self._breaker.failures} failures in a row; it cools down")
-                self._wait(self.settings.cooldown_seconds, "cooldown", f"{self._breaker.failures} failures in a row")
-                self._breaker.close_again()
-                self._update(consecutive_errors=0)
-                return None
         else:
             self._breaker.record_success()
-            self._update(consecutive_errors=0)
+        self._update(consecutive_errors=self._breaker.failures)
         if cap and Decimal(self._state["total_cost"]) >= cap:
-            return self._end("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
-        if not self._is_last():
-            self._wait(self.settings.interval_seconds, "sleeping", None)
-        return None
+            return _Next("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
+        if opened:
+            return _Next("cooldown", f"{self._breaker.failures} failures in a row", self.settings.cooldown_seconds)
+        return _Next("sleeping", None, self.settings.interval_seconds)
 
     def _is_last(self) -> bool:
         return self.settings.max_cycles is not None and self._cycles_done >= self.settings.max_cycles
 
-    def _wait(self, seconds: float, status: str, reason: str | None) -> None:
-        """Wait, unless somebody wants the loop to stop."""
-        until = self._in_seconds(seconds)
-        self._update(status=status, until=format_iso(until), reason=reason)
-        end = self.host.clock.monotonic() + seconds
+    def _wait(self, following: _Next) -> None:
+        """Wait, unless somebody wants the loop to stop. After a cooldown failures are counted anew."""
+        if following.status == "cooldown":
+            self._say(f"{following.reason}; it cools down")
+        until = self._in_seconds(following.seconds)
+        self._update(status=following.status, until=format_iso(until), reason=following.reason)
+        end = self.host.clock.monotonic() + following.seconds
         while not self._must_stop() and (left := end - self.host.clock.monotonic()) > 0:
             self._pause(min(_POLL_SECONDS, left))
+        if following.status == "cooldown":
+            self._breaker.close_again()
+            self._update(consecutive_errors=0)
 
     def _must_stop(self) -> bool:
         return self._stop_now or (self.host.root / cycle_state.STOP_FILE).exists()

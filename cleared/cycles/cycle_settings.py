@@ -14,6 +14,7 @@ from cleared.config.value_checks import CHECKS
 from cleared.cycles.engines import load_engine
 from cleared.cycles.engines.engine import Engine, LaunchOptions
 from cleared.errors import Place, PolicyError, UsageError
+from cleared.loop.loop_settings import OPT_IN_VARIABLE as OPT_IN_VARIABLE
 
 VARIABLES: Final = {
     "interval_seconds": "LOOP_INTERVAL",
@@ -37,7 +38,6 @@ FLAGS: Final = {
     "opencode_bin": "--opencode-bin", "claude_bin": "--claude-bin", "codex_sandbox_mode": "--sandbox-mode",
     "max_cycles": "--max-cycles", "cost_cap": "--cost-cap",
 }  # fmt: skip
-OPT_IN_VARIABLE: Final = "CLEARED_ALLOW_AI"
 _NUMBERS: Final = {"max_consecutive_errors": int, "max_logs": int}
 _UNSET: Final = "Set it right, or unset it."
 
@@ -55,6 +55,7 @@ class CycleSettings:
     cooldown_seconds: float
     limit_wait_seconds: float
     max_logs: int
+    max_output_bytes: int
     max_cycles: int | None
     cost_cap: Decimal
     program_folders: tuple[str, ...]
@@ -78,6 +79,7 @@ def read_cycle_settings(
         cooldown_seconds=values["cooldown_seconds"],
         limit_wait_seconds=values["limit_wait_seconds"],
         max_logs=values["max_logs"],
+        max_output_bytes=section.max_output_mb << 20,
         max_cycles=values["max_cycles"],
         cost_cap=values["cost_cap"],
         program_folders=section.program_folders,

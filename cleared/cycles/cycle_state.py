@@ -23,6 +23,8 @@ STATUSES: Final = (
     "starting", "running", "sleeping", "cooldown", "waiting_limit", "paused", "stopping", "stopped", "failed",
 )  # fmt: skip
 """``failed``: it ended by itself, with a reason that a person must see to."""
+_WAITING: Final = ("sleeping", "cooldown", "waiting_limit")
+_ENDED: Final = ("stopped", "failed")
 _MAX_BYTES: Final = 1 << 20
 
 
@@ -63,6 +65,16 @@ def is_running(state: dict[str, Any]) -> bool:
     """Whether the process that the state names is alive, and not another that got its number."""
     pid, started = state["pid"], state["pid_started"]
     return pid is not None and started is not None and is_alive(pid, started)
+
+
+def waits_in_queue(state: dict[str, Any]) -> bool:
+    """Whether the next cycle waits as a job of ``cleared loop``: no process waits for it."""
+    return state["status"] in _WAITING and state["pid"] is None
+
+
+def has_died(state: dict[str, Any]) -> bool:
+    """Whether the process that the state names was killed."""
+    return state["status"] not in _ENDED and not waits_in_queue(state) and not is_running(state)
 
 
 def claim_pid_file(root: Path, engine: Engine) -> str:

@@ -6,13 +6,14 @@ A built-in job type is declared beside its function, in one of ``BUILT_IN_MODULE
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
@@ -22,13 +23,14 @@ from cleared.safe_names import require_safe_name
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
 BUILT_IN_MODULES: Final = (
     "cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs",
-    "cleared.orchestrator.task_jobs",
+    "cleared.orchestrator.task_jobs", "cleared.cycles.cycle_jobs",
 )  # fmt: skip
 """Each has ``JOB_TYPES``. They are loaded by name, as plug-ins are: what a job runs may use every layer above."""
 AGENT_PREFIX: Final = "agent:"
 """``agent:NAME`` is short for the job type ``agent_run`` with the target NAME."""
 _PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
 """Folders that no plug-in's job may write."""
+_BUILT_IN_ONLY: Final = ("reads_setting", "confinement", "opt_in", "configured_by", "paced_by", "counts_failures")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
@@ -61,6 +63,41 @@ class JobType:
     """Whether ``loop.rotation`` may name it."""
     in_loop: bool = False
     """Whether the loop's own code runs it, without a process of its own. Not for plug-ins."""
+    confinement: Literal["fence", "engine"] = "fence"
+    """``fence``: no network, and no other file than ``reads``, ``writes`` and its own folder. ``engine``: the host's
+    code, with the environment of the loop, starts a coding engine. That has the network, and of the files its clone,
+    its credential and programs. Such a job is ended where its loop is killed. Not for plug-ins."""
+    opt_in: bool = False
+    """Whether only a loop that was started with ``--allow-ai`` runs it."""
+    configured_by: str = ""
+    """``module:function``, called with the job type and the configuration: returns it with the limits that the settings
+    name, and raises ``PolicyError`` where they forbid it. Not for plug-ins."""
+    paced_by: str = ""
+    """``module:function``, called with the workspace: returns the ``JobPace``. Not for plug-ins."""
+    counts_failures: bool = True
+    """Whether failures in a row stop the loop (``loop.max_failures``)."""
+
+    def read_pace(self, root: Path) -> JobPace:
+        """When a job of this type may start in the workspace at ``root``."""
+        pace: JobPace = load_function(self.paced_by)(root) if self.paced_by else JobPace()
+        return pace
+
+
+@dataclass(frozen=True, slots=True)
+class JobPace:
+    """When a job may start: not before ``not_before`` (UTC; None: at once), and not while ``is_held``.
+    ``goes_on_since``: another is to follow the one that has ended, as was decided then; None where none is."""
+
+    not_before: datetime | None = None
+    is_held: bool = False
+    goes_on_since: datetime | None = None
+
+
+def load_function(reference: str) -> Callable[..., Any]:
+    """Import the function that ``module:name`` names."""
+    module, _, name = reference.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def load_job_types(config: Config) -> Mapping[str, JobType]:
@@ -116,6 +153,8 @@ def resolve_request(config: Config, root: Path, name: str, target: str | None) -
             place=Place(field="kind"),
             remedy=f"Did you mean {near[0]}?" if near else "See: cleared loop job-types.",
         )
+    if job_type.configured_by:
+        job_type = load_function(job_type.configured_by)(job_type, config)
     return job_type, _check_target(job_type, target, ForbiddenFiles(root, config.loop.forbidden_paths))
 
 
@@ -163,8 +202,9 @@ def _find_problems(job_type: JobType) -> Iterator[str]:
         yield "a plug-in's job type has either a command or a function"
     if job_type.timeout <= 0 or job_type.max_output < 0:
         yield "its limits must be positive"
-    if job_type.reads_setting:
-        yield "it may not have what only built-in job types have (reads_setting)"
+    for name in _BUILT_IN_ONLY:
+        if getattr(job_type, name) != getattr(JobType("", ""), name):
+            yield f"it may not have what only built-in job types have ({name})"
     tops = [path.strip("/").split("/")[0] for path in job_type.writes]
     if any(top in ("", ".", "..", *_PROTECTED) for top in tops) or any(".." in p.split("/") for p in job_type.writes):
         yield f"it may not write the whole workspace, nor {', '.join(_PROTECTED)}"

@@ -6,8 +6,10 @@ import os
 from contextlib import suppress
 from typing import Any, Final
 
+from cleared.clock import format_iso
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.jobs import file_schemas, inbox
+from cleared.jobs.job_types import load_built_in
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobRequest, LoopState, request_of
 from cleared.jobs.runtime_directory import LOCK_NAME, RuntimeDirectory, check_job_id
@@ -60,7 +62,7 @@ def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
         "stop": state["stop"],
         "cycles": state["cycles"],
         "running": {k: running[k] for k in ("job_id", "kind", "target", "started_at", "pid")} if running else None,
-        "queued": [request_of(job) for job in queue],
+        "queued": [request_of(job) | _read_wait(runtime, job) for job in queue],
         "counts": state["counts"],
         "failures": state["failures"],
         "safety_stops": state["safety_stops"],
@@ -69,6 +71,15 @@ def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
         "runtime_dir": str(runtime.folder),
         "log": str(runtime.log_path),
     }  # fmt: skip
+
+
+def _read_wait(runtime: RuntimeDirectory, job: JobRequest) -> dict[str, Any]:
+    """Until when a waiting job waits, where its type has a pace."""
+    job_type = load_built_in().get(job["kind"])
+    if job_type is None or not job_type.paced_by:
+        return {}
+    pace = job_type.read_pace(runtime.root)
+    return {"not_before": format_iso(pace.not_before) if pace.not_before else None, "is_held": pace.is_held}
 
 
 def list_jobs(runtime: RuntimeDirectory, limit: int = 25) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ class JobRequest(TypedDict):
     kind: str
     target: str
     by: str
-    """Who requested it: ``person``, ``rotation``, or ``run:<id>`` for a script."""
+    """Who requested it: ``person``, ``rotation``, ``follow-up`` (of the last one), or ``run:<id>`` for a script."""
     enqueued_at: str
 
 

@@ -82,12 +82,13 @@ def _build_command(settings: LoopSettings) -> list[str]:
     def switch_flag(name: str, on: bool) -> str:
         return f"--{name}" if on else f"--no-{name}"
 
+    allowed = ["--allow-ai"] if settings.allow_ai else []
     cycles = ["--max-cycles", str(settings.max_cycles)] if settings.max_cycles is not None else []
     return [
         "loop", "run", "--loop", "--runtime-dir", str(settings.runtime.folder),
         "--log-dir", str(settings.runtime.log_folder), "--sleep", f"{settings.sleep_seconds:g}", *cycles,
         switch_flag("auto-rotate", settings.auto_rotate), switch_flag("init", settings.init_on_start),
-        switch_flag("allow-ai-turn", settings.allow_ai_turn), switch_flag("ai-dry-run", settings.ai_dry_run),
+        switch_flag("allow-ai-turn", settings.allow_ai_turn), switch_flag("ai-dry-run", settings.ai_dry_run), *allowed,
     ]  # fmt: skip
 
 

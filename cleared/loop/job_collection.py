@@ -10,6 +10,7 @@ from cleared.clock import format_iso
 from cleared.config.model import Config
 from cleared.errors import WorkspaceError
 from cleared.jobs import file_schemas, inbox
+from cleared.jobs.job_types import load_built_in
 from cleared.jobs.records import EndedJob, JobManifest, JobResult, QueuedJob, RunningJob, request_of
 from cleared.loop import job_processes, retention
 from cleared.loop.job_process import NO_INPUT
@@ -18,7 +19,9 @@ from cleared.loop.wakeup_flag import WakeupFlag
 from cleared.workspace.processes import find_session, is_alive, is_of_this_boot
 
 ROTATION: Final = "rotation"
-"""``by`` of a job that the loop itself enqueued."""
+"""``by`` of a job that the loop itself enqueued, as its turn had come."""
+FOLLOW_UP: Final = "follow-up"
+"""``by`` of a job that the loop itself enqueued after the last one of its type."""
 
 
 class JobCollector:
@@ -139,6 +142,7 @@ class JobCollector:
         state["counts"][result["status"]] += 1
         self._add_knowledge(row)
         self._count_failure(row)
+        self._queue_follow_up(row)
         store.save(fsync=False)  # after a power cut the result file is collected again
         store.step("collected")
         store.log(f"{row['job_id']} {row['status']}: {row['summary']}")
@@ -159,6 +163,9 @@ class JobCollector:
     def _count_failure(self, row: EndedJob) -> None:
         """Count failures in a row of each job type; stop the loop at ``loop.max_failures``."""
         job_type, failures = row["kind"], self._store.state["failures"]
+        built_in = load_built_in().get(job_type)
+        if built_in is not None and not built_in.counts_failures:
+            return
         if row["status"] == "succeeded":
             failures.pop(job_type, None)
             return
@@ -169,6 +176,17 @@ class JobCollector:
             self._store.request_stop(
                 "repeated_failure", f"{job_type} failed {failures[job_type]} times in a row; last: {row['summary']}"
             )
+
+    def _queue_follow_up(self, row: EndedJob) -> None:
+        """Queue another job of this type, where its pace says so and none waits."""
+        store, job_type = self._store, load_built_in().get(row["kind"])
+        if job_type is None or any(job["kind"] == row["kind"] for job in store.state["queue"]):
+            return
+        goes_on_since = job_type.read_pace(self._runtime.root).goes_on_since
+        if goes_on_since is None or goes_on_since < datetime.fromisoformat(row["started_at"]):
+            return  # it says so of an earlier job: this one did not come so far
+        request = inbox.reserve_job(self._runtime, job_type, job_type.default_target, FOLLOW_UP, self._clock)
+        store.state["queue"].append(inbox.sign_job(request, store.signer))
 
     def _read_result(self, job_id: str) -> JobResult | None:
         """A job's result file; None where there is none. A damaged one is set aside, with a notice."""

@@ -6,14 +6,14 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cleared.errors import ClearedError
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.job_types import load_function
 
 NO_INPUT: Final = 66
 """Exit code of a job whose input is missing (``EX_NOINPUT`` of sysexits.h)."""
@@ -91,13 +91,6 @@ def main(spec: Mapping[str, Any]) -> NoReturn:
     sys.stdout.write("\n" + " ".join(summary.split()) + "\n")
     sys.stdout.flush()
     os._exit(code)
-
-
-def load_function(reference: str) -> Callable[[Any], Any]:
-    """Import the function that ``module:name`` names."""
-    module, _, name = reference.partition(":")
-    function: Callable[[Any], Any] = getattr(import_module(module), name)
-    return function
 
 
 def build_command(

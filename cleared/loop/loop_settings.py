@@ -28,6 +28,8 @@ FLAGS: Final = {
     "tmux_session": "--session", "allow_ai_turn": "--allow-ai-turn", "ai_dry_run": "--ai-dry-run",
     "log_dir": "--log-dir",
 }  # fmt: skip
+OPT_IN_VARIABLE: Final = "CLEARED_ALLOW_AI"
+"""Set to 1 it says the same as ``--allow-ai``."""
 _UNSET: Final = "Set it right, or unset it."
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -46,6 +48,8 @@ class LoopSettings:
     tmux_session: str | None
     allow_ai_turn: bool
     ai_dry_run: bool
+    allow_ai: bool
+    """Whether job types with ``opt_in`` are run: AI cycles."""
 
 
 def read_settings(
@@ -78,6 +82,7 @@ def read_settings(
         tmux_session=values["tmux_session"],
         allow_ai_turn=values["allow_ai_turn"],
         ai_dry_run=values["ai_dry_run"],
+        allow_ai=bool(flags.get("allow_ai")) or environment.get(OPT_IN_VARIABLE, "").strip() == "1",
     )
 
 

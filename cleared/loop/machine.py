@@ -15,12 +15,12 @@ from cleared.config.model import Config
 from cleared.config.secrets import Redactor
 from cleared.errors import PolicyError
 from cleared.jobs import file_schemas, inbox, loop_state
-from cleared.jobs.job_types import JobType, read_rotation, resolve_request
+from cleared.jobs.job_types import JobPace, JobType, load_built_in, read_rotation, resolve_request
 from cleared.jobs.records import JobRequest, LoopState, QueuedJob, RunningJob, request_of
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.loop import retention
 from cleared.loop.job_collection import ROTATION, JobCollector
-from cleared.loop.loop_settings import LoopSettings
+from cleared.loop.loop_settings import OPT_IN_VARIABLE, LoopSettings
 from cleared.loop.message_intake import MessageIntake
 from cleared.loop.script_requests import ScriptRequests
 from cleared.loop.state_store import StateStore
@@ -97,18 +97,38 @@ class LoopMachine:
         elif self.state["paused"]:
             self.store.set_status("paused")
         else:
-            if not self.state["queue"] and self.settings.auto_rotate:
+            if self._find_startable() is None and self.settings.auto_rotate:
                 self._enqueue_rotation()
-            if self.state["queue"]:
-                self._run_next_job(wait)
+            index = self._find_startable()
+            if index is not None:
+                self._run_job(self.state["queue"].pop(index), wait)
                 self.store.export_tree()
             else:
                 self.store.set_status("idle")
+
+    def has_startable_job(self) -> bool:
+        """Whether the next cycle would run a job."""
+        state = self.state
+        return state["running"] is None and not state["paused"] and self._find_startable() is not None
 
     def close(self) -> None:
         """Release the watcher process and the repository. A job that runs goes on."""
         self._release_watcher()
         self._requests.close()
+
+    def _find_startable(self) -> int | None:
+        """Where in the queue the first job is whose time has come; jobs that wait hold up no others."""
+        now = self.store.clock.now()
+        paces: dict[str, JobPace] = {}
+        for index, job in enumerate(self.state["queue"]):
+            kind = job["kind"]
+            if kind not in paces:
+                job_type = load_built_in().get(kind)  # no plug-in's job type has a pace
+                paces[kind] = job_type.read_pace(self.runtime.root) if job_type else JobPace()
+            not_before = paces[kind].not_before
+            if not paces[kind].is_held and (not_before is None or not_before <= now):
+                return index
+        return None
 
     def _enqueue_rotation(self) -> None:
         """Queue the next job type of ``loop.rotation``, if there is any."""
@@ -123,9 +143,8 @@ class LoopMachine:
         turns = self.state["rotation"]["turns"] + 1
         self.state["rotation"] = {"next": names[(index + 1) % len(names)], "turns": turns}
 
-    def _run_next_job(self, wait: Callable[[RunningJob, int], None]) -> None:
-        """Run the first queued job, and collect it."""
-        queued = self.state["queue"].pop(0)
+    def _run_job(self, queued: QueuedJob, wait: Callable[[RunningJob, int], None]) -> None:
+        """Run a job that was taken out of the queue, and collect it."""
         job_type = self._check_queued(queued)
         if job_type is None:
             self.store.save()
@@ -154,7 +173,13 @@ class LoopMachine:
             reason = "the queued job was started before"
         else:
             try:
-                return resolve_request(self.config, self.runtime.root, job["kind"], job["target"])[0]
+                job_type = resolve_request(self.config, self.runtime.root, job["kind"], job["target"])[0]
+                if job_type.opt_in and not self.settings.allow_ai:
+                    raise PolicyError(
+                        f"this loop was not started to run {job_type.name}",
+                        remedy=f"Start it with --allow-ai, or with {OPT_IN_VARIABLE}=1.",
+                    )
+                return job_type
             except PolicyError as error:
                 reason = str(error)
         self.store.record_safety_stop(job["kind"], job["target"], job["by"], f"{job['job_id']}: {reason}")

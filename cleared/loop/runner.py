@@ -171,7 +171,7 @@ class _Runner:
             count += 1
             if machine.state["stop"] is not None or (cycles is not None and count >= cycles):
                 break
-            if not machine.state["queue"] or machine.state["paused"] or machine.state["running"]:
+            if not machine.has_startable_job():
                 self._sleep_until_woken(endless=cycles is None)
         if self._end_requests and machine.state["stop"] is None:
             machine.store.request_stop("asked", "told to end")
@@ -231,6 +231,8 @@ class _Runner:
             if self._pipe.take_wakeup():
                 return
             if running is not None and not is_alive(running["pid"], running["pid_started"]):
+                return
+            if machine.has_startable_job():  # one whose time has come
                 return
 
 

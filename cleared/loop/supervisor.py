@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from cleared.approvals.keys import cleared_home
 from cleared.approvals.person_only import JOB
@@ -47,6 +48,7 @@ KILL_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 _PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
+_OWN_VARIABLES: Final = frozenset({JOB, job_processes.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
 _POLL_SECONDS: Final = 0.25
 """Seconds between two looks whether the job is to be ended."""
 _MAX_SUMMARY: Final = 500
@@ -78,10 +80,14 @@ class _Outcome:
 
 
 class Supervisor:
-    """Runs one job after another. Set ``end_requested`` to have the job that runs ended."""
+    """Runs one job after another. Set ``end_requested`` to have the job that runs ended.
 
-    def __init__(self) -> None:
+    ``is_loop_gone``: whether the loop has ended, with which an engine's job ends.
+    """
+
+    def __init__(self, is_loop_gone: Callable[[], bool]) -> None:
         self.end_requested = False
+        self.is_loop_gone = is_loop_gone
 
     def run_job(self, assignment: JobAssignment) -> None:
         """Run the job and write its result. Raises ``WorkspaceError`` where the result cannot be written."""
@@ -146,10 +152,13 @@ class _JobRun:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             modules = job_process.module_search_path(forbidden.root) if job_type.function else []
+            command = self._build_argv(forbidden, modules)
+            if job_type.confinement == "engine":  # it confines the engine that it starts
+                return self._watch_process(command, None, "off", output)
             restrictions = job_restrictions(
                 forbidden, reads, [*writes, self._scratch], modules, trust=is_own(job_type), asks=runs_agents(job_type)
             )
-            return self._watch_process(self._build_argv(forbidden, modules), restrictions, output)
+            return self._watch_process(command, restrictions, assignment.config.sandbox.confine, output)
         finally:
             self._end_leftovers()  # no result is written while anything of the job runs
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -173,7 +182,10 @@ class _JobRun:
         target = assignment.request["target"]
         return [program, *(target if part == "{target}" else part for part in job_type.command[1:])]
 
-    def _watch_process(self, argv: list[str], restrictions: Restrictions | None, output: JobOutput) -> _Outcome:
+    def _watch_process(
+        self, argv: list[str], restrictions: Restrictions | None, confine: Literal["best", "require", "off"],
+        output: JobOutput,
+    ) -> _Outcome:  # fmt: skip
         read_end, write_end = os.pipe()
         started: list[subprocess.Popen[bytes]] = []
 
@@ -181,13 +193,12 @@ class _JobRun:
             started.append(
                 subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.STDOUT,
-                    cwd=self._runtime.root, process_group=0,
-                    env=job_environment(self._job_id, self._scratch, own=is_own(self._job_type)),
+                    cwd=self._runtime.root, process_group=0, env=self._build_environment(),
                 )
             )  # fmt: skip
 
         try:
-            start_confined(restrictions, self._assignment.config.sandbox.confine, start_process)
+            start_confined(restrictions, confine, start_process)
         except BaseException:
             os.close(read_end)
             raise
@@ -198,6 +209,13 @@ class _JobRun:
         finally:
             os.close(read_end)
         return self._judge_exit(code, reason, output)
+
+    def _build_environment(self) -> dict[str, str]:
+        """The whole environment of the job's process."""
+        environment = job_environment(self._job_id, self._scratch, own=is_own(self._job_type))
+        if self._job_type.confinement == "engine":  # the engine finds its credential by the user's variables
+            environment |= {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+        return environment
 
     def _pump_output(self, process: subprocess.Popen[bytes], read_end: int, output: JobOutput) -> tuple[int, str]:
         """Take the output until the job has ended; its exit code, and why it was ended, empty where it was not."""
@@ -216,6 +234,8 @@ class _JobRun:
                     reason = "stopped by a person" if is_person else f"stopped at its limit of {limit:g} s"
                     kill_at = now + KILL_GRACE
                     _signal_group(process.pid, signal.SIGTERM)
+                elif not reason and self._job_type.confinement == "engine" and self._supervisor.is_loop_gone():
+                    reason, kill_at = "its loop was killed", now
                 if kill_at is not None and now >= kill_at:
                     _signal_group(process.pid, signal.SIGKILL)
                 wait = min(_POLL_SECONDS, max(0.0, (kill_at or end) - now))

@@ -104,7 +104,8 @@ def _run_watcher(job_reader: int, end_writer: int) -> NoReturn:
     try:
         os.setsid()
         job_processes.adopt_orphans()
-        supervisor = Supervisor()
+        # While a job runs the loop writes nothing: what can be read is the end of the pipe.
+        supervisor = Supervisor(lambda: bool(select.select([job_reader], [], [], 0)[0]))
 
         def on_term(number: int, frame: FrameType | None) -> None:
             supervisor.end_requested = True

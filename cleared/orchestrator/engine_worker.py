@@ -19,7 +19,6 @@ from cleared.loop.private_clone import remove_tree
 from cleared.orchestrator.workers import Assignment, WorkReport
 from cleared.sandbox.confinement import ConfinementUnavailable
 
-_MOST_OUTPUT: Final = 64 << 20
 _MOST_SUMMARY: Final = 500
 
 
@@ -60,7 +59,7 @@ class EngineWorker:
             folder=assignment.clone, scratch=scratch,
             environment=engine_environment(settings.engine, self.environment, host.root, scratch),
             restrictions=engine_restrictions(settings, binary, host.root, assignment.clone, scratch, Path.home()),
-            log=JobOutput(assignment.output, _MOST_OUTPUT, host.redactor),
+            log=JobOutput(assignment.output, settings.max_output_bytes, host.redactor),
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds), should_stop=lambda: False,
             clock=host.clock,
         )  # fmt: skip
