@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -73,7 +72,7 @@ def start_cycles(
     from cleared.cycles.cycle_loop import CycleLoop
     from cleared.cycles.cycle_prompt import read_prompt_file
     from cleared.cycles.cycle_settings import read_cycle_settings, require_opt_in
-    from cleared.cycles.engine_confinement import find_binary
+    from cleared.cycles.engine_confinement import describe_freedom, find_binary
     from cleared.cycles.keep_awake import keep_awake
 
     flags: dict[str, Any] = {
@@ -88,21 +87,10 @@ def start_cycles(
     settings = read_cycle_settings(host.config, flags)
     read_prompt_file(host.root)
     binary = find_binary(settings, host.root, os.environ)
-    _announce(settings, binary)
+    for line in describe_freedom(settings, binary):
+        print_message(line)
     with keep_awake(awake):
         raise typer.Exit(CycleLoop(host, settings, binary).run())
-
-
-def _announce(settings: Any, binary: Path) -> None:
-    from cleared.sandbox.confinement import landlock_abi
-
-    print_message(f"{settings.engine.title}: {binary}; what it may do: its clone, its credential, the network.")
-    if settings.engine.name == "codex":
-        print_message(f"Codex's own sandbox is {settings.launch.sandbox_mode}: it runs any command in its clone.")
-    else:
-        print_message("It runs any command in its clone without asking.")
-    if not landlock_abi():
-        print_message("This machine has no Landlock: NOTHING keeps the engine from your other files.")
 
 
 @app.command("stop")
@@ -241,12 +229,14 @@ def _choose_manager(host: Host, engine: str | None, variables: dict[str, str]) -
 
 
 def _engine_variables(name: str) -> dict[str, str]:
-    """What says where the engine is; its credential stays where the engine keeps it."""
+    """What says where the engine and the folders of its credential are."""
     import os
 
     from cleared.cycles.engines import load_engine
 
-    return {key: os.environ[key] for key in (load_engine(name).binary_variable, "MODEL", "PATH") if os.environ.get(key)}
+    engine = load_engine(name)
+    names = (engine.binary_variable, "MODEL", "PATH", *(variable for variable, _ in engine.folder_variables))
+    return {key: os.environ[key] for key in names if os.environ.get(key)}
 
 
 @app.command("clean-logs")

@@ -86,7 +86,7 @@ def run_cycle(
         run = run_engine(
             [str(binary), *engine.arguments(settings.launch)], prompt=prompt, folder=clone.folder, scratch=scratch,
             environment=engine_environment(engine, os.environ, host.root, scratch),
-            restrictions=engine_restrictions(settings, binary, host.root, clone.folder, scratch, Path.home()),
+            restrictions=engine_restrictions(settings, binary, host.root, clone.folder, scratch, os.environ),
             log=JobOutput(host.root / log, settings.max_output_bytes, host.redactor),
             timeout=settings.cycle_timeout_seconds,
             should_stop=should_stop, clock=host.clock,

@@ -31,7 +31,7 @@ def run_cycle_job(job: JobContext) -> str:
     from cleared.cycles.cycle_control import end_waiting
     from cleared.cycles.cycle_loop import CycleLoop
     from cleared.cycles.cycle_prompt import read_prompt_file
-    from cleared.cycles.engine_confinement import find_binary
+    from cleared.cycles.engine_confinement import describe_freedom, find_binary
 
     host = open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
     try:
@@ -43,6 +43,8 @@ def run_cycle_job(job: JobContext) -> str:
     except ClearedError as error:  # a person must see to it
         end_waiting(host, "failed", str(error))
         raise
+    for line in describe_freedom(settings, binary):
+        host.show_message(line)
     went_well, summary = CycleLoop(host, settings, binary).run_one(is_follow_up=job.by == FOLLOW_UP)
     if not went_well:
         raise JobFailed(summary)

@@ -114,12 +114,12 @@ def _has_branch(repo: Repository, branch: str, base: str, files: Mapping[str, by
 
 
 def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files: Mapping[str, bytes | None]) -> None:
-    def stage(decision: DecisionContext) -> Decision | None:
-        now = format_iso(decision.context.now)
+    def stage(decision_context: DecisionContext) -> Decision | None:
+        now = format_iso(decision_context.context.now)
         if taken.branch is not None:
             merged = not any(sort_change(host, path) == "proposable" for path in files)
             details = {
-                "branch": taken.branch, "commit": find_branch(decision.repo, taken.branch) or "",
+                "branch": taken.branch, "commit": find_branch(decision_context.repo, taken.branch) or "",
                 "files": sorted(files)[:200], "notes": taken.notes,
             }  # fmt: skip
             kind = BRANCH if merged else CYCLE_NOTE
@@ -133,6 +133,7 @@ def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files:
                 card_id(CYCLE_NOTE.name, name, *taken.notes), CYCLE_NOTE.name, f"{name}: {taken.notes[0]}"[:200],
                 now, None, None, None, {"notes": taken.notes},
             )  # fmt: skip
-        return Decision(commit_messages.cycle_recorded(name)) if decision.context.cards.add_card(card) else None
+        is_new = decision_context.context.cards.add_card(card)
+        return Decision(commit_messages.cycle_recorded(name)) if is_new else None
 
     commit_decision(host, f"cycle {name}", stage, by=author)

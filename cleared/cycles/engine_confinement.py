@@ -62,6 +62,18 @@ def find_binary(settings: CycleSettings, root: Path, environment: Mapping[str, s
     return binary
 
 
+def describe_freedom(settings: CycleSettings, binary: Path) -> list[str]:
+    """What a start has to say of what the engine may do."""
+    lines = [f"{settings.engine.title}: {binary}; what it may do: its clone, its credential, the network."]
+    if settings.engine.name == "codex":
+        lines.append(f"Codex's own sandbox is {settings.launch.sandbox_mode}: it runs any command in its clone.")
+    else:
+        lines.append("It runs any command in its clone without asking.")
+    if not landlock_abi():
+        lines.append("This machine has no Landlock: NOTHING keeps the engine from your other files.")
+    return lines
+
+
 def engine_environment(engine: Engine, environment: Mapping[str, str], root: Path, scratch: Path) -> dict[str, str]:
     """The environment of an engine: nothing but what it needs. ``scratch``: its temporary folder."""
     names = {*_VARIABLES, *engine.variables}
@@ -73,10 +85,11 @@ def engine_environment(engine: Engine, environment: Mapping[str, str], root: Pat
 
 
 def engine_restrictions(
-    settings: CycleSettings, binary: Path, root: Path, clone: Path, scratch: Path, home: Path
+    settings: CycleSettings, binary: Path, root: Path, clone: Path, scratch: Path, environment: Mapping[str, str]
 ) -> Restrictions | None:
     """The restrictions of an engine that works in ``clone``, of the workspace at ``root``; None where the kernel cannot
-    confine."""
+    confine. ``environment``: names the folders of the engine's credential, where it keeps that elsewhere."""
+    home = Path.home()
     abi = landlock_abi()
     if not abi:
         return None
@@ -84,7 +97,7 @@ def engine_restrictions(
     own = [binary, binary.parent, _installation_of(binary.resolve())]
     readable = [*(Path(p) for p in (*_SYSTEM_FOLDERS, *_NETWORK_FILES)), *(Path("/etc", p) for p in _SYSTEM_SETTINGS),
                 *own, *(Path(p).expanduser() for p in settings.program_folders)]  # fmt: skip
-    credentials = [path for p in settings.engine.credential_paths if _is_apart(path := home / p, closed)]
+    credentials = [p for p in settings.engine.list_credentials(environment, home) if _is_apart(p, closed)]
     rules = [landlock.read_rule(p) for path in readable for p in _open_around(path, closed)]
     rules += [landlock.write_rule(p, abi) for p in (clone, scratch, *map(Path, _DEVICES), *credentials) if p.exists()]
     program = seccomp.engine_program(platform.machine())

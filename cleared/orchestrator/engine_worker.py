@@ -58,7 +58,9 @@ class EngineWorker:
             [str(binary), *settings.engine.arguments(settings.launch)], prompt=assignment.briefing.text,
             folder=assignment.clone, scratch=scratch,
             environment=engine_environment(settings.engine, self.environment, host.root, scratch),
-            restrictions=engine_restrictions(settings, binary, host.root, assignment.clone, scratch, Path.home()),
+            restrictions=engine_restrictions(
+                settings, binary, host.root, assignment.clone, scratch, self.environment
+            ),
             log=JobOutput(assignment.output, settings.max_output_bytes, host.redactor),
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds), should_stop=lambda: False,
             clock=host.clock,

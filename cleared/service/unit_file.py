@@ -114,7 +114,8 @@ def launchd_agent(service: ServiceDefinition, home: Path) -> UnitFile:
         "ProgramArguments": list(service.argv),
         "EnvironmentVariables": dict(sorted(service.environment.items())),
         "RunAtLoad": True,
-        "KeepAlive": {"SuccessfulExit": False},
+        # A loop of cycles that gave up, with whatever exit code, stays stopped; systemd has RestartPreventExitStatus.
+        "KeepAlive": {"Crashed": True} if service.arguments[0] == "cycle" else {"SuccessfulExit": False},
         "ThrottleInterval": 5,
         "ExitTimeOut": service.stop_seconds,
         "StandardErrorPath": str(home / "Library" / "Logs" / f"{service.name}.log"),

@@ -7,6 +7,8 @@ import pytest
 from fake_engine import FakeEngine
 from harness import Workspace
 
+from cleared.cycles.engines import ENGINE_MODULES, load_engine
+
 
 @pytest.fixture
 def cyc(ws: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workspace:
@@ -19,6 +21,12 @@ def cyc(ws: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works
     ws.git("add", "-A")
     ws.git("commit", "-qm", "cycles")
     return ws
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> dict[str, FakeEngine]:
+    """One where each engine keeps its credential."""
+    return {name: FakeEngine(tmp_path / "home" / load_engine(name).credential_paths[0]) for name in ENGINE_MODULES}
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from fake_engine import FakeEngine, good
+from harness import Workspace
 
 from cleared.config.loading import load_config
 from cleared.config.model import Config
@@ -39,6 +41,25 @@ def test_f1_f4_the_argument_vector(name: str) -> None:
     if name == "codex":
         assert "read-only" in engine.arguments(LaunchOptions(None, "read-only"))
     assert engine.name == name and engine.verified and engine.binary_variable == f"{name.upper()}_BIN"
+
+
+@pytest.mark.parametrize("name", ENGINE_MODULES)
+def test_f1_f3_what_each_engine_receives(
+    cyc: Workspace, engines: dict[str, FakeEngine], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1, F3, F4: the program that the variable names gets the exact vector and the prompt, and little else; the start
+    says what it may do."""
+    engine = engines[name]
+    engine.plan(good())
+    monkeypatch.setenv(load_engine(name).binary_variable, str(engine.binary))
+    monkeypatch.setenv("MODEL", "M")
+    monkeypatch.setenv("SECRET_OF_ANOTHER_PROGRAM", "x")
+    done = cyc("cycle", "start", "--engine", name, "--allow-ai", "--max-cycles", "1")
+    (call,) = engine.calls
+    vector, model = VECTORS[name]
+    assert done.code == 0 and " ".join(call["argv"]) == vector.format(model) and "## Guardrails" in call["prompt"]
+    assert "SECRET_OF_ANOTHER_PROGRAM" not in call["environment"] and "TMPDIR" in call["environment"]
+    assert ("danger-full-access" if name == "codex" else "without asking") in done.err
 
 
 def test_a_fifth_engine_is_one_module() -> None:

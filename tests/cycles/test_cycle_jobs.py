@@ -69,6 +69,7 @@ def test_a_cycle_as_a_job(looped: Workspace, engine: FakeEngine) -> None:
     environment = engine.calls[0]["environment"]
     assert environment["HOME"] == os.environ["HOME"] and "CLEARED_JOB" not in environment
     assert jobs(looped) == [("ai_cycle", "person", "succeeded")]
+    assert "runs any command in its clone" in looped.ok("loop", "show", looped.json("loop", "jobs")[1]["job_id"]).out
     (following,) = waiting(looped)
     assert (following["by"], following["not_before"]) == ("follow-up", at(30))
     assert f"ai_cycle (not before {at(30)})" in looped.ok("loop", "status").out

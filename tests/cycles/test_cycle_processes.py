@@ -20,12 +20,6 @@ from cleared.cycles.cycle_state import read_state
 from cleared.cycles.engines import ENGINE_MODULES, load_engine
 
 
-@pytest.fixture
-def engines(tmp_path: Path) -> dict[str, FakeEngine]:
-    """One where each engine keeps its credential."""
-    return {name: FakeEngine(tmp_path / "home" / load_engine(name).credential_paths[0]) for name in ENGINE_MODULES}
-
-
 @pytest.mark.parametrize("name", ENGINE_MODULES)
 def test_f24_f25_an_immediate_stop_leaves_nothing(cyc: Workspace, engines: dict[str, FakeEngine], name: str) -> None:
     """F24, F25: --now and SIGTERM, for all engines alike: no child is left, and the pid file is gone."""
@@ -157,7 +151,7 @@ def test_f30_the_service_file(cyc: Workspace, monkeypatch: pytest.MonkeyPatch) -
         assert b"Unknown" not in checked.stderr, checked
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     plist = cyc.ok("cycle", "install", "--print", "--allow-ai").out
-    assert "<string>cycle</string>" in plist and "SuccessfulExit" in plist
+    assert "<string>cycle</string>" in plist and "Crashed" in plist and "SuccessfulExit" not in plist
 
 
 def test_f31_keeping_awake(cyc: Workspace, engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

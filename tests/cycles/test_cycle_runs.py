@@ -10,6 +10,7 @@ from fake_engine import GOOD, FakeEngine, good, result, start
 from harness import Done, Workspace, unchanged
 
 from cleared.approvals.keys import cleared_home
+from cleared.sandbox.confinement import landlock_abi
 
 CONSENSUS = "memories/consensus.md"
 
@@ -64,6 +65,20 @@ def test_where_it_works_and_what_it_cannot_touch(cyc: Workspace, engine: FakeEng
             assert not path.exists(), path
         assert log.count("refused") == 6 and "READ .git/HEAD" in log and "s3cret" not in log
     assert not (cyc.root / ".cleared/cycles/clone").exists()
+
+
+def test_its_folder_may_lie_elsewhere(cyc: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLAUDE_CONFIG_DIR names a folder that the engine may write; none that the workspace lies in."""
+    elsewhere = FakeEngine(tmp_path / "elsewhere")
+    argv = ("cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(elsewhere.binary),
+            "--interval", "0", "--max-cycles", "1")  # fmt: skip
+    elsewhere.plan(good(write={str(cyc.root / "evil"): "x"}))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(elsewhere.folder))
+    assert cyc(*argv).code == 0 and last(cyc)["outcome"] == "ok" and len(elsewhere.calls) == 1
+    for folder in (cyc.root.parent, cyc.root, Path("elsewhere")):
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
+        assert cyc(*argv).code == 0
+        assert landlock_abi() == 0 or (not (cyc.root / "evil").exists() and len(elsewhere.calls) == 1)
 
 
 def test_f38_what_it_changes_goes_through_the_gate(cyc: Workspace, engine: FakeEngine) -> None:

@@ -82,6 +82,7 @@ def test_f13_the_breaker_opens_cools_down_and_begins_anew(cyc: Workspace, engine
 
 
 def test_f14_a_success_resets_the_count(cyc: Workspace, engine: FakeEngine) -> None:
+    """F14: two failures, a success, a failure: one is counted."""
     engine.plan({"exit": 1}, {"exit": 1}, good(), {"exit": 1})
     assert _Run(cyc, engine, max_cycles=4, interval_seconds=0.0).run() == 0
     assert state(cyc)["consecutive_errors"] == 1

@@ -28,5 +28,6 @@ ENGINE = Engine(
     read_output=read_output,
     variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
     credential_paths=(".claude", ".claude.json"),
+    folder_variables=(("CLAUDE_CONFIG_DIR", ""),),
     file_suffix="-claude",
 )

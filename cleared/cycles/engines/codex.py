@@ -42,4 +42,5 @@ ENGINE = Engine(
     read_output=read_output,
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "OPENAI_BASE_URL"),
     credential_paths=(".codex",),
+    folder_variables=(("CODEX_HOME", ""),),
 )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any, Final
 
 _MOST_TEXT: Final = 4_000
@@ -54,6 +55,9 @@ class Engine:
     """Environment variables that it may see beside the usual ones: where its credential is."""
     credential_paths: tuple[str, ...]
     """Files and folders below the home folder that it reads and writes."""
+    folder_variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables that name another folder for them, each with the name of what is the engine's in there;
+    empty: all of it."""
     file_suffix: str = ""
     """What its pid file and logs have in their names; codex, the first, has nothing."""
 
@@ -64,6 +68,11 @@ class Engine:
     @property
     def main_log(self) -> str:
         return f"logs/auto-loop{self.file_suffix}.log"
+
+    def list_credentials(self, environment: Mapping[str, str], home: Path) -> list[Path]:
+        """The files and folders that it reads and writes beside its clone, whether they exist or not."""
+        named = [Path(environment[name], below) for name, below in self.folder_variables if environment.get(name)]
+        return [*(home / path for path in self.credential_paths), *(path for path in named if path.is_absolute())]
 
     def cycle_log(self, cycle: int, stamp: str) -> str:
         """The file of one cycle's whole output. ``stamp``: YYYYMMDD-HHMMSS."""

@@ -48,5 +48,6 @@ ENGINE = Engine(
     read_output=read_output,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_CONFIG"),
     credential_paths=(".local/share/opencode", ".config/opencode", ".cache/opencode", ".local/state/opencode"),
+    folder_variables=tuple((f"XDG_{name}_HOME", "opencode") for name in ("DATA", "CONFIG", "CACHE", "STATE")),
     file_suffix="-opencode",
 )
