@@ -16,8 +16,8 @@ CommitSubject = NewType("CommitSubject", str)
 """A commit's first line. Only this module makes one."""
 
 KINDS: Final = (
-    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "recover", "task",
-    "test", "void",
+    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "post", "recover",
+    "task", "test", "void",
 )  # fmt: skip
 """What a subject can begin with, before the colon."""
 MAX_SUBJECT: Final = 200
@@ -72,6 +72,11 @@ def cycle_recorded(name: str) -> CommitSubject:
 
 def entry_voided(entry_id: str, reason: str) -> CommitSubject:
     return _subject("void", f"{entry_id}: {_one_line(reason)}")
+
+
+def entry_written(entry_id: str, description: str) -> CommitSubject:
+    """A person wrote an entry."""
+    return _subject("post", f"{entry_id} {_one_line(description)}")
 
 
 def opening_balances_posted(count: int) -> CommitSubject:

@@ -38,7 +38,8 @@ class Entry:
 SECTIONS: Final = {
     "Books": (
         Entry("import", "bank_files", "import_bank_files", "Import bank files, or show what is understood of one"),
-        Entry("journal", "journal", "app", "Read, check, void and open entries"),
+        Entry("journal", "journal", "app", "Read, write, check, void and open entries"),
+        Entry("split", "queue", "split_entry", "Split an entry over several accounts"),
         Entry("accounts", "accounts", "app", "List the chart of accounts, and change it"),
         Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),
         Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),

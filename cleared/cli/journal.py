@@ -9,7 +9,15 @@ import typer
 
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts
-from cleared.cli.options import JsonOption, MonthOption, WorkspaceOption, open_host
+from cleared.cli.options import (
+    JsonOption,
+    LegArguments,
+    MonthOption,
+    WorkspaceOption,
+    open_host,
+    parse_day,
+    parse_leg,
+)
 from cleared.terminal import count_noun, print_json, print_line, print_message, print_table
 
 app = new_group()
@@ -116,6 +124,37 @@ def void_journal_entry(
         print_json({"entry_id": original, "reversal": reversal, "commit": commit})
     else:
         print_line(f"{original} is voided by {reversal} ({commit[:10]}).")
+
+
+@app.command("add")
+def add_journal_entry(
+    date: Annotated[str, typer.Argument(metavar="DATE", help="Its day, such as 2025-03-31.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What it is, such as Depreciation.")],
+    lines: LegArguments,
+    counterparty: Annotated[str, typer.Option("--counterparty", metavar="NAME", help="With whom.")] = "",
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A word to find it by.")] = None,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; kept with it.")] = "",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Post an entry that you write yourself, in one commit: a positive amount is a debit, a negative one a credit.
+
+    The amounts sum to zero. What a bank's file will bring needs no such entry. cleared queue undo takes it back.
+    """
+    from cleared.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
+
+    host, legs = open_host(workspace), [parse_leg(line) for line in lines]
+    entry, commit = add_entry_by_hand(
+        host, parse_day(date), text, legs, counterparty=counterparty, tags=tag or (), note=note
+    )
+    if json:
+        print_json({"entry_id": entry.entry_id, "commit": commit})
+    else:
+        print_line(f"{entry.entry_id} is posted: {entry.amount} ({commit[:10]}).")
+    for bank in list_bank_accounts_of(host, legs):
+        print_message(
+            f"It moves the bank account {bank}: if a file of the bank has this line, it will be posted a second time."
+        )
 
 
 @app.command("accept")

@@ -14,6 +14,8 @@ from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.terminal import print_message
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cleared.changes.host import Host
 
 WorkspaceOption = Annotated[
@@ -28,6 +30,10 @@ AgentName = Annotated[
 ]
 AccountArgument = Annotated[
     int, typer.Argument(metavar="NUMBER", autocompletion=complete_accounts, help="As cleared accounts list shows it.")
+]
+LegArguments = Annotated[
+    list[str],
+    typer.Argument(metavar="ACCOUNT=AMOUNT…", help="Accounts with amounts, such as 5220=120.00 1590=-120.00."),
 ]
 MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
 
@@ -50,6 +56,17 @@ def parse_day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a day; write 2025-01-31") from None
+
+
+def parse_leg(text: str, hint: str = "ACCOUNT=AMOUNT") -> tuple[int, Decimal]:
+    """``5060=12.50`` as account and amount. ``hint``: the option or argument it is of. Raises ``BadParameter``."""
+    from decimal import Decimal, InvalidOperation
+
+    account, _, amount = text.partition("=")
+    try:
+        return int(account), Decimal(amount)
+    except (ValueError, InvalidOperation):
+        raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT", param_hint=hint) from None
 
 
 def parse_payload(text: str) -> Any:

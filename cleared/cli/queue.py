@@ -9,12 +9,10 @@ import typer
 
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, LegArguments, WorkspaceOption, open_host, parse_leg
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from cleared.review.decision_staging import DecisionResult
 
 app = new_group()
@@ -97,6 +95,32 @@ CardIds = Annotated[
 ]
 
 
+def split_entry(
+    entry: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENTRY",
+            autocompletion=complete_cards_and_entries,
+            help="An entry, or the card of a held bank line.",
+        ),
+    ],
+    lines: LegArguments,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Split an entry over several accounts: they take the place of all its accounts but the bank's.
+
+    The amounts sum to what the bank moved: positive for money out, negative for money in. Nothing is edited: a
+    correcting entry is posted, in one commit; in a closed month, on the first open day.
+    """
+    from cleared.review.correction_tests import correct_and_record
+    from cleared.review.entry_decisions import Correction
+
+    correction = Correction(lines=tuple(parse_leg(text) for text in lines), note=note)
+    _print_decision(correct_and_record(open_host(workspace), [entry], correction), json, "Split")
+
+
 class RejectOutcome(StrEnum):
     """What a bank line is whose entry is rejected."""
 
@@ -145,24 +169,14 @@ def correct_booked_entries(
     from cleared.review.entry_decisions import Correction
 
     correction = Correction(
-        account, tuple(_parse_leg(text) for text in line or ()), parse_day(date) if date else None, counterparty,
-        tuple(tag) if tag is not None else None, note,
+        account, tuple(parse_leg(text, "--line") for text in line or ()), parse_day(date) if date else None,
+        counterparty, tuple(tag) if tag is not None else None, note,
     )  # fmt: skip
     result = correct_and_record(open_host(workspace), ids, correction)
     _print_decision(result, json, "Corrected")
     if result.similar_cards and not json:
         ids = result.similar_cards
         print_message(f"{len(ids)} more like it wait: cleared queue correct {' '.join(ids[:20])} …")
-
-
-def _parse_leg(text: str) -> tuple[int, Decimal]:
-    account, _, amount = text.partition("=")
-    from decimal import Decimal, InvalidOperation
-
-    try:
-        return int(account), Decimal(amount)
-    except (ValueError, InvalidOperation):
-        raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT", param_hint="--line") from None
 
 
 @app.command("reject")

@@ -47,7 +47,8 @@ def test_the_wordings() -> None:
         m.proposal_approved("P1", "new agent", is_config=False), m.proposal_approved("P1", "limits", is_config=True),
         m.proposal_rejected("P1", "no"), m.proposal_outdated("P1", None), m.proposal_outdated("P1", "P2"),
         m.agent_rolled_back("ingest", "abc"), m.agent_rolled_back("ingest", None), m.regression_test_added("t"),
-        m.new_workspace_id_given(), m.setting_changed("a.b", "1"), m.settings_approved(),
+        m.entry_written("2025-01-001", "a\nb"), m.new_workspace_id_given(),
+        m.setting_changed("a.b", "1"), m.settings_approved(),
     ] == [
         "init: My firm", "agent: ingest", "a; b",
         "log: ingest went on, and changed nothing", "log: ingest failed: why", "log: ingest asks: Pay it?",
@@ -63,8 +64,8 @@ def test_the_wordings() -> None:
         "agent: P1 approved: new agent", "config: P1 approved: limits",
         "agent: P1 rejected: no", "agent: P1 is stale", "agent: P1 is stale, P2 takes its place",
         "agent: ingest rolled back to abc", "agent: ingest rolled back to nothing: there was no version before",
-        "test: t is a regression case", "agent: these books have an id of their own", "config: a.b = 1",
-        "config: approved as edited",
+        "test: t is a regression case", "post: 2025-01-001 a b", "agent: these books have an id of their own",
+        "config: a.b = 1", "config: approved as edited",
     ]  # fmt: skip
 
 
