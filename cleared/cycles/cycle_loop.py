@@ -71,7 +71,7 @@ class CycleLoop:
         """
         with self._hold_lock(), self._handle_signals():
             before = cycle_state.read_state(self.host.root)
-            was_cut_off = is_follow_up and cycle_state.has_died(before)
+            was_cut_off = is_follow_up and cycle_state.was_cut_off(before)
             goes_on = cycle_state.waits_in_queue(before) or was_cut_off
             if is_follow_up and not goes_on:
                 return True, "the cycles have ended meanwhile; none was run"

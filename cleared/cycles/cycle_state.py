@@ -77,6 +77,11 @@ def has_died(state: dict[str, Any]) -> bool:
     return state["status"] not in _ENDED and not waits_in_queue(state) and not is_running(state)
 
 
+def was_cut_off(state: dict[str, Any]) -> bool:
+    """Whether its process was killed while nobody wanted the cycles to end."""
+    return state["status"] != "stopping" and has_died(state)
+
+
 def claim_pid_file(root: Path, engine: Engine) -> str:
     """Write this process's number where the documented scripts look for it; when it was started. A file that a dead
     loop left is replaced."""

@@ -121,13 +121,13 @@ def test_f13_failures_count_for_the_breaker_alone(
     looped: Workspace, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F13: the loop does not stop for them; the breaker opens, cools down, and begins anew."""
-    looped.config("loop.max_failures=1", "loop.ai.max_consecutive_errors=2", "loop.ai.interval_seconds=0")
-    engine.plan({"exit": 1}, {"exit": 1}, good())
-    run(looped, "--enqueue", "ai_cycle", cycles=4)
-    assert [row[2] for row in jobs(looped)] == ["failed", "failed"]
+    looped.config("loop.max_failures=1", "loop.ai.max_consecutive_errors=1")
+    engine.plan({"exit": 1}, good())
+    run(looped, "--enqueue", "ai_cycle", cycles=2)
+    assert [row[2] for row in jobs(looped)] == ["failed"]
     status = looped.json("loop", "status")
     assert status["stop"] is None and status["failures"] == {} and status["queued"][0]["not_before"] == at(300)
-    assert (read_state(looped.root)["status"], read_state(looped.root)["consecutive_errors"]) == ("cooldown", 2)
+    assert (read_state(looped.root)["status"], read_state(looped.root)["consecutive_errors"]) == ("cooldown", 1)
     pass_time(monkeypatch, 301)
     run(looped)
     assert jobs(looped)[-1][2] == "succeeded" and read_state(looped.root)["consecutive_errors"] == 0
@@ -144,9 +144,10 @@ def test_f24_the_engine_ends_with_a_killed_loop(looped: Workspace, engine: FakeE
     loop.communicate(timeout=60)
     left = [int((engine.folder / name).read_text()) for name in ("grandchild", "hangs")]
     wait_until(lambda: all(is_gone(pid) for pid in left))
-    looped.config("loop.ai.interval_seconds=0")
-    assert "the cycle before was cut off" in run(looped, cycles=2)
-    assert [row[2] for row in jobs(looped)] == ["failed", "failed", "succeeded"] and len(engine.calls) == 2
+    assert "the cycle before was cut off" in run(looped)
+    assert [row[2] for row in jobs(looped)] == ["failed", "failed"] and len(engine.calls) == 1
+    assert (read_state(looped.root)["status"], read_state(looped.root)["consecutive_errors"]) == ("sleeping", 1)
+    assert waiting(looped)[0]["by"] == "follow-up"
 
 
 def test_f26_one_cycle_at_a_time(looped: Workspace, engine: FakeEngine) -> None:
@@ -184,6 +185,9 @@ def test_cycles_of_jobs_end(looped: Workspace, engine: FakeEngine) -> None:
     assert cycle(is_follow_up=False, max_cycles=9, cost_cap=Decimal("0.5"))[1].startswith("ok: the cost cap")
     went_well, summary = cycle(is_follow_up=False)
     assert not went_well and "needs a person" in summary and read_state(looped.root)["status"] == "failed"
+    for status, goes_on in (("running", True), ("stopping", False)):
+        write_state(looped.root, read_state(looped.root) | {"status": status, "pid": 2, "pid_started": "killed"})
+        assert (read_pace(looped.root).goes_on_since is not None) == goes_on
     (looped.root / ".auto-loop-state").write_text("[]")
     assert read_pace(looped.root).not_before is None
 
