@@ -38,6 +38,8 @@ class ImportFile:
     """Of all its statements, in file order."""
     new: list[BankLine] = field(default_factory=list)
     pending: list[BankLine] = field(default_factory=list)
+    held: list[BankLine] = field(default_factory=list)
+    """Rows that wait for a person, because they may have come before in another format."""
     duplicates: list[tuple[int, str, str]] = field(default_factory=list)
     """(row, the line it repeats, note)"""
     is_in_run: bool = False

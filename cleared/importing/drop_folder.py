@@ -6,6 +6,7 @@ A file is read once; what was read is what is posted, and the commit fails where
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_accounts
 from cleared.importing import file_cards
 from cleared.importing.bank_file import ImportFile, check_currency, find_covered_days, find_end_balances
-from cleared.importing.file_cards import StageCard
+from cleared.importing.file_cards import AS_OTHER_FORMAT, StageCard, describe_line
+from cleared.importing.format_overlap import compare_formats
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.safe_files import read_stable
@@ -185,13 +187,69 @@ class ImportSession:
                 (line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.new_lines
             ]
             file.new = fresh
+            self._hold_corrections(file)
+            self._compare_with_other_formats(file)
             file_cards.stage_revisions(file, self.bank, self.card)
-            for line in [*file.new, *file.pending]:
+            for line in [*file.new, *file.pending, *file.held]:
                 self.bank.new_lines[line.line_id] = (file.account.id, line)
             for line in file.new:
                 if line.amount == 0:
                     self.bank.set_line_aside(line.line_id, "ignored", "the bank reported an amount of zero")
         return file
+
+    def _hold_corrections(self, file: ImportFile) -> None:
+        """Hold the rows with which the bank takes back what it reported before: one that is posted already counts."""
+        corrected = {row.row: row.corrects for row in file.rows if row.corrects}
+        for line in [line for line in file.new if line.row in corrected]:
+            staged = (other for owner, other in self.bank.new_lines.values() if owner == file.account.id)
+            known = itertools.chain(self.bank.iter_account_lines(file.account.id), staged, file.new)
+            taken_back = (other for other in known if other.bank_id == corrected[line.row] and other is not line)
+            earlier = next(taken_back, None)
+            if earlier is not None:
+                file.new.remove(line)
+                why = f"the bank corrects or takes back {describe_line(earlier)}: void its entry, then decide this"
+                self._hold_row(file, line._replace(supersedes=earlier.line_id), why)
+
+    def _compare_with_other_formats(self, file: ImportFile) -> None:
+        """Leave out the rows that a file of another format has brought, and hold those that it may have."""
+        account = file.account.id
+        records = {r.file_sha256: r for r in self.bank.imports if r.account == account}
+        opened = {f.sha256: f for files in self.opened.values() for f in files if f.account.id == account}
+        has_ids = any(row.bank_id for row in file.rows)
+
+        def is_other_format(line: BankLine) -> bool:
+            record, other = records.get(line.file_sha256), opened.get(line.file_sha256)
+            format = other.format if other is not None else record.format if record is not None else ""
+            if format:
+                return _find_family(format) != _find_family(file.format)
+            return bool(line.bank_id) != has_ids
+
+        def is_covered(row: BankLine, line: BankLine) -> bool:
+            record, other = records.get(line.file_sha256), opened.get(line.file_sha256)
+            first, last = find_covered_days(other) if other is not None else (None, None)
+            low = first.isoformat() if first else record.first_date if record else ""
+            high = last.isoformat() if last else record.last_date if record else ""
+            return days[0] <= line.posted_date <= days[1] and low <= row.posted_date.isoformat() <= high
+
+        posted = [row for row in file.rows if row.state == "posted"]
+        if not file.new or not posted:
+            return
+        days = min(row.posted_date for row in posted), max(row.posted_date for row in posted)
+        overlap = compare_formats(
+            file.new, ((row.posted_date, row.amount) for row in posted),
+            (line for line in self.bank.iter_lines_between(account, *days) if is_other_format(line)),
+            {line_id for _, line_id, _ in file.duplicates}, is_covered,
+        )  # fmt: skip
+        decided = overlap.rows
+        file.new = [line for line in file.new if line.line_id not in decided]
+        file.duplicates += [(row.row, line.line_id, AS_OTHER_FORMAT) for row, line in overlap.matched]
+        for row, line in overlap.held:
+            self._hold_row(file, row, f"a file of another format has {describe_line(line)}; is it the same?")
+
+    def _hold_row(self, file: ImportFile, line: BankLine, why: str) -> None:
+        file.held.append(line)
+        self.bank.set_line_aside(line.line_id, "held", why)
+        file_cards.stage_held_line(line, why, self.card)
 
     def find_parsed_file(self, name: str) -> ImportFile:
         """A file this run has parsed."""
@@ -220,12 +278,13 @@ class ImportSession:
             file.sha256, file.file_name, file.account.id, first.isoformat() if first else "",
             last.isoformat() if last else "", len(rows), len(file.new),
             money.format_amount(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
+            file.format,
         )  # fmt: skip
         file_cards.stage_overlap(file, before, self.bank, self.card)
         file_cards.stage_near_matches(file, before, self.bank, self.card)
         file_cards.stage_gaps(file, record, before, self.card)
         self.bank.new_imports.append(record)
-        self.bank.processed_line_ids |= {line.line_id for line in [*file.new, *file.pending]}
+        self.bank.processed_line_ids |= {line.line_id for line in [*file.new, *file.pending, *file.held]}
         for row, line_id, note in file.duplicates:
             self.bank.new_duplicates.append((file.sha256, row, line_id, note))
         return file
@@ -266,6 +325,11 @@ class ImportSession:
                 raise PrimitiveError(
                     "the file changed after it was parsed", place=Place(shown), remedy="Run the agent again."
                 )
+
+
+def _find_family(format: str) -> str:
+    """The format, without the condition of its variants: these identify rows alike."""
+    return "qif" if format.startswith("qif_") else format
 
 
 def _refuse_bad_name(name: str) -> None:

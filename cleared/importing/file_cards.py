@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.cards.kinds import BAD_FILE, BALANCE_GAP, DUPLICATE_FILE, NEAR_MATCH, REVISION
+from cleared.cards.kinds import BAD_FILE, BALANCE_GAP, DUPLICATE_FILE, LINE, NEAR_MATCH, REVISION
 from cleared.deadline import check_deadline
 from cleared.errors import ClearedError, Place
 from cleared.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
@@ -26,6 +26,8 @@ from cleared.workspace.drop_names import escape_name
 
 StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
+AS_OTHER_FORMAT: Final = "the same line of a file in another format"
+"""Why a row was left out that has another identity than the line before."""
 MAX_HASHED_LINES: Final = 500
 
 
@@ -98,7 +100,7 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     if not file.duplicates:
         return
     same = next((r for r in before if r.file_sha256 == file.sha256), None)
-    doubtful = [d for d in file.duplicates if d[2]]
+    doubtful = [d for d in file.duplicates if d[2] not in ("", AS_OTHER_FORMAT)]
     if same:
         title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
     else:
@@ -120,6 +122,20 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     card(
         DUPLICATE_FILE.name, (file.sha256, file.name), title, file=file.processed_as, account=file.account.id,
         rows=rows, omitted=len(file.duplicates),
+    )  # fmt: skip
+
+
+def describe_line(line: BankLine) -> str:
+    """A bank line in a sentence."""
+    return f"{line.posted_date} {money.format_amount(line.amount)} {line.description[:80]!r}"
+
+
+def stage_held_line(line: BankLine, why: str, card: StageCard) -> None:
+    """A row that is neither posted nor left out: posted or set aside by whoever answers the card."""
+    title = f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300]
+    card(
+        LINE.name, (line.line_id,), title, line=line.line_id, date=str(line.posted_date), amount=str(line.amount),
+        text=line.description,
     )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ IMPORT_COLUMNS: Final = (
     "file_sha256", "name", "account", "first_date", "last_date", "rows", "new", "sum", "opening_balance",
     "closing_balance", "imported_at", "run",
 )  # fmt: skip
+IMPORT_OPTIONAL: Final = ("format",)
+"""Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 LINE_ID_PREFIX: Final = "f1:"
 
@@ -86,14 +88,15 @@ class ImportRecord:
     closing_balance: str
     imported_at: str
     run: str
+    format: str = ""
+    """Empty in records of earlier versions."""
 
-    def to_csv(self) -> str:
-        return format_record(
-            (
-                self.file_sha256, self.name, self.account, self.first_date, self.last_date, str(self.rows),
-                str(self.new), self.sum, self.opening_balance, self.closing_balance, self.imported_at, self.run,
-            )
+    def to_csv(self, *, with_format: bool = True) -> str:
+        fields = (
+            self.file_sha256, self.name, self.account, self.first_date, self.last_date, str(self.rows),
+            str(self.new), self.sum, self.opening_balance, self.closing_balance, self.imported_at, self.run,
         )  # fmt: skip
+        return format_record((*fields, self.format) if with_format else fields)
 
 
 def normalise_description(description: str) -> str:
@@ -198,9 +201,10 @@ def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
 
 def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
     out = []
-    for line, r in _read_rows(data, file, IMPORT_COLUMNS):
+    for line, r in _read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
         try:
-            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], int(r[5]), int(r[6]), r[7], r[8], r[9], r[10], r[11]))
+            counts = int(r[5]), int(r[6])
+            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
         except ValueError:
             raise damage_error(file, line, "an import record is not readable") from None
     return out
@@ -210,11 +214,18 @@ def append_rows(data: bytes | None, header: tuple[str, ...], rows: str) -> bytes
     return (data if data is not None else format_record(header).encode()) + rows.encode("utf-8")
 
 
-def _read_rows(data: bytes | None, file: str, header: tuple[str, ...]) -> Iterable[tuple[int, list[str]]]:
+def has_import_formats(data: bytes | None) -> bool:
+    """Whether the file of imports says of each in which format it was."""
+    return data is None or data.partition(b"\n")[0].endswith(b",format")
+
+
+def _read_rows(
+    data: bytes | None, file: str, header: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterable[tuple[int, list[str]]]:
     if data is None:
         return
     try:
-        yield from read_records(data, header)
+        yield from read_records(data, header, optional=optional)
     except CsvDamage as e:
         raise damage_error(file, e.line, str(e)) from None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -14,6 +15,7 @@ from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
     IMPORT_COLUMNS,
+    IMPORT_OPTIONAL,
     LINE_COLUMNS,
     LINE_ID_PREFIX,
     MATCH_COLUMNS,
@@ -21,6 +23,7 @@ from cleared.ledger.bank_lines import (
     BankLine,
     ImportRecord,
     append_rows,
+    has_import_formats,
     iter_lines,
     parse_imports,
     parse_lines_once,
@@ -122,6 +125,19 @@ class BankBook:
             if owner == account and line_id in lines:
                 return account, lines[line_id]
         return None
+
+    def iter_lines_between(self, account: str, first: date, last: date) -> Iterator[BankLine]:
+        """The account's posted lines of these days and those up to five around them, of this run and committed."""
+        low = first - timedelta(days=min(NEAR_DAYS, (first - date.min).days))
+        high = last + timedelta(days=min(NEAR_DAYS, (date.max - last).days))
+        paths = self.source.list_paths(f"{self.paths.bank_root}/{account}")
+        months = sorted(match[1] for path in paths if (match := _MONTH_FILE.fullmatch(path.rpartition("/")[2])))
+        wanted = [month for month in months if low.isoformat()[:7] <= month <= high.isoformat()[:7]]
+        committed = (line for month in wanted for line in self.read_month(account, month).values())
+        staged = (line for owner, line in self.new_lines.values() if owner == account)
+        for line in itertools.chain(committed, staged):
+            if line.state == "posted" and low <= line.posted_date <= high:
+                yield line
 
     def find_similar_lines(self, account: str, line: BankLine) -> list[BankLine]:
         """Committed posted lines of the same amount within five days."""
@@ -276,7 +292,12 @@ class BankBook:
             OUTCOME_COLUMNS,
             [format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items()],
         )
-        add(self.paths.imports, IMPORT_COLUMNS, [r.to_csv() for r in self.new_imports])
+        with_format = has_import_formats(self.source.read(self.paths.imports))
+        add(
+            self.paths.imports,
+            (*IMPORT_COLUMNS, *IMPORT_OPTIONAL),
+            [r.to_csv(with_format=with_format) for r in self.new_imports],
+        )
         add(
             self.paths.duplicates,
             DUPLICATE_COLUMNS,

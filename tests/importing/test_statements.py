@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from harness import Workspace
-from statement_files import MONTH, Line, Told, write_ofx
+from statement_files import LINES, MONTH, Line, Told, write_camt, write_mt940, write_ofx
 
 CARD = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),), opening="0.00")
 TWO = """bank_accounts:
@@ -64,3 +65,72 @@ def test_two_numbers_never_go_to_one_account(ws: Workspace) -> None:
         ws.run("ingest")
         assert "fits them both" in ws.cards()[-1]["title"]
     assert ws.entries() == []
+
+
+def test_a_correction_by_the_bank_is_held_with_the_line_it_takes_the_place_of(ws: Workspace) -> None:
+    use_accounts(ws, TWO.partition("  - id: card")[0])
+    ws.drop("a.ofx", write_ofx(MONTH))
+    ws.run("ingest")
+    fixed = Line("2025-02-03", "-54.10", "AWS EMEA", "F9")
+    extra = {"F9": "<CORRECTFITID>F3\n<CORRECTACTION>REPLACE\n"}
+    ws.drop("b.ofx", write_ofx(replace(MONTH, lines=(fixed,), extra=extra, opening=MONTH.closing)))
+    assert ws.run("ingest")["result"]["imported"] == 0
+    (card,) = (c for c in ws.cards() if c["kind"] == "line")
+    assert "the bank corrects" in card["title"] and "-45.10" in card["title"]
+    reference = next(e for e in ws.entries() if e["amount"] == "45.10")["reference"]
+    assert f",{reference}," in ws.read("books/bank/checking/2025-02.csv")
+
+
+def test_balances_that_the_rows_do_not_make_are_a_card(ws: Workspace) -> None:
+    """Within a statement, and from one file to the next."""
+    use_accounts(ws, TWO.partition("  - id: card")[0])
+    ws.drop("a.sta", write_mt940(MONTH).replace("USD2411,90", "USD2400,00"))
+    ws.run("ingest")
+    (gap,) = (c for c in ws.cards() if c["kind"] == "balance_gap")
+    assert "-11.90" in gap["title"]
+    later = Told(MONTH.account, lines=(Line("2025-02-03", "-1.00", "X", "G1"),), opening="2399.00")
+    ws.drop("b.sta", write_mt940(later))
+    ws.run("ingest")
+    assert [c["title"] for c in ws.cards() if c["kind"] == "balance_gap" and "-1.00" in c["title"]]
+
+
+def test_an_empty_statement_and_one_of_pending_rows_are_done(ws: Workspace) -> None:
+    use_accounts(ws, TWO.partition("  - id: card")[0])
+    ws.drop("a.sta", write_mt940(replace(MONTH, lines=())))
+    ws.drop("b.xml", write_camt(replace(MONTH, lines=LINES[:1])).replace(">BOOK<", ">PDNG<"))
+    ws.run("ingest")
+    assert ws.entries() == [] and not list((ws.root / "import").glob("*.[sx]*"))
+    assert ",pending," in ws.read("books/bank/checking/2025-01.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (write_ofx(replace(MONTH, currency="EUR")), "the statement is in EUR, the books are in USD"),
+        (write_ofx(MONTH)[:-30], "truncated"),
+        (write_camt(MONTH)[:-30], "truncated"),
+        (write_mt940(MONTH)[:-30], "closing balance"),
+    ],
+)
+def test_a_bad_statement_is_a_card_and_nothing_of_it_is_taken(ws: Workspace, text: str, message: str) -> None:
+    use_accounts(ws, TWO.partition("  - id: card")[0])
+    ws.drop("a.dat", text)
+    ws.run("ingest")
+    (card,) = ws.cards()
+    assert card["kind"] == "bad_file" and message in card["title"]
+    assert (
+        ws.entries() == [] and (ws.root / "import/a.dat").exists() and not (ws.root / "books/bank/imports.csv").exists()
+    )
+
+
+def test_two_bank_accounts_of_one_number_are_told_apart_by_the_bank_or_refused(ws: Workspace) -> None:
+    two = (
+        TWO.replace('last4: "1234"', 'account: "1234567890"').replace("credit_card", "savings").replace("2010", "1020")
+    )
+    use_accounts(ws, two)
+    ws.drop("a.ofx", write_ofx(MONTH))
+    ws.run("ingest")
+    assert "both fit" in ws.cards()[0]["title"]
+    use_accounts(ws, two.replace('"1234567890"', '"121000248/1234567890"', 1).replace('"1234567890"', '"9/1234567890"'))
+    ws.run("ingest")
+    assert {r.split(",")[2] for r in ws.read("books/bank/imports.csv").splitlines()[1:]} == {"checking"}
