@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from cleared.config.bank_section import BankAccount, CsvProfile
 from cleared.config.model import Config
+from cleared.importers.csv_presets import find_profile
 from cleared.importers.plugins import BUILT_IN
 from cleared.schema import money
 
@@ -91,43 +93,49 @@ def _sample_rows(account: BankAccount, today: date, places: int) -> list[SampleR
 
 
 def _render_file(account: BankAccount, rows: list[SampleRow], config: Config, places: int) -> bytes | None:
-    profile = config.import_.profiles.get(account.format or "")
-    if profile is not None:
-        return _render_profile(profile, rows, config)
+    described = None if account.format in BUILT_IN else find_profile(config.import_.profiles, account.format or "")
+    if described is not None:
+        return _render_profile(*described, account, rows, config)
     render_sample = getattr(BUILT_IN.get(account.format or ""), "render_sample", None)
     if render_sample is None:
         return None
     table: list[list[str]] = render_sample([(row.day, row.text, row.amount, row.type) for row in rows])
-    return _render_csv(table[0], table[1:]).encode()
+    return _render_csv(table).encode()
 
 
-def _render_csv(header: list[str], rows: list[list[str]], delimiter: str = ",") -> str:
+def _render_csv(records: Sequence[Sequence[str]], delimiter: str = ",") -> str:
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(records)
     return out.getvalue()
 
 
-def _render_profile(profile: CsvProfile, rows: list[SampleRow], config: Config) -> bytes:
-    columns = list(dict.fromkeys(profile.columns.values()))
+def _render_profile(
+    profile: CsvProfile, further: Mapping[str, str], account: BankAccount, rows: list[SampleRow], config: Config
+) -> bytes:
+    """A file that the profile describes; ``further``: other columns that it must have, and their text."""
+    names = [*profile.columns.values(), *profile.more_description, *further]
+    columns = list(profile.headers or dict.fromkeys(names))
     table = []
     for number, row in enumerate(rows):
         sign = -1 if profile.sign == "inverted" else 1
+        amount = abs(row.amount) if "direction" in profile.columns else row.amount * sign
         cells = {
             "date": row.day.strftime(profile.date_format),
             "transaction_date": row.day.strftime(profile.date_format),
             "description": row.text.encode(profile.encoding, "replace").decode(profile.encoding),
-            "amount": _format_number(row.amount * sign, profile),
+            "amount": _format_number(amount, profile),
             "debit": _format_number(-row.amount, profile) if row.amount < 0 else "",
             "credit": _format_number(row.amount, profile) if row.amount > 0 else "",
+            "direction": (profile.out_words if row.amount < 0 else profile.in_words)[0],
             "id": f"SYN{number:04d}",
             "type": row.type,
             "currency": profile.currency or config.business.currency,
+            "account": account.match.account or account.match.last4 or "0000",
         }
-        values = {header: cells.get(field, "") for field, header in profile.columns.items()}
-        table.append([values[header] for header in columns])
-    text = "\n" * profile.skip_lines + _render_csv(columns, table, profile.delimiter)
+        values = {**further, **{header: cells.get(field, "") for field, header in profile.columns.items()}}
+        table.append([values.get(header, "") for header in columns])
+    head = [] if profile.headers else [columns]
+    text = "\n" * profile.skip_lines + _render_csv([*head, *table], profile.delimiter)
     return text.encode(profile.encoding, "replace")
 
 

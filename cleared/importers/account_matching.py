@@ -174,19 +174,32 @@ def _suggest_difference(name: str, accounts: list[BankAccount], hints: dict[str,
     )
 
 
+def find_account_type(format: str) -> str:
+    """The ``type:`` of accounts that have files of a format; checking where the format does not say."""
+    from cleared.importers.csv_presets import load_presets  # late: only a refusal and a new account need it
+
+    return str(getattr(BUILT_IN.get(format) or load_presets().get(format), "account_type", "checking"))
+
+
+def suggest_ledger_account(type: str, config: Config) -> int:
+    """A number in the books for another bank account of this type."""
+    first = {"credit_card": 2010, "processor": 1050}.get(type, 1010)
+    used = {a.ledger_account for a in config.bank_accounts}
+    number: int = next(n for n in (first, *range(first + 10, first + 1000)) if n not in used)
+    return number
+
+
 def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]], config: Config) -> str:
     """The YAML of an account that this file would fit, in one line."""
     taken = {a.id for a in config.bank_accounts}
     base = re.sub(r"[^a-z0-9_-]+", "_", parsed.format.lower()).strip("_") or "bank"
     ids = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     account = next(i for i in ids if i not in taken)
-    card = getattr(BUILT_IN.get(parsed.format), "account_type", "checking") == "credit_card"
-    used = {a.ledger_account for a in config.bank_accounts}
-    first = 2010 if card else 1010
-    number = next(n for n in (first, *range(first + 10, first + 1000)) if n not in used)
+    kind = find_account_type(parsed.format)
+    number = suggest_ledger_account(kind, config)
     keys = [
         f"id: {_format_yaml_text(account)}",
-        f"type: {'credit_card' if card else 'checking'}",
+        f"type: {kind}",
         f"ledger_account: {number}",
         f"format: {_format_yaml_text(parsed.format)}",
     ]

@@ -92,18 +92,18 @@ class ProfileImporter(CsvImporter):
         return super().find_header(text)
 
     def _check_headerless(self, text: str) -> tuple[int, list[str]] | None:
-        """Its names, where the first record has as many fields and can be read; else that record, as any header."""
+        """Its names, where the first record has as many fields and can be read."""
         first = read_header(text, self.delimiter, self.skip_lines)
         if first is None:
             return None
         record = next(read_records(text, self.delimiter, self.skip_lines))[1]
         names = list(self.profile.headers)
         if len(record) != len(names):
-            return first
+            return None
         try:
             self.make_row_reader(names, 4)(1, record)
         except FieldError:
-            return first
+            return None
         return 0, names
 
     def is_transaction(self, names: Sequence[str]) -> Callable[[list[str]], bool] | None:

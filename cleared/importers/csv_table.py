@@ -66,8 +66,8 @@ class CsvImporter:
         header = self.find_header(text)
         if header is None:
             raise ImportFileError(
-                f"there is no line of column headers for the format {self.name}",
-                remedy="Download it again; for a profile, see its `skip_lines:`",
+                f"there is no line of column headers, or no first row, of the format {self.name}",
+                remedy="Download it again; for a profile, see its `skip_lines:` and `headers:`",
             )
         at, names = header
         if not self.has_columns(names):

@@ -12,7 +12,7 @@ from cleared.importers.account_matching import lies_in
 from cleared.importers.base import SAMPLE_BYTES, Fault, Faults, Importer, ImportFileError, Sample, quote_text
 from cleared.importers.csv_records import read_header
 from cleared.importers.csv_table import quote_columns, too_many_rows_error
-from cleared.importers.plugins import load_importers
+from cleared.importers.plugins import load_bank_presets, load_importers
 from cleared.importers.text_decoding import decode_text, refuse_binary, refuse_nul
 from cleared.schema import money
 from cleared.schema.bank_row import BankRow, ParsedFile
@@ -33,13 +33,14 @@ def read_file(name: str, data: bytes, config: Config, places: int, format: str |
             format = _detect_among(name, data, config, importers)
         else:
             _refuse_outright(data, config)
-            if format not in importers:
+            if format not in importers and format not in load_bank_presets(config):
+                known = sorted({*importers, *load_bank_presets(config)})
                 raise ImportFileError(
-                    f"there is no import format {quote_text(format)}; known are {', '.join(sorted(importers))}",
+                    f"there is no import format {quote_text(format)}; known are {', '.join(known)}",
                     place=Place(field="format"),
                     remedy="Use one of these, or add a profile under import.profiles in config.yaml",
                 )
-        importer = importers[format]
+        importer = importers[format] if format in importers else load_bank_presets(config)[format]
         encoding = _find_encoding(importer, data)
         text = decode_text(data, encoding, format if format in config.import_.profiles else None)
         if not text.strip():
@@ -65,6 +66,8 @@ def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str
     _refuse_outright(data, config)
     sample = Sample(name, data[:SAMPLE_BYTES])
     matching = [n for n, importer in importers.items() if _ask_importer(importer, sample)]
+    if not matching:
+        matching = [n for n, preset in load_bank_presets(config).items() if _ask_importer(preset, sample)]
     variants = {
         account.format
         for account in config.bank_accounts
@@ -91,11 +94,10 @@ def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str
     refuse_nul(data)
     header = read_header(sample.text) or (1, [])
     raise ImportFileError(
-        f"no known format has its columns, {quote_columns(header[1]) or 'which cannot be made out'} "
-        f"(known are {', '.join(sorted(importers))})",
+        f"no known format has its columns, {quote_columns(header[1]) or 'which cannot be made out'}",
         place=Place(line=header[0]),
-        remedy="Describe the format in config.yaml under import.profiles: a name, `columns:` with date, "
-        "description and amount, and `date_format:`",
+        remedy="Say what they mean: cleared bank add FILE; or describe the format in config.yaml under "
+        "import.profiles: a name, `columns:` with date, description and amount, and `date_format:`",
     )
 
 

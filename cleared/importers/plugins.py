@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cleared.config.model import Config
@@ -43,6 +44,14 @@ def load_importers(config: Config) -> dict[str, Importer]:
         importers[name] = _load_plugin(name)
         owners[name] = "a plug-in"
     return importers
+
+
+def load_bank_presets(config: Config) -> Mapping[str, Importer]:
+    """The presets that no importer of the workspace has the name of: its own description of a bank comes first."""
+    from cleared.importers.csv_presets import load_presets  # late: most files need none of them
+
+    own = {*BUILT_IN, *config.import_.profiles, *config.import_.plugins}
+    return {name: preset for name, preset in load_presets(config.import_.max_rows).items() if name not in own}
 
 
 def _load_plugin(name: str) -> Importer:
