@@ -231,10 +231,11 @@ def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: 
     else:
         print_line(f"{outcome.proposal.id} is live: {', '.join(outcome.proposal.paths)} ({outcome.commit[:10]})")
         for path in outcome.edited:
-            _note_edited(path)
+            note_edited(path)
 
 
-def _note_edited(path: str) -> None:
+def note_edited(path: str) -> None:
+    """Say that a working copy is somebody's edit, and stays."""
     print_message(f"Your working copy of {path} is another: it is left as it is, and is not approved.")
 
 
@@ -299,7 +300,7 @@ def roll_back_agent(
             "then cleared agent propose and approve."
         )
     if result.edited:
-        _note_edited(result.path)
+        note_edited(result.path)
     if result.entries:
         count = count_noun(len(result.entries), "entry that stands", "entries that stand")
         print_message(f"It posted {count}. To void one: cleared journal void ID --reason …")

@@ -9,13 +9,14 @@ from typing import Any, Final
 from rich.text import Text
 from textual.app import App
 
+from cleared.proposals.teaching import Lesson, describe_lines
 from cleared.review.card_groups import CardGroup, possible_duplicates
 from cleared.review.card_view import CardChoice
 from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
 from cleared.tui import rendering
-from cleared.tui.dialogs import AskAccount, AskText, ChooseOption
-from cleared.tui.key_actions import ActionRequest
+from cleared.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
+from cleared.tui.key_actions import ActionRequest, approve_lesson, vendor_words
 
 _OUTCOMES: Final = {
     "d": ("duplicate", "duplicate: the same money was booked by another entry"),
@@ -40,6 +41,10 @@ class DecisionForm:
         if verb == "correct":
             title = f"Which account? {rendering.cut_text(self.request.about, 40)}"
             self.app.push_screen(AskAccount(title, self.queue, ids[0], one=len(ids) == 1), self._submit_correction)
+        elif verb == "always":
+            likely = vendor_words(self.queue, ids[0])
+            dialog = AskText("Which words of it name the vendor?", "as in the bank's text", likely)
+            self.app.push_screen(dialog, self._ask_always)
         elif verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
             options = [(key, label) for key, (_, label) in _OUTCOMES.items()]
             self.app.push_screen(ChooseOption("It posts a bank line. What is that?", options), self._take_outcome)
@@ -47,6 +52,17 @@ class DecisionForm:
             self._ask_reason()
         else:
             self.submit(self.request)
+
+    def _ask_always(self, words: str | None) -> None:
+        if words is None:
+            return
+
+        def submit_always(correction: Correction | None) -> None:
+            if correction is not None:
+                self.submit(replace(self.request, correction=correction, words=words))
+
+        title = f"Always which account? {rendering.cut_text(words, 40)}"
+        self.app.push_screen(AskAccount(title, self.queue, self.request.cards[0], one=False), submit_always)
 
     def _submit_correction(self, correction: Correction | None) -> None:
         if correction is not None:
@@ -85,3 +101,20 @@ def group_dialog(group: CardGroup, rows: Sequence[QueueRow], choices: dict[str, 
     vendor, accounts = rendering.cut_text(group.vendor, 24), rendering.cut_text(group.accounts, 24)
     options = [(key, f"{choice.label}, all {len(rows)}") for key, choice in choices.items()]
     return ChooseOption(f"{len(rows)} × {vendor} · {accounts} · {group.total}", options, Text("\n".join(lines)))
+
+
+def ask_about_lesson(
+    app: App[Any], lesson: Lesson, submit: Callable[[ActionRequest], None], tell: Callable[[str], None]
+) -> None:
+    """Show the past lines of a taught vendor and what the change would have done; Enter makes it live."""
+    lines = [rendering.cut_text(line, 72) for line in describe_lines(lesson, 200)]
+    title = f"Always {rendering.cut_text(lesson.row.words, 30)} → {lesson.row.account}"
+    body = Text("\n".join([lesson.difference, "", *lines]))
+
+    def approve(taken: bool | None) -> None:
+        if taken:
+            submit(approve_lesson(lesson))
+        else:
+            tell(f"{lesson.proposal.id} waits as a card.")
+
+    app.push_screen(AskEnter(title, body, "Enter approves it · Esc leaves it as a card"), approve)

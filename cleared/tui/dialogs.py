@@ -76,6 +76,23 @@ class AskText(Dialog[str | None]):
         self.dismiss(event.value.strip() or None)
 
 
+class AskEnter(Dialog[bool | None]):
+    """Something to read; Enter takes it (True), Escape does not (None)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("enter", "take", "Take it"), ("escape", "cancel", "Back")]
+
+    def __init__(self, title: str, body: RenderableType, hint: str) -> None:
+        super().__init__(title)
+        self.body, self.hint = body, hint
+
+    def compose(self) -> ComposeResult:
+        pane = VerticalScroll(Static(self.body), classes="covered")
+        return self.compose_frame(pane, Static(self.hint, classes="hint"))
+
+    def action_take(self) -> None:
+        self.dismiss(True)
+
+
 class AskPassphrase(Dialog[str | None]):
     """A passphrase, which is not shown; Escape is None."""
 

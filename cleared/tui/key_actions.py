@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
@@ -22,6 +22,9 @@ from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_again
 
+if TYPE_CHECKING:
+    from cleared.proposals.teaching import Lesson
+
 OpenHost = Callable[[], Host]
 
 
@@ -38,6 +41,8 @@ class ActionRequest:
     outcome: str | None = None
     duplicate_of: str | None = None
     """With the outcome duplicate: the entry that stands."""
+    words: str = ""
+    """With the verb always: the words of the bank's text that name the vendor."""
 
 
 UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
@@ -55,6 +60,8 @@ class ActionResult:
     """Cards that are settled; after an undo, cards that wait again."""
     similar_cards: tuple[str, ...] = ()
     """Open cards that look like a corrected one."""
+    lesson: Lesson | None = None
+    """A vendor that was taught, which one key may approve: ``approve_lesson`` asks for it."""
 
 
 @dataclass(slots=True)
@@ -86,6 +93,8 @@ class ActionExecutor:
             result = correct_and_record(host, ids, request.correction or Correction())
             verb_done = "Posted" if result.posted and not result.entries else "Corrected"
             return self._decision_result(verb_done, request, result)
+        if verb == "always":
+            return self._teach_vendor(host, request)
         if verb == "reject":
             result = card_decisions.reject_cards(host, ids, request.reason, request.outcome, request.duplicate_of)
             return self._decision_result("Rejected", request, result)
@@ -99,6 +108,34 @@ class ActionExecutor:
         if verb == "retry":
             return self._run_again(host, request)
         return self._decide_proposal(host, request)
+
+    def _teach_vendor(self, host: Host, request: ActionRequest) -> ActionResult:
+        """Decide one card, and propose that the vendor's lines always go to that account."""
+        from cleared.proposals.teaching import propose_vendor
+
+        correction, queue = request.correction or Correction(), read_queue(host)
+        card = queue.cards.get(request.cards[0])
+        entry = queue.entry_of(card) if card is not None else None
+        if correction.account is None:
+            raise UsageError("a vendor goes to one account", remedy="Give one, not a split.")
+        booked = [leg.account_id for leg in queue.changeable_legs(entry)] if entry is not None else []
+        if booked == [correction.account]:
+            done = self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, [*request.cards]))
+        else:
+            decision = correct_and_record(host, [*request.cards], correction)
+            verb_done = "Posted" if decision.posted and not decision.entries else "Corrected"
+            done = self._decision_result(verb_done, request, decision)
+        if not done.cards:  # the first of two has decided: what it always is waits for the second
+            return done
+        vendor, agent = correction.counterparty or "", (card.agent if card is not None else "") or ""
+        try:
+            lesson = propose_vendor(host, request.words, correction.account, vendor=vendor, agent=agent)
+        except ClearedError as error:
+            return replace(done, text=f"{done.text}. Not taught: {' '.join(str(error).split())}")
+        if lesson.doubts:
+            text = f"{done.text}. {lesson.proposal.id} waits as a card: {lesson.doubts[0]}"
+            return replace(done, text=text)
+        return replace(done, text=f"{done.text}. {lesson.difference}", lesson=lesson)
 
     def _decision_result(self, verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
         self._not_undoable.clear()
@@ -161,6 +198,20 @@ def _run_summary(run: RunResult, verb_done: str) -> str:
     if run.status == "succeeded":
         return f"{run.agent} {verb_done}: {run.message or 'nothing to do'}"
     return f"{run.agent} failed: {run.error or run.status}"
+
+
+def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
+    """The words of a card's bank text that may name the vendor."""
+    from cleared.proposals.vendor_table import propose_words
+
+    card = queue.cards.get(card_id)
+    return propose_words(queue.row_of(card).text) if card is not None else ""
+
+
+def approve_lesson(lesson: Lesson) -> ActionRequest:
+    """The request that makes a taught vendor live."""
+    about = f"{lesson.row.words} to {lesson.row.account}"
+    return ActionRequest(CardChoice("approve", "Approve: it becomes live"), (lesson.proposal.card,), about)
 
 
 def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileView]:

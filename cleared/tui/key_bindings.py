@@ -10,6 +10,7 @@ from cleared.review.card_view import CardChoice, CardView
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
     ("c", "correct", "Correct: another account, or several; posts a bank line that is on hold"),
+    ("v", "always", "Always: this account for this card and, from now on, for all lines of the vendor"),
     ("r", "reject", "Reject, with a reason; of a bank line it is asked what it is then"),
     ("s", "skip", "Skip: the card goes to the end of the list"),
     ("g", "group", "Group: one decision for all cards of this vendor and account, after showing them"),
@@ -24,6 +25,8 @@ KEYS: Final = (
     ("q", "quit", "Quit; nothing is lost, what is left waits"),
 )
 
+ALWAYS: Final = CardChoice("always", "Always: teach the vendor")
+
 _VERBS: Final = {
     "a": ("confirm", "approve"), "c": ("correct",), "r": ("reject", "decline"), "t": ("retry",), "w": ("agree",),
 }  # fmt: skip
@@ -32,6 +35,8 @@ _VERBS: Final = {
 def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     """What a key decides about this card; None where it does nothing."""
     answers = [c for c in card.choices if c.verb == "answer"]
+    if key == "v":
+        return ALWAYS if any(c.verb == "correct" for c in card.choices) else None
     if key.isdecimal():
         return answers[int(key) - 1] if 0 < int(key) <= len(answers) else None
     verbs = _VERBS.get(key, ())
@@ -47,7 +52,7 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
 def available_keys(card: CardView) -> list[tuple[str, str]]:
     """The keys that do something for this card, each with its label, in the order in which they are shown."""
     keys: list[tuple[str, str]] = []
-    for key in "acrwt":
+    for key in "acvrwt":
         choice = choice_for_key(card, key)
         if choice is not None:
             keys.append((key, choice.label))
@@ -65,7 +70,7 @@ def available_keys(card: CardView) -> list[tuple[str, str]]:
 
 _SHORT: Final = {
     "Confirm as it is": "approve", "Correct the account": "correct", "Post it to an account": "post",
-    "Approve: it becomes live": "approve", "Reject": "reject", "Run it again now": "try again",
+    "Approve: it becomes live": "approve", "Reject": "reject", "Run it again now": "try again", ALWAYS.label: "always",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from cleared.cards.kinds import ENTRY, INTRODUCTION
 from cleared.errors import ClearedError, UsageError
+from cleared.proposals.teaching import Lesson, describe_lines
 from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import CardChoice, CardView, cards_summary, show_card
@@ -16,7 +17,7 @@ from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
 from cleared.terminal import count_noun, escape_text
 from cleared.tui import key_bindings
-from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, card_code
+from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, approve_lesson, card_code, vendor_words
 
 Ask = Callable[[str], str | None]
 """Shows a prompt and gives the line that was typed; None at the end of the input."""
@@ -132,6 +133,12 @@ class PlainReview:
             if correction is None:
                 return False
             request = replace(request, correction=correction)
+        elif choice.verb == "always":
+            words = self._ask_words(ids[0])
+            correction = self._ask_correction(ids[0], typed, False) if words else None
+            if correction is None:
+                return False
+            request = replace(request, correction=correction, words=words)
         elif choice.verb in ("reject", "decline"):
             outcome = of = None
             if choice.verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
@@ -156,15 +163,30 @@ class PlainReview:
             )
             self.skipped += [i for i in request.cards if i not in result.cards]  # it waits for another reviewer
             self.first = next((i for i in result.cards if undone and i in self.queue.cards), None)
+        if result.lesson is not None:
+            self._offer_lesson(result.lesson)
         more = [i for i in result.similar_cards if i in self.queue.cards]
         if more and request.correction is not None and request.correction.account is not None:
             rows = [self.queue.row_of(self.queue.cards[i]) for i in more]
             self._print_rows(rows)
             question = f"{count_noun(len(more), 'more card')} like it. Correct them the same way? (y or n) "
             if self._read_line(question) == "y":
-                self._execute_request(
-                    ActionRequest(request.choice, tuple(more), cards_summary(rows), request.correction)
-                )
+                choice = CardChoice("correct", request.choice.label)
+                self._execute_request(ActionRequest(choice, tuple(more), cards_summary(rows), request.correction))
+
+    def _offer_lesson(self, lesson: Lesson) -> None:
+        """Show what a taught vendor would have changed, and make it live if Enter is pressed."""
+        for line in describe_lines(lesson):
+            self._tell(f"  {escape_text(line)}")
+        if self._read_line("Enter approves it, anything else leaves it as a card: "):
+            self._tell(f"{lesson.proposal.id} waits as a card.")
+        else:
+            self._execute_request(approve_lesson(lesson))
+
+    def _ask_words(self, card_id: str) -> str:
+        """The words of the bank's text that name the vendor."""
+        likely = vendor_words(self.queue, card_id)
+        return self._read_line(f"Which words of it name the vendor? (Enter: {escape_text(likely)}) ") or likely
 
     def _ask_correction(self, card_id: str, typed: str, one: bool) -> Correction | None:
         while True:

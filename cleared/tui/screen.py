@@ -27,7 +27,7 @@ from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import FileView, bank_file
 from cleared.terminal import escape_text
 from cleared.tui import rendering
-from cleared.tui.decision_form import DecisionForm, group_dialog
+from cleared.tui.decision_form import DecisionForm, ask_about_lesson, group_dialog
 from cleared.tui.dialogs import ChooseOption, Dialog, DialogReady, ViewText
 from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
 from cleared.tui.key_bindings import KEYS, available_keys, choice_for_key, short_label
@@ -47,7 +47,7 @@ class ReviewApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012
     CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(k, f"choose('{k}')") for k in "acrtw123456789"),
+        *(Binding(k, f"choose('{k}')") for k in "acvrtw123456789"),
         Binding("s", "skip"), Binding("g", "group"), Binding("o", "code"), Binding("f", "file"), Binding("u", "undo"),
         Binding("equals_sign", "same"), Binding("question_mark", "help"), Binding("q", "leave"),
         Binding("down,j", "move(1)"), Binding("up,k", "move(-1)"), Binding("home", "move(-1000000)"),
@@ -116,8 +116,7 @@ class ReviewApp(App[None]):
         head = Text(name, rendering.STRONG, no_wrap=True)
         head.append(" " * max(1, width - 2 - head.cell_len - len(progress))).append(progress, "")
         screen.query_one("#head", Static).update(head)
-        message = Text(escape_text(self.message), no_wrap=True, overflow="ellipsis")
-        screen.query_one("#message", Static).update(message)
+        screen.query_one("#message", Static).update(Text(escape_text(self.message), no_wrap=True, overflow="ellipsis"))
         keys = self._redraw_card(screen, self.card_id) if self.card_id is not None else self._redraw_empty(screen)
         screen.query_one("#keys", Static).update(rendering.render_keys(keys, width - 2))
 
@@ -135,8 +134,7 @@ class ReviewApp(App[None]):
         listing.display = True
         card = show_card(self.queue, card_id)
         frame.border_title = Text(f"{card.heading} · {self.current + 1} of {len(self.rows)}")
-        content = rendering.render_card(card, max(40, frame.content_size.width))
-        screen.query_one("#shown", Static).update(content)
+        screen.query_one("#shown", Static).update(rendering.render_card(card, max(40, frame.content_size.width)))
         size = listing.content_size
         width = size.width or screen.size.width - 4
         listing.update(rendering.render_rows(self.rows, self.current, size.height or 5, width))
@@ -199,10 +197,11 @@ class ReviewApp(App[None]):
             return
         undone = request.choice.verb == "undo"
         self.decided = max(0, self.decided - max(1, len(result.cards))) if undone else self.decided + len(result.cards)
+        if result.lesson is not None:
+            ask_about_lesson(self, result.lesson, self._submit_request, self._show_message)
         if result.similar_cards and request.correction is not None and request.correction.account is not None:
-            self.repeatable = ActionRequest(
-                request.choice, result.similar_cards, f"{len(result.similar_cards)} cards", request.correction
-            )
+            about, like_it = f"{len(result.similar_cards)} cards", CardChoice("correct", request.choice.label)
+            self.repeatable = ActionRequest(like_it, result.similar_cards, about, request.correction)
             self.message += f". {len(result.similar_cards)} more like it: = corrects them the same way"
 
     def _release_cards(self, request: ActionRequest, result: ActionResult) -> None:

@@ -127,3 +127,19 @@ def test_without_textual_it_says_how_to_get_it_and_goes_on_plainly(
     said = capsys.readouterr()
     assert "In the checkout: pip install '.[review]'" in said.err
     assert "0 decisions made. 2 cards left." in said.out
+
+
+def test_v_decides_the_card_and_teaches_the_vendor(posted: Workspace) -> None:
+    done = type_(posted, "s", "v", "", "5070", 'vendor="The shop"', "", "q")
+    for part in ("Which words of it name the vendor? (Enter: COFFEE)", "Corrected: COFFEE", "5070  COFFEE",
+                 "1 entry would have gone to 5070", "Enter approves it", "P1 is live now"):  # fmt: skip
+        assert part in done.out, done.out
+    assert '    ("COFFEE", "The shop", 5070, 0.99),\n' in posted.read("agents/ingest.py")
+    posted.in_order()
+
+
+def test_v_leaves_a_card_where_it_is_not_taken(posted: Workspace) -> None:
+    done = type_(posted, "s", "v", "", "5070", "", "no", "q")
+    assert "P1 waits as a card." in done.out
+    assert "COFFEE" not in posted.read("agents/ingest.py")
+    assert [c["kind"] for c in posted.cards()] == ["entry", "proposal"]

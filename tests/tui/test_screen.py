@@ -100,7 +100,7 @@ def test_the_first_card_is_large_and_the_rest_a_list_at_80_by_24(posted: Workspa
                      "ingest decided", "4010 Service revenue", "Not sure at all: no confident match",
                      "▸ 2025-01-06", "COFFEE"):  # fmt: skip
             assert part in s.text
-        keys = "a approve  c correct  r reject  s skip  u undo  o code  f file  ? help  q quit"
+        keys = "a approve  c correct  v always  r reject  s skip  u undo  ? help  q quit"
         assert lines[-1].strip() == keys
 
     sit(posted, play, (80, 24))
@@ -188,6 +188,19 @@ def test_c_splits_once_all_is_placed(posted: Workspace) -> None:
 
     sit(posted, play)
     assert posted.entries("--account", "5060") and posted.entries("--account", "5070")
+    posted.in_order()
+
+
+def test_v_teaches_the_vendor_with_one_more_key(posted: Workspace) -> None:
+    async def play(at: Sitting) -> None:
+        await at.press("s", "v", "enter", "type:5070", "enter")
+        await at.until(lambda: "Enter approves it" in at.text)
+        assert "Always COFFEE → 5070" in at.text and "1 entry would have gone to 5070" in at.text
+        await at.press("enter")
+        await at.until(lambda: "P1 is live now" in at.text)
+
+    sit(posted, play)
+    assert '    ("COFFEE", "Coffee", 5070, 0.99),\n' in posted.read("agents/ingest.py")
     posted.in_order()
 
 
