@@ -286,7 +286,7 @@ def run_tasks(
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", metavar="ENGINE", help="The worker: codex, qwen, opencode or claude."),
+        typer.Option("--engine", metavar="ENGINE", help="The worker: codex, qwen, opencode, claude (tasks.engine)."),
     ] = None,
     allow_ai: Annotated[
         bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
@@ -298,7 +298,8 @@ def run_tasks(
     """Have a worker do the tasks, one at a time: claim, brief, work, verify, record. Ends when all are done or none is
     ready.
 
-    It works in a private clone, without network. Exits 6 where all are done, 7 where none is ready, 0 after --max.
+    It works in a private clone; only an engine has the network. Exits 6 where all are done, 7 where none is ready, 0
+    after --max.
     """
     import signal
 

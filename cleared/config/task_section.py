@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cleared.config.section import Section, config_section
 
 
@@ -13,6 +15,8 @@ class Tasks(Section):
     """A shell command that works on a task: in a private clone, without network, the briefing as its input."""
     agent: str | None = None
     """Or an agent whose result is the changed files."""
+    engine: Literal["codex", "qwen", "opencode", "claude"] | None = None
+    """Or a coding engine, with the opt-in of AI cycles."""
     work_seconds: float = 1800.0
     """The most that a worker may take for one task."""
     verify_seconds: float = 600.0

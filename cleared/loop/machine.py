@@ -97,8 +97,9 @@ class LoopMachine:
         elif self.state["paused"]:
             self.store.set_status("paused")
         else:
-            if self._find_startable() is None and self.settings.auto_rotate:
-                self._enqueue_rotation()
+            if self._find_startable() is None and self.settings.auto_rotate and not self._enqueue_rotation():
+                self.store.save()
+                return
             index = self._find_startable()
             if index is not None:
                 self._run_job(self.state["queue"].pop(index), wait)
@@ -130,18 +131,24 @@ class LoopMachine:
                 return index
         return None
 
-    def _enqueue_rotation(self) -> None:
-        """Queue the next job type of ``loop.rotation``, if there is any."""
+    def _enqueue_rotation(self) -> bool:
+        """Queue the next job type of ``loop.rotation``, if there is any; False where it may not be run, for which the
+        loop stops."""
         names = read_rotation(self.config)
         if not names:
-            return
+            return True
         current = self.state["rotation"]["next"]
         index = names.index(current) if current in names else 0
-        job_type, target = resolve_request(self.config, self.runtime.root, names[index], None)
+        try:
+            job_type, target = resolve_request(self.config, self.runtime.root, names[index], None)
+        except PolicyError as error:
+            self.store.record_safety_stop(names[index], "", ROTATION, str(error))
+            return False
         job = inbox.reserve_job(self.runtime, job_type, target, ROTATION, self.store.clock)
         self.state["queue"].append(inbox.sign_job(job, self.store.signer))
         turns = self.state["rotation"]["turns"] + 1
         self.state["rotation"] = {"next": names[(index + 1) % len(names)], "turns": turns}
+        return True
 
     def _run_job(self, queued: QueuedJob, wait: Callable[[RunningJob, int], None]) -> None:
         """Run a job that was taken out of the queue, and collect it."""

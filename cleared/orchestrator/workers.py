@@ -114,25 +114,26 @@ class AgentWorker:
 def choose_worker(
     host: Host, command: str | None, agent: str | None, engine: str | None = None, *, allow_ai: bool = False
 ) -> Worker:
-    """The worker that is named, or that the approved settings name (``tasks.command``, ``tasks.agent``).
+    """The worker that is named, or that the approved settings name (``tasks.command``, ``agent``, ``engine``).
 
     Raises ``UsageError`` where there is none, or two, ``PolicyError`` for an engine that is not allowed.
     """
+    settings = host.config.tasks
+    if command is None and agent is None and engine is None:
+        command, agent, engine = settings.command, settings.agent, settings.engine
+    count = sum(name is not None for name in (command, agent, engine))
+    if count != 1:
+        raise UsageError(
+            "two workers are named" if count else "no worker is named",
+            remedy="Pass one of --command, --agent and --engine, or set one of tasks.command, tasks.agent and "
+            "tasks.engine in config.yaml.",
+        )
     if engine is not None:
         from cleared.cycles.cycle_settings import require_opt_in
         from cleared.orchestrator.engine_worker import EngineWorker
 
-        if command is not None or agent is not None:
-            raise UsageError("two workers are named", remedy="Pass one of --command, --agent and --engine.")
         require_opt_in(host.config, allow_ai)
         return EngineWorker(engine, allow_ai)
-    if command is None and agent is None:
-        command, agent = host.config.tasks.command, host.config.tasks.agent
-    if (command is None) == (agent is None):
-        raise UsageError(
-            "two workers are named" if command is not None else "no worker is named",
-            remedy="Pass --command, --agent or --engine, or set one of tasks.command and tasks.agent in config.yaml.",
-        )
     if command is not None:
         if not command.strip():
             raise UsageError("the worker's command is empty", remedy="Write a shell command.")

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -361,7 +362,8 @@ def test_e26_a_number_that_is_somebody_elses_by_now_is_left_alone(probed: Loop) 
     job = probed.enqueue("slow")
     killed(probed, probed.start(), watcher=True)
     for pid in children(probed, job):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the keeper ends them, too
+            os.kill(pid, signal.SIGKILL)
     stranger = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True)
     try:
         member = eventually(lambda: Path(f"/proc/{stranger.pid}/task/{stranger.pid}/children").read_text().split())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine, result
+from fake_engine import FakeEngine, is_gone, result, wait_until
 from harness import Workspace, unchanged
 from tasking import Tasks, task
 
@@ -70,6 +70,35 @@ def test_an_engine_that_fails_fails_the_task(tasks: Tasks, engine: FakeEngine, s
     done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
     assert [t["status"] for t in done.json["tasks"]] == ["failed"], done
     assert not (tasks.ws.root / "docs/T-001.txt").exists()
+
+
+def test_the_loop_takes_a_turn_with_an_engine(tasks: Tasks, engine: FakeEngine) -> None:
+    """F39: no fence but the engine's; a loop that was not started for it refuses it, and so do the settings."""
+    tasks.ws.config("tasks.engine=claude")
+    tasks.planned(task(1))
+    engine.plan(work({"docs/T-001.txt": "one\n"}))
+    refusal = tasks.ws("loop", "run", "--once", "--enqueue", "task_turn")
+    assert refusal.code == 3 and "--allow-ai" in refusal.err and engine.calls == []
+    done = tasks.ws("loop", "run", "--once", "--enqueue", "task_turn", "--allow-ai")
+    assert done.code == 0 and tasks.states() == {"T-001": "completed"}, done
+    tasks.ws.config("loop.ai.enabled=false")
+    assert tasks.ws("loop", "enqueue", "task_turn").code == 3
+    tasks.ws.config("loop.rotation=[task_turn]")
+    done = tasks.ws("loop", "run", "--max-cycles", "2", "--sleep", "0", "--auto-rotate", "--allow-ai")
+    assert done.code == 3 and tasks.ws.json("loop", "status")["status"] == "stopped"
+
+
+def test_an_engine_ends_with_the_orchestrator(tasks: Tasks, engine: FakeEngine) -> None:
+    """G21: killed while its engine works; nothing of the engine is left, and the claim is recovered."""
+    tasks.planned(task(1))
+    engine.plan({"hang": True, "ignore_term": True, "grandchild": "detached"}, work({"docs/T-001.txt": "one\n"}))
+    run = tasks.ws.start("task", "run", "--engine", "claude", "--allow-ai")
+    wait_until(lambda: (engine.folder / "hangs").exists(), run)
+    run.kill()
+    run.communicate(timeout=60)
+    left = [int((engine.folder / name).read_text()) for name in ("grandchild", "hangs")]
+    wait_until(lambda: all(is_gone(pid) for pid in left))
+    assert tasks("run", "--engine", "claude", "--allow-ai").code == 6
 
 
 def test_f39_an_engine_needs_the_opt_in_of_cycles(tasks: Tasks, engine: FakeEngine) -> None:
