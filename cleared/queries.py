@@ -6,36 +6,38 @@ Amounts are strings of digits, times UTC ISO 8601.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from cleared.approvals.verification import Approvals
 from cleared.audit.provenance import find_merge_collisions, find_unknown_origins
+from cleared.books_index.balances import list_balances
+from cleared.books_index.current_books import AccountRow, read_surroundings, remember_current_books
+from cleared.books_index.entry_selection import select_entries
+from cleared.books_index.journal_index import JournalIndex, open_index
 from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.changes.book_sources import CommittedSource, WorkingSource
 from cleared.changes.host import Host
+from cleared.changes.lost_rows import find_lost_rows
 from cleared.changes.session import compare_with_commit, open_books
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
-from cleared.errors import UsageError
+from cleared.errors import UsageError, WorkspaceError
+from cleared.ledger.chart import Chart
 from cleared.ledger.checks import check_against_commit, check_books
+from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
-from cleared.primitives.entry_projection import entry_to_json
-from cleared.primitives.journal_search import find_entries
-from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.outcome import card_to_json
 from cleared.runs.question_tickets import Questions
+from cleared.schema.days import parse_day, parse_month
 from cleared.vcs import Repository, Snapshot
-
-_MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])", re.ASCII)
 
 
 @contextmanager
@@ -213,48 +215,62 @@ def find_card(cards: Mapping[str, Card], text: str) -> Card:
     raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
 
 
-def parse_month(text: str) -> tuple[int, int]:
-    """``2025-01`` → ``(2025, 1)``. Raises ``UsageError``."""
-    match = _MONTH.fullmatch(text)
-    if not match:
-        raise UsageError(f"{text!r} is not a month", remedy="Write it like 2025-01.")
-    return int(match[1]), int(match[2])
+def iter_journal(
+    host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
+    text: str | None = None, limit: int | None = None,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Entries in the order of their ids, read as they are taken. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
+    with open_journal_index(host) as (index, _):
+        yield from map(entry_to_json, select_entries(index, month, status, account, text, limit))
 
 
 def read_journal(
     host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
     text: str | None = None, limit: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Entries in the order of their ids. ``month`` is ``YYYY-MM``."""
-    year, number = parse_month(month) if month else (None, None)
-    with open_committed_books(host) as (_, _snapshot, books, _bank):
-        entries = find_entries(books, status, year, number, account, text, limit)
-        return [entry_to_json(e) for e in entries]
+    """Entries in the order of their ids. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
+    return list(iter_journal(host, month=month, status=status, account=account, text=text, limit=limit))
 
 
-def read_balances(host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None) -> Any:
+def read_balances(
+    host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None
+) -> list[dict[str, Any]]:
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
     from datetime import date
 
-    try:
-        day = date.fromisoformat(as_of) if as_of else None
-    except ValueError:
-        raise UsageError(f"{as_of!r} is not a date", remedy="Write it like 2025-01-31.") from None
+    day = parse_day(as_of) if as_of else None
     year, number = parse_month(month) if month else (None, None)
-    with open_committed_books(host) as (_, _snapshot, books, _bank):
+    with open_journal_index(host) as (index, books):
         if account is not None and books.chart.find_account(account) is None:
             message, remedy = books.chart.why_not_postable(account, date.min) or ("", "")
             raise UsageError(message, remedy=remedy)
-        used = {leg.account_id for e in books.iter_entries() for leg in e.legs}
-        rows = []
-        for info in books.chart.accounts.values():
-            if account in (None, info.account_id) and (account is not None or info.account_id in used):
-                amount = books.account_balance(info.account_id, year=year, month=number, as_of=day)
-                rows.append(
-                    {"account_id": info.account_id, "account_name": info.account_name,
-                     "account_type": info.account_type, "balance": to_json(amount)}
-                )  # fmt: skip
-        return rows
+        return list_balances(index, _account_rows(books.chart), account, year=year, month=number, as_of=day)
+
+
+def count_entries(host: Host) -> int:
+    """How many entries the journal has."""
+    with open_journal_index(host) as (index, _):
+        return index.count_entries()
+
+
+@contextmanager
+def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
+    """The index of the last commit's journal, and the books themselves.
+
+    What it knows at the end is kept for the next command, which then need not open the workspace.
+    """
+    surroundings = None if host.stays_open else read_surroundings(host.root)
+    with open_committed_books(host) as (repo, snapshot, books, _bank):
+        index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
+        yield index, books
+        if surroundings is not None and surroundings.checkout.commit == snapshot.commit and not host.is_outdated:
+            with suppress(WorkspaceError):  # a chart that is damaged, say
+                if find_lost_rows(host.layout, repo, snapshot) is None:
+                    remember_current_books(host.root, surroundings, index, _account_rows(books.chart))
+
+
+def _account_rows(chart: Chart) -> list[AccountRow]:
+    return [AccountRow(a.account_id, a.account_name, a.account_type) for a in chart.accounts.values()]
 
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:
@@ -321,8 +337,6 @@ def find_committed_violations(host: Host) -> list[Violation]:
 
 def _include_unreadable(look: Callable[[], list[Violation]]) -> list[Violation]:
     """What a check finds; a file that cannot be read at all is a finding, too."""
-    from cleared.errors import WorkspaceError
-
     try:
         return look()
     except WorkspaceError as e:

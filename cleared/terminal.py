@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO
 
 _UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -51,6 +51,18 @@ def print_json(value: Any) -> None:
     """
     json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=True, default=str)
     sys.stdout.write("\n")
+
+
+def print_json_list(values: Iterable[Any]) -> None:
+    """As ``print_json`` of a list, but each value is written before the next is taken."""
+    indented = sys.stdout.isatty()
+    between, is_first = ("\n  " if indented else ""), True
+    sys.stdout.write("[")
+    for value in values:
+        text = json.dumps(value, indent=2 if indented else None, ensure_ascii=True, default=str)
+        sys.stdout.write(("" if is_first else "," if indented else ", ") + between + text.replace("\n", "\n  "))
+        is_first = False
+    sys.stdout.write("\n]\n" if indented and not is_first else "]\n")
 
 
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
@@ -123,6 +135,51 @@ def print_table(
     out.writelines(line + "\n" for row in cells for line in layout.lines(row))
     if heading:
         out.write("\n")
+
+
+def print_batches(
+    columns: Sequence[str], read_batches: Callable[[], Iterable[Sequence[Sequence[str]]]], *, empty: str,
+    right: Sequence[str] = (), wrap: Sequence[str] = (), file: TextIO | None = None,
+) -> None:  # fmt: skip
+    """As ``print_table`` without a heading, of rows that are too many to be held at once.
+
+    ``read_batches`` gives some rows at a time, each time column by column. It is called twice: to measure and to print.
+    """
+    out = file or sys.stdout
+    widths: list[int] | None = None
+    for batch in read_batches():
+        measured = [max(map(text_width, _escape_all(column).values()), default=0) for column in batch]
+        widths = [max(pair) for pair in zip(widths or measured, measured, strict=True)]
+    if widths is None:
+        out.write(escape_lines(empty) + "\n")
+        return
+    aligned = {n for n, name in enumerate(columns) if name in right}
+    if out.isatty():
+        layout = _fit_layout(columns, widths, right, wrap, _terminal_width(out), airy=False)
+        for batch in read_batches():
+            for row in zip(*batch, strict=True):
+                out.writelines(line + "\n" for line in layout.lines([escape_text(text) for text in row]))
+        return
+    for batch in read_batches():
+        padded = [_pad_column(column, widths[n], n in aligned) for n, column in enumerate(batch)]
+        out.writelines([f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)])
+
+
+def _escape_all(texts: Iterable[str]) -> dict[str, str]:
+    """Each different text → what is shown of it."""
+    distinct = set(texts)
+    joined = "".join(distinct)
+    if joined.isascii() and joined.isprintable():
+        return {text: text for text in distinct}
+    return {text: escape_text(text) for text in distinct}
+
+
+def _pad_column(texts: Sequence[str], width: int, to_right: bool) -> list[str]:
+    padded = {}
+    for text, shown in _escape_all(texts).items():
+        space = " " * (width - text_width(shown))
+        padded[text] = space + shown if to_right else shown + space
+    return [padded[text] for text in texts]
 
 
 def text_width(text: str) -> int:

@@ -91,6 +91,7 @@ class JournalIndex:
     def __init__(
         self, months: Mapping[MonthKey, str], read_month: Callable[[MonthKey], JournalMonth], places: int,
         files: SealedFiles | None = None, *, stays_open: bool = False,
+        totals: Mapping[MonthKey, Mapping[int, Sums]] | None = None,
     ) -> None:  # fmt: skip
         self.places = places
         self.stays_open = stays_open
@@ -99,6 +100,7 @@ class JournalIndex:
         """Month → blob id of its file; empty where the commit has no file there."""
         self._read_month = read_month
         self._files = files
+        self._totals = dict(totals or {})
         self._last: dict[MonthKey, MonthFacts] = {}
 
     @property
@@ -113,11 +115,24 @@ class JournalIndex:
         known = self._find_known(key).sums
         if known is not None:
             return known
-        data = self._files.read(self._file_name(key, "sums")) if self._files is not None else None
-        facts = MonthFacts(sums=MonthSums.decode(data)) if data is not None else self._build_month(key)
+        read = self._read_sums(key)
+        facts = MonthFacts(sums=read) if read is not None else self._build_month(key)
         sums = self._keep(key, facts).sums
         assert sums is not None
         return sums
+
+    def month_totals(self, key: MonthKey) -> Mapping[int, Sums]:
+        """Account → debits and credits of a month's whole file."""
+        if key not in self._totals:
+            self._totals[key] = self.month_sums(key).accounts
+        return self._totals[key]
+
+    def find_totals(self, key: MonthKey) -> Mapping[int, Sums] | None:
+        """The same, where the month need not be parsed for it."""
+        if key in self._totals:
+            return self._totals[key]
+        sums = self._find_known(key).sums or self._read_sums(key)
+        return sums.accounts if sums is not None else None
 
     def sum_accounts(self, start: date | None = None, end: date | None = None) -> dict[int, Sums]:
         """Debits and credits of each account that was posted to from ``start`` to ``end``, these days included."""
@@ -142,7 +157,7 @@ class JournalIndex:
         for y, m in self.months:
             if year in (None, y) and month in (None, m) and (as_of is None or (y, m) <= (as_of.year, as_of.month)):
                 whole = as_of is None or (y, m) < (as_of.year, as_of.month)
-                part = self.month_sums((y, m)).accounts if whole else self._sum_days((y, m), None, as_of)
+                part = self.month_totals((y, m)) if whole else self._sum_days((y, m), None, as_of)
                 total = total.plus(*part.get(account, Sums()))
         return self.amount(total)
 
@@ -162,9 +177,11 @@ class JournalIndex:
 
     def used_accounts(self) -> set[int]:
         """The accounts of all legs."""
-        return {account for key in self.months for account in self.month_sums(key).accounts}
+        return {account for key in self.months for account in self.month_totals(key)}
 
     def _sum_days(self, key: MonthKey, start: date | None, end: date | None) -> Mapping[int, Sums]:
+        if start is None and end is None:
+            return self.month_totals(key)
         sums = self.month_sums(key)
         wanted = EntryFilter(start=start, end=end)
         days = [day for day in sums.days if wanted.has_day(day)]
@@ -200,12 +217,13 @@ class JournalIndex:
 
     def iter_entries(self, wanted: EntryFilter | None = None, *, limit: int | None = None) -> Iterator[Entry]:
         """The entries that are meant, in the order of their ids. ``limit``: only the newest so many."""
-        chosen: Iterator[tuple[MonthKey, list[int]]] = self.find_places(wanted or EntryFilter())
-        if limit is not None:
-            chosen = iter(self._newest_places(wanted or EntryFilter(), limit))
-        for key, places in chosen:
-            entries = self.month_entries(key)
+        for entries, places in self.iter_months(wanted or EntryFilter(), limit):
             yield from map(entries.make_entry, places)
+
+    def iter_months(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[tuple[MonthEntries, list[int]]]:
+        """The same by column: of each month its entries, and the places of those that are meant."""
+        for key, places in self.find_places(wanted) if limit is None else self._newest_places(wanted, limit):
+            yield self.month_entries(key), places
 
     def iter_postings(self, wanted: EntryFilter | None = None, *, newest_first: bool = False) -> Iterator[Posting]:
         """The legs of the entries that are meant; of those for an account, only the legs on it."""
@@ -241,6 +259,10 @@ class JournalIndex:
         key = (month.year, month.month)
         if self._files is not None and not month.damage and self._files.read(self._file_name(key, "sums")) is None:
             self._write_month(key, MonthFacts(sum_month(month, self.places), list_columns(month)))
+
+    def _read_sums(self, key: MonthKey) -> MonthSums | None:
+        data = self._files.read(self._file_name(key, "sums")) if self._files is not None else None
+        return MonthSums.decode(data) if data is not None else None
 
     def _build_month(self, key: MonthKey) -> MonthFacts:
         month = self._read_month(key)

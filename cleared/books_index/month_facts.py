@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.ledger.journal import JournalMonth
 from cleared.schema import money
+
+if TYPE_CHECKING:
+    from cleared.ledger.journal import JournalMonth
 
 _SEARCHED: Final = ("description", "counterparty", "reference", "evidence", "notes")
 _TEXTS: Final = (
@@ -120,6 +123,35 @@ class MonthEntries:
         for n in range(self._ends[at], self._ends[at + 1]):
             debit, credit = self._debits[n], self._credits[n]
             yield Leg(self._accounts[n], Decimal(debit) if debit else ZERO, Decimal(credit) if credit else ZERO)
+
+    def list_postings(self, places: Sequence[int]) -> tuple[list[str], list[str], list[str]]:
+        """Of the entries at these places: the amount, the accounts that it is posted to, and from; joined by ``+``."""
+        amounts, debited, credited = self._postings
+        return [amounts[at] for at in places], [debited[at] for at in places], [credited[at] for at in places]
+
+    @cached_property
+    def _postings(self) -> tuple[list[str], list[str], list[str]]:
+        amounts: list[str] = []
+        debited: list[str] = []
+        credited: list[str] = []
+        names = {account: str(account) for account in set(self._accounts)}
+        accounts, debits, credits = self._accounts, self._debits, self._credits
+        for start, end in pairwise(self._ends):
+            if end - start == 2 and debits[start] and credits[start + 1] and not (credits[start] or debits[start + 1]):
+                amounts.append(debits[start])
+                debited.append(names[accounts[start]])
+                credited.append(names[accounts[start + 1]])
+                continue
+            legs = range(start, end)
+            amounts.append(money.format_amount(money.total([Decimal(debits[n]) for n in legs if debits[n]])))
+            for side, texts in ((debits, debited), (credits, credited)):
+                texts.append("+".join([names[accounts[n]] for n in legs if side[n] and Decimal(side[n])]))
+        return amounts, debited, credited
+
+    def list_texts(self, name: str, places: Sequence[int]) -> list[str]:
+        """One text of each of the entries at these places, such as ``description`` or ``date``."""
+        column = self._columns[name]
+        return [column[at] for at in places]
 
     def find_account(self, account: int) -> list[int]:
         """The places of the entries that post to an account, in order."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import secrets
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from cleared.errors import WorkspaceError
-from cleared.safe_files import write_atomic, write_new
 from cleared.workspace.user_folder import cleared_home
 
 FOLDER: Final = "books"
@@ -63,6 +61,7 @@ class SealedFiles:
         if self._key is None or not os.access(self._state_dir if self._state_dir.exists() else self._state_dir.parent,
                                               os.W_OK):  # fmt: skip
             return
+        from cleared.safe_files import write_atomic
         from cleared.workspace.lock import ensure_state_dir
 
         try:
@@ -98,6 +97,10 @@ class SealedFiles:
             if not self._version or path.resolve().is_relative_to(self._state_dir.parent.resolve()):
                 return None
             if create and not path.exists():
+                import secrets
+
+                from cleared.safe_files import write_new
+
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 write_new(path, secrets.token_bytes(_KEY_BYTES), mode=0o600)  # where two make it, the first wins
             with path.open("rb") as file:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
@@ -18,9 +19,24 @@ from cleared.cli.options import (
     parse_day,
     parse_leg,
 )
-from cleared.terminal import count_noun, print_json, print_line, print_message, print_table
+from cleared.cli.quick_books import open_journal, read_balances
+from cleared.terminal import (
+    count_noun,
+    print_batches,
+    print_json,
+    print_json_list,
+    print_line,
+    print_message,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from cleared.books_index.month_facts import MonthEntries
 
 app = new_group()
+_COLUMNS: Final = ("entry", "date", "amount", "accounts", "status", "description")
+_RIGHT: Final = ("amount",)
+_WRAP: Final = ("description", "accounts")
 
 
 @app.command("list")
@@ -37,16 +53,35 @@ def list_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List entries in the order of their ids."""
+    from cleared.books_index.entry_selection import make_filter
     from cleared.ledger.entry import STATUSES
-    from cleared.queries import read_journal
 
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
-    entries = read_journal(open_host(workspace), month=month, status=status, account=account, text=text, limit=limit)
-    if json:
-        print_json(entries)
-    else:
-        print_entries(entries, sys.stdout)
+    wanted = make_filter(month, status, account, text)
+    with open_journal(workspace) as index:
+        if json:
+            from cleared.ledger.entry_json import entry_to_json
+
+            print_json_list(map(entry_to_json, index.iter_entries(wanted, limit=limit)))
+        else:
+            _print_months(lambda: index.iter_months(wanted, limit))
+
+
+def _print_months(read_months: Callable[[], Iterable[tuple[MonthEntries, list[int]]]]) -> None:
+    """As ``print_entries``, of many entries."""
+
+    def read_batches() -> Iterator[Sequence[Sequence[str]]]:
+        for entries, places in read_months():
+            amounts, debited, credited = entries.list_postings(places)
+            accounts = [f"{debit:>{width}} ← {credit}" for debit, credit in zip(debited, credited, strict=True)]
+            ids, dates, statuses, descriptions = (
+                entries.list_texts(name, places) for name in ("entry_id", "date", "status", "description")
+            )
+            yield ids, dates, amounts, accounts, statuses, descriptions
+
+    width = max((len(debit) for e, places in read_months() for debit in e.list_postings(places)[1]), default=0)
+    print_batches(_COLUMNS, read_batches, right=_RIGHT, wrap=_WRAP, empty="No entries.")
 
 
 def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
@@ -58,13 +93,13 @@ def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
     debits = [account_ids(e, "debit") for e in entries]
     width = max(map(len, debits), default=0)
     print_table(
-        ["entry", "date", "amount", "accounts", "status", "description"],
+        _COLUMNS,
         (
             (e["entry_id"], e["date"], e["amount"], f"{debit:>{width}} ← {account_ids(e, 'credit')}", e["status"],
              e["description"])
             for e, debit in zip(entries, debits, strict=True)
         ),
-        right=["amount"], wrap=["description", "accounts"], heading=False, empty="No entries.", file=file,
+        right=_RIGHT, wrap=_WRAP, heading=False, empty="No entries.", file=file,
     )  # fmt: skip
 
 
@@ -88,9 +123,9 @@ def check_journal(
     if json:
         print_json({"ok": not violations, "violations": violations})
     elif not violations:
-        from cleared.queries import read_journal
+        from cleared.queries import count_entries
 
-        print_line(f"The books are in order: {len(read_journal(host))} entries, every invariant holds.")
+        print_line(f"The books are in order: {count_entries(host)} entries, every invariant holds.")
     for v in [] if json else violations:
         where = f"{v['place']}: " if v["place"] else ""
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
@@ -199,9 +234,7 @@ def show_balances(
     """Show the trial balance: debits minus credits of each account. It sums to zero."""
     from decimal import Decimal
 
-    from cleared.queries import read_balances as balances
-
-    accounts = balances(open_host(workspace), account, month=month, as_of=as_of)
+    accounts = read_balances(workspace, account, month, as_of)
     if json:
         print_json(accounts)
         return

@@ -17,7 +17,7 @@ app = new_group()
 def _parse_last_day(text: str) -> date:
     import calendar
 
-    from cleared.queries import parse_month
+    from cleared.schema.days import parse_month
 
     try:
         if len(text) == 7:

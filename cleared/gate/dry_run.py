@@ -16,8 +16,8 @@ from typing import Any
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.errors import ClearedError, PolicyError
+from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.violations import BooksViolated, Violation
-from cleared.primitives.entry_projection import entry_to_json
 from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Script, Scripts

@@ -12,6 +12,7 @@ from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.mcp_server.bounded_answer import clean_text
 from cleared.mcp_server.reference_pages import SCHEME, agent_uri
+from cleared.schema.days import parse_month
 
 MAX_ARGUMENT: Final = 10_000
 INSTRUCTIONS: Final = (
@@ -96,7 +97,7 @@ def fill_prompt(host: Host, name: str, arguments: Mapping[str, str]) -> tuple[st
     if "name" in kind.arguments:
         queries.read_agent(host, arguments["name"])
     if "month" in kind.arguments:
-        queries.parse_month(arguments["month"])
+        parse_month(arguments["month"])
     text = _PLACE.sub(lambda match: arguments[match[1]], kind.text)  # one pass: arguments are not searched
     pages = (*kind.pages, agent_uri(arguments["name"])) if "name" in kind.arguments else kind.pages
     return clean_text(host, text), pages

@@ -1,15 +1,13 @@
-"""An entry as scripts see it, and as ``--json`` shows it."""
+"""An entry as scripts see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
-from cleared.ledger.entry import ZERO, Entry, leg_suffix
+from cleared.ledger.entry import Entry
+from cleared.ledger.entry_json import entry_dict
 from cleared.registry.dict_shapes import EntryRef, JournalEntry
-from cleared.schema import money
 
 
 def entry_reference(entry: Entry) -> EntryRef:
@@ -19,47 +17,8 @@ def entry_reference(entry: Entry) -> EntryRef:
 
 def describe_entry(entry: Entry) -> JournalEntry:
     """An entry as scripts see it."""
-    return cast(JournalEntry, _entry_dict(entry, _unchanged))
-
-
-def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """The same for people and ``--json``: numbers as their digits."""
-    return _entry_dict(entry, money.format_amount)
+    return cast(JournalEntry, entry_dict(entry, _unchanged))
 
 
 def _unchanged(number: Decimal) -> Decimal:
     return number
-
-
-@lru_cache(maxsize=1_000)
-def _parse_number(text: str) -> Decimal:
-    try:
-        return Decimal(text or "0")
-    except ArithmeticError:
-        return ZERO
-
-
-def _entry_dict(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
-    return {
-        "entry_id": entry.entry_id,
-        "date": entry.date.isoformat(),
-        "description": entry.description,
-        "amount": number(entry.amount),
-        "status": entry.status,
-        "counterparty": entry.counterparty,
-        "reference": entry.reference,
-        "confidence": number(_parse_number(entry.confidence)),
-        "evidence": entry.evidence,
-        "tags": entry.tags.split(";") if entry.tags else [],
-        "notes": entry.notes,
-        "lines": [
-            {
-                "leg_id": entry.entry_id + leg_suffix(i),
-                "account_id": leg.account_id,
-                # The empty side has the places of the other: 0.00, not 0.
-                "debit": number(leg.debit or leg.credit * 0),
-                "credit": number(leg.credit or leg.debit * 0),
-            }
-            for i, leg in enumerate(entry.legs)
-        ],
-    }

@@ -19,7 +19,7 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, parse_test, to_plain_json
-from cleared.primitives.entry_projection import entry_to_json
+from cleared.ledger.entry_json import entry_to_json
 from cleared.proposals.approval import Signer, sign_tests
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Snapshot, history

@@ -24,7 +24,7 @@ from cleared.errors import ClearedError, UsageError
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
-from cleared.primitives.entry_projection import entry_to_json
+from cleared.ledger.entry_json import entry_to_json
 from cleared.registry.json_values import to_json
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts

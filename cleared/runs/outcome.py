@@ -9,8 +9,8 @@ from typing import Any, Literal
 from cleared.cards.card import Card
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
+from cleared.ledger.entry_json import entry_to_json
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
-from cleared.primitives.entry_projection import entry_to_json
 from cleared.registry.json_values import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]

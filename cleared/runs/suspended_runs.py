@@ -23,7 +23,7 @@ from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.primitives.entry_projection import entry_to_json
+from cleared.ledger.entry_json import entry_to_json
 from cleared.primitives.queue import Question
 from cleared.registry.json_values import to_json
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event

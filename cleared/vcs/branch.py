@@ -8,27 +8,14 @@ moves in one act with the branch, and keeps what it names from ``git gc``. There
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from cleared.errors import WorkspaceError
 from cleared.vcs.git_process import Git, GitFailed
 from cleared.vcs.object_reader import OID_PATTERN, ObjectReader, is_oid
-
-_FOLDER: Final = "refs/worktree/cleared"
-_MAX_NAME_BYTES: Final = 150
-
-
-def remembered_ref(branch: str) -> str:
-    """The name of the reference that remembers the last commit of a branch, by the branch's full name."""
-    # Escaped, so that the reference of one branch is never a folder of another's.
-    name = branch.removeprefix("refs/heads/").replace("%", "%25").replace("/", "%2F")
-    if len(name.encode("utf-8", "surrogateescape")) > _MAX_NAME_BYTES:
-        name = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{_FOLDER}/{name}"
+from cleared.workspace.git_directory import remembered_ref as remembered_ref
 
 
 def current_branch_name(git: Git, git_dir: Path) -> str | None:

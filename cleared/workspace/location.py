@@ -8,34 +8,13 @@ from pathlib import Path
 
 from cleared.config.loading import load_config_file
 from cleared.config.model import Config
-from cleared.errors import WorkspaceError
 from cleared.safe_names import require_safe_name
+from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
+from cleared.workspace.workspace_root import find_workspace as find_workspace
 
-CONFIG_NAME = "config.yaml"
 _YEAR = re.compile(r"[0-9]{4}")
 _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 _MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
-
-
-def find_workspace(start: Path | None = None) -> Path:
-    """The root of the workspace that holds ``start`` (default: the current directory).
-
-    Looks upwards for ``config.yaml``, as git does for ``.git``. Raises ``WorkspaceError``.
-    """
-    try:
-        first = (start or Path.cwd()).resolve(strict=True)
-    except (OSError, RuntimeError):
-        raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
-    for folder in (first, *first.parents):
-        try:
-            if (folder / CONFIG_NAME).is_file():
-                return folder
-        except OSError:
-            break  # not allowed to look: nothing above is ours
-    raise WorkspaceError(
-        f"{first} is not in a workspace: no {CONFIG_NAME} here or above",
-        remedy="Make one with: cleared init DIR",
-    )
 
 
 def open_layout(start: Path | None = None) -> Layout:

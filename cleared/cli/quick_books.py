@@ -1,0 +1,51 @@
+"""Reading the books without opening the workspace, where the index has them just as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleared.cli.options import chosen_workspace, open_host
+
+if TYPE_CHECKING:
+    from cleared.books_index.current_books import CurrentBooks
+    from cleared.books_index.journal_index import JournalIndex
+
+
+@contextmanager
+def open_journal(workspace: Path | None) -> Iterator[JournalIndex]:
+    """The journal of the workspace that the command line names. Raises ``WorkspaceError``."""
+    current = _open_current(workspace)
+    if current is not None:
+        yield current.journal
+        return
+    from cleared.queries import open_journal_index
+
+    with open_journal_index(open_host(workspace)) as (index, _):
+        yield index
+
+
+def read_balances(
+    workspace: Path | None, account: int | None, month: str | None, as_of: str | None
+) -> list[dict[str, Any]]:
+    """The trial balance, as ``queries.read_balances`` gives it, which is asked wherever there is a doubt."""
+    current = _open_current(workspace)
+    if current is not None and (account is None or account in {row.account_id for row in current.accounts}):
+        from cleared.books_index.balances import list_balances
+        from cleared.schema.days import parse_day, parse_month
+
+        day = parse_day(as_of) if as_of else None
+        year, number = parse_month(month) if month else (None, None)
+        return list_balances(current.journal, current.accounts, account, year=year, month=number, as_of=day)
+    from cleared import queries
+
+    return queries.read_balances(open_host(workspace), account, month=month, as_of=as_of)
+
+
+def _open_current(workspace: Path | None) -> CurrentBooks | None:
+    from cleared.books_index.current_books import open_current_books
+    from cleared.workspace.workspace_root import find_workspace
+
+    return open_current_books(find_workspace(chosen_workspace(workspace)))
