@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from cleared.approvals.verification import Approvals
+from cleared.audit.check_record import describe_check, is_known_right, remember_right
 from cleared.audit.provenance import find_merge_collisions, find_unknown_origins
 from cleared.books_index.balances import list_balances
 from cleared.books_index.current_books import AccountRow, read_surroundings, remember_current_books
@@ -308,9 +309,11 @@ def find_violations(host: Host) -> list[Violation]:
     from cleared.errors import Place
 
     with compare_with_commit(host, "journal check") as (repo, snapshot, different):
+        if not different:
+            return _check_unchanged_books(host, repo, snapshot)
         head_books, head_bank = open_books(host, CommittedSource(snapshot))
-        colliding = find_merge_collisions(host) if different else []
-        if colliding or not different:
+        colliding = find_merge_collisions(host)
+        if colliding:
             violations = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
             return violations + find_unknown_origins(host, repo, snapshot)
         books, bank = open_books(host, WorkingSource(host))
@@ -327,6 +330,20 @@ def find_violations(host: Host) -> list[Violation]:
                     )
                 )  # fmt: skip
         return violations + find_unknown_origins(host, repo, snapshot)
+
+
+def _check_unchanged_books(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """The violations of a commit that the working tree is equal to. Nothing is judged again that was right before."""
+    if is_known_right(host, repo, snapshot):
+        return []
+    description = describe_check(host, repo, snapshot)
+    books, bank = open_books(host, CommittedSource(snapshot))
+    index = open_index(host.layout, snapshot, host.decimal_places)
+    violations = _include_unreadable(lambda: check_books(books, bank, index.add_month))
+    violations += find_unknown_origins(host, repo, snapshot)
+    if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
+        remember_right(host, description)
+    return violations
 
 
 def find_committed_violations(host: Host) -> list[Violation]:
