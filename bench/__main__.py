@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 
-from bench import bulk, calls, commits, gate, loop, review, service, sessions, startup, steady, tasks
+from bench import books, bulk, calls, commits, gate, loop, review, service, sessions, startup, steady, tasks
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -17,6 +17,12 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "linear": calls.linear,
     "many": bulk.many,
     "query": bulk.month_query,
+    "balance": books.balance,
+    "month_list": books.month_list,
+    "whole_list": books.whole_list,
+    "check_again": books.check_again,
+    "check_whole": books.check_whole,
+    "reports": books.reports,
     "durable": commits.durable,
     "seal": commits.seal_small,
     "help": startup.help_,

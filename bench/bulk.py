@@ -35,7 +35,7 @@ def many(quick: bool) -> Result:
     Ten calls and not one, because a script has 512 MB, and a list of so many dicts beside the rows is more.
     """
     template = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
-    found = [_fill(copy(template)) for _ in range(1 if quick else 3)]
+    found = [fill_books(copy(template)) for _ in range(1 if quick else 3)]
     took, peak, worker = sorted(found)[len(found) // 2]
     return Result(
         "100,000 rows by journal_add_many, one commit", f"{took:.1f} s, {peak:.0f} MB", "—", None, "10 s, 500 MB",
@@ -55,7 +55,7 @@ main()
 """
 
 
-def _fill(root: Path) -> tuple[float, float, float]:
+def fill_books(root: Path) -> tuple[float, float, float]:
     """``cleared agent run bulk``: its seconds, its peak memory and its largest child's, in MB."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", _CHILD, "agent", "run", "bulk"], cwd=root, check=True, capture_output=True)
@@ -69,7 +69,7 @@ def month_query(quick: bool) -> Result:
     """A month of books that hold 100,000 legs, asked for again in the same process."""
     rows = ROWS // 2
     template = workspace(files={"bank.csv": chase(rows, days=365)}, agents={"bulk": SCRIPT})
-    _fill(template)
+    fill_books(template)
     times = []
     opened = host(template)
     for _ in range(3 if quick else 9):

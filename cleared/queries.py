@@ -29,7 +29,6 @@ from cleared.clock import format_iso
 from cleared.errors import UsageError, WorkspaceError
 from cleared.ledger.chart import Chart
 from cleared.ledger.checks import check_against_commit, check_books
-from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
@@ -222,7 +221,7 @@ def iter_journal(
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Entries in the order of their ids, read as they are taken. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
     with open_journal_index(host) as (index, _):
-        yield from map(entry_to_json, select_entries(index, month, status, account, text, limit))
+        yield from select_entries(index, month, status, account, text, limit)
 
 
 def read_journal(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
 from cleared.errors import UsageError
-from cleared.ledger.entry import Entry
 from cleared.schema.days import parse_month
 
 
@@ -21,8 +21,8 @@ def make_filter(
 def select_entries(
     index: JournalIndex, month: str | None = None, status: str | None = None, account: int | None = None,
     text: str | None = None, limit: int | None = None,
-) -> Iterator[Entry]:  # fmt: skip
-    """Entries in the order of their ids; ``limit``: the newest so many. Raises ``UsageError``."""
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Entries as plain data, in the order of their ids; ``limit``: the newest so many. Raises ``UsageError``."""
     if limit is not None and limit < 0:
         raise UsageError("the limit is negative", remedy="Leave it out for all entries.")
-    return index.iter_entries(make_filter(month, status, account, text), limit=limit)
+    return index.iter_dicts(make_filter(month, status, account, text), limit=limit)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cleared.books_index.month_facts import MonthEntries, MonthSums, Sums, list_columns, sum_month
 from cleared.books_index.month_memory import MonthFacts, shared_memory
@@ -219,6 +219,11 @@ class JournalIndex:
         """The entries that are meant, in the order of their ids. ``limit``: only the newest so many."""
         for entries, places in self.iter_months(wanted or EntryFilter(), limit):
             yield from map(entries.make_entry, places)
+
+    def iter_dicts(self, wanted: EntryFilter | None = None, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """The same as plain data: what ``entry_to_json`` makes of them."""
+        for entries, places in self.iter_months(wanted or EntryFilter(), limit):
+            yield from entries.list_dicts(places)
 
     def iter_months(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[tuple[MonthEntries, list[int]]]:
         """The same by column: of each month its entries, and the places of those that are meant."""

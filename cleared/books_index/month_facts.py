@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -13,7 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.ledger.entry import ZERO, Entry, Leg, leg_suffix
+from cleared.ledger.entry_json import entry_to_json, parse_number
 from cleared.schema import money
 
 if TYPE_CHECKING:
@@ -118,6 +119,32 @@ class MonthEntries:
             c["receipt_hash"][at], c["tags"][at], c["notes"][at],
         )  # fmt: skip
 
+    def list_dicts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """The entries at these places as ``entry_to_json`` gives them, in a third of its time."""
+        c, amounts = self._columns, self._postings[0]
+        numbers: dict[str, str] = {}
+        for at in places:
+            legs = range(self._ends[at], self._ends[at + 1])
+            if self._has_nothing_posted or any((self._debits[n] == "") == (self._credits[n] == "") for n in legs):
+                yield entry_to_json(self.make_entry(at))
+                continue
+            entry_id, confidence, tags = self.ids[at], c["confidence"][at], c["tags"][at]
+            if confidence not in numbers:
+                numbers[confidence] = money.format_amount(parse_number(confidence))
+            lines, zero = [], self._zero
+            for i, n in enumerate(legs):
+                debit, credit = self._debits[n], self._credits[n]
+                lines.append(
+                    {"leg_id": entry_id + leg_suffix(i), "account_id": self._accounts[n], "debit": debit or zero,
+                     "credit": credit or zero}
+                )  # fmt: skip
+            yield {
+                "entry_id": entry_id, "date": self.dates[at], "description": c["description"][at],
+                "amount": amounts[at], "status": self.statuses[at], "counterparty": c["counterparty"][at],
+                "reference": c["reference"][at], "confidence": numbers[confidence], "evidence": c["evidence"][at],
+                "tags": tags.split(";") if tags else [], "notes": c["notes"][at], "lines": lines,
+            }  # fmt: skip
+
     def legs_at(self, at: int) -> Iterator[Leg]:
         """The legs of the entry at this place."""
         for n in range(self._ends[at], self._ends[at + 1]):
@@ -128,6 +155,17 @@ class MonthEntries:
         """Of the entries at these places: the amount, the accounts that it is posted to, and from; joined by ``+``."""
         amounts, debited, credited = self._postings
         return [amounts[at] for at in places], [debited[at] for at in places], [credited[at] for at in places]
+
+    @cached_property
+    def _has_nothing_posted(self) -> bool:
+        """Whether an amount of the month is zero, as only a damaged one can have."""
+        return any(text and not text.strip("0.") for text in {*self._debits, *self._credits})
+
+    @cached_property
+    def _zero(self) -> str:
+        """Nothing, with as many decimals as the amounts of the month have."""
+        _, point, decimals = next(filter(None, (*self._debits, *self._credits)), "0").partition(".")
+        return f"0{point}{'0' * len(decimals)}"
 
     @cached_property
     def _postings(self) -> tuple[list[str], list[str], list[str]]:

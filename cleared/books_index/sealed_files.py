@@ -26,7 +26,7 @@ _BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 _KEY_BYTES: Final = 32
 _CODE_BYTES: Final = 32
 _PACKAGE: Final = Path(__file__).parent.parent
-_PARSERS: Final = ("ledger", "books_index", "schema")
+_PARSERS: Final = ("ledger", "books_index", "schema", "config", "workspace")
 """The folders of the program that decide what is in the files."""
 
 

@@ -61,9 +61,7 @@ def list_entries(
     wanted = make_filter(month, status, account, text)
     with open_journal(workspace) as index:
         if json:
-            from cleared.ledger.entry_json import entry_to_json
-
-            print_json_list(map(entry_to_json, index.iter_entries(wanted, limit=limit)))
+            print_json_list(index.iter_dicts(wanted, limit=limit))
         else:
             _print_months(lambda: index.iter_months(wanted, limit))
 

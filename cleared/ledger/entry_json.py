@@ -17,7 +17,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1_000)
-def _parse_number(text: str) -> Decimal:
+def parse_number(text: str) -> Decimal:
+    """A number as a journal has it, such as a confidence; zero where it is none."""
     try:
         return Decimal(text or "0")
     except ArithmeticError:
@@ -34,7 +35,7 @@ def entry_dict(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]
         "status": entry.status,
         "counterparty": entry.counterparty,
         "reference": entry.reference,
-        "confidence": number(_parse_number(entry.confidence)),
+        "confidence": number(parse_number(entry.confidence)),
         "evidence": entry.evidence,
         "tags": entry.tags.split(";") if entry.tags else [],
         "notes": entry.notes,

@@ -22,6 +22,7 @@ from cleared.books_index.month_facts import sum_month
 from cleared.books_index.sealed_files import KEY, SealedFiles
 from cleared.config.loading import load_config
 from cleared.ledger.entry import STATUSES, ZERO, Entry, Leg, format_entry_id
+from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.journal import append_entries, parse_month
 from cleared.ledger.staged_journal import Books, Bounds
 from cleared.primitives.journal_search import find_entries
@@ -103,6 +104,7 @@ def check_answers(files: Files, index: JournalIndex) -> None:
             expected = find_entries(books, search.get("status"), search.get("year"), search.get("month"),
                                     search.get("account"), search.get("text"), limit)  # fmt: skip
             assert list(index.iter_entries(EntryFilter(**search), limit=limit)) == expected
+            assert list(index.iter_dicts(EntryFilter(**search), limit=limit)) == list(map(entry_to_json, expected))
     every = list(books.iter_entries())
     assert index.count_entries() == len(every) == sum(index.count_statuses().values())
     assert index.used_accounts() == {leg.account_id for e in every for leg in e.legs}
@@ -116,6 +118,15 @@ def test_an_index_answers_as_the_books_do(files: Files) -> None:
         check_answers(files, index_of(files, Path(folder) / ".cleared"))  # makes its files
         check_answers(files, index_of(files, Path(folder) / ".cleared"))  # reads them
         check_answers(files, index_of(files, Path(folder) / ".cleared", stays_open=True))
+
+
+def test_a_journal_that_says_nothing_twice_is_shown_alike() -> None:
+    """An amount of zero, both sides, neither side: what a hand may write."""
+    data = _one_month()[2025, 1].decode()
+    for old, new in ((",4.00,,", ",0.00,,"), (",4.00,,", ",4.00,4.00,"), (",4.00,,", ",,,"), (",,4.00,", ",,0.00,")):
+        check_answers(
+            {(2025, 1): data.replace(old, new).encode()}, index_of({(2025, 1): data.replace(old, new).encode()}, None)
+        )
 
 
 def _tear(file: Path) -> None:

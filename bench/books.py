@@ -1,0 +1,166 @@
+"""Reading large books, in processor seconds of the process and its children; beside other programs of plain-text
+accounting, where they are installed (``ledger`` and ``hledger``, as Debian packages; ``beancount`` from PyPI)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from bench.bulk import SCRIPT, fill_books
+from bench.measure import Result, seconds
+from bench.startup import CLEARED
+from bench.workspaces import chase, host, place, workspace
+from cleared import queries
+from cleared.books_index.journal_index import EntryFilter, JournalIndex
+
+ROWS = 100_000
+_FORMATS = {"ledger": "ledger", "hledger": "ledger", "bean-check": "beancount"}
+"""Program → the format that it reads."""
+
+
+def balance(quick: bool) -> Result:
+    """``journal balance``, when it was asked before."""
+    return _beside_help("journal balance, 100,000 entries, warm", ["journal", "balance"], 1.5, quick,
+                        peers={"ledger": ["balance"], "hledger": ["balance"]})  # fmt: skip
+
+
+def month_list(quick: bool) -> Result:
+    """``journal list --month``, likewise."""
+    argv = ["journal", "list", "--month", "2025-06"]
+    return _beside_help("journal list --month, of 100,000 entries", argv, 2, quick)
+
+
+def whole_list(quick: bool) -> Result:
+    """``journal list`` of everything, in memory that does not grow with the books."""
+    return _alone("journal list, 100,000 entries", ["journal", "list"], 3, 100, quick, peers={"hledger": ["print"]})
+
+
+def check_again(quick: bool) -> Result:
+    """``journal check``, when nothing has changed since the books were right."""
+    return _alone("journal check, 100,000 entries, nothing changed", ["journal", "check"], 2, 250, quick)
+
+
+def check_whole(quick: bool) -> Result:
+    """``journal check`` without anything that an earlier one has left."""
+
+    def forget(root: Path) -> None:
+        shutil.rmtree(root / ".cleared/books", ignore_errors=True)
+
+    return _alone("journal check, 100,000 entries, the first time", ["journal", "check"], 5, 250, quick, forget,
+                  peers={"hledger": ["check"], "bean-check": []})  # fmt: skip
+
+
+def reports(quick: bool) -> Result:
+    """The slowest of the questions that reports ask of an index that stays open."""
+    opened = host(_books())
+    opened.stays_open = True
+
+    def ask(index: JournalIndex) -> Iterator[Callable[[], object]]:
+        quarter = date(2025, 4, 1), date(2025, 6, 30)
+        yield lambda: index.sum_accounts(*quarter)
+        yield lambda: index.sum_by_month(date(2025, 1, 1), date(2025, 12, 31))
+        yield lambda: index.trial_balance(date(2025, 6, 15))
+        yield lambda: list(index.iter_entries(EntryFilter(text="github inc 0042")))
+        yield lambda: list(index.iter_entries(EntryFilter(text="aws"), limit=100))
+        yield lambda: list(
+            index.iter_postings(EntryFilter(account=5020, start=date(2025, 5, 1), end=date(2025, 5, 10)))
+        )
+
+    slowest = []
+    for _ in range(3 if quick else 9):
+        with queries.open_journal_index(opened) as (index, _books_of_it):
+            times = []
+            for question in ask(index):
+                began = time.process_time()
+                question()
+                times.append(time.process_time() - began)
+            slowest.append(max(times))
+    opened.close()
+    again, first = min(slowest[1:]), slowest[0]
+    return Result(
+        "a report's question, 100,000 entries, index open", seconds(again), seconds(first), again / first, "≤ 50 ms",
+        again <= 0.05,
+        "the slowest of six: sums, searches, an account's ledger of ten days; the baseline is the first time",
+    )  # fmt: skip
+
+
+@cache
+def _books() -> Path:
+    root = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
+    fill_books(root)
+    return root
+
+
+def _beside_help(
+    name: str, argv: Sequence[str], at_most: float, quick: bool, peers: dict[str, list[str]] | None = None
+) -> Result:  # fmt: skip
+    root = _books()
+    _measure([CLEARED, *argv], root)
+    pairs = [(_measure([CLEARED, *argv], root), _measure([CLEARED, "--help"], root)) for _ in range(3 if quick else 11)]
+    took, baseline = min(pair[0][0] for pair in pairs), min(pair[1][0] for pair in pairs)
+    ratio = took / baseline
+    return Result(f"{name} / cleared --help", seconds(took), seconds(baseline), ratio, f"≤ {at_most:g}×",
+                  ratio <= at_most, _measure_peers(peers or {}, took))  # fmt: skip
+
+
+def _alone(
+    name: str, argv: Sequence[str], most: float, most_memory: float, quick: bool,
+    prepare: Callable[[Path], None] = lambda _: None, peers: dict[str, list[str]] | None = None,
+) -> Result:  # fmt: skip
+    root = _books()
+    _measure([CLEARED, *argv], root)
+    runs = []
+    for _ in range(1 if quick else 5):
+        prepare(root)
+        runs.append(_measure([CLEARED, *argv], root))
+    took, memory = min(run[0] for run in runs), max(run[1] for run in runs)
+    return Result(
+        name, f"{took:.2f} s, {memory:.0f} MB", "—", None, f"{most:g} s, {most_memory:g} MB",
+        took <= most and memory <= most_memory, _measure_peers(peers or {}, took),
+    )  # fmt: skip
+
+
+def _measure(argv: Sequence[str], root: Path) -> tuple[float, float]:
+    """Processor seconds of a program and its children, and its peak memory in MB."""
+    process = subprocess.Popen(argv, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{argv} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def _measure_peers(peers: dict[str, list[str]], took: float) -> str:
+    """How long other programs take for the same; those that are not installed are left out."""
+    said = []
+    for program, arguments in peers.items():
+        path = shutil.which(program)
+        if path is not None:
+            file = _export(_FORMATS[program])
+            argv = [path, *arguments, str(file)] if program == "bean-check" else [path, "-f", str(file), *arguments]
+            peer, memory = _measure(argv, file.parent)
+            said.append(f"{program} {peer:.2f} s, {memory:.0f} MB ({peer / took:.1f}×)")
+    return f"others, for the same: {'; '.join(said)}" if said else ""
+
+
+@cache
+def _export(kind: str) -> Path:
+    """The books in another program's format."""
+    file = place().with_suffix(f".{kind}")
+    with queries.open_journal_index(host(_books())) as (index, _):
+        accounts = sorted(index.used_accounts())
+        parts = [f"2024-01-01 open Assets:A{number}\n" for number in accounts if kind == "beancount"]
+        for entry in index.iter_entries():
+            text = entry.description.replace('"', "'")
+            parts.append(f'{entry.date} * "{text}"\n' if kind == "beancount" else f"{entry.date} * {text}\n")
+            parts += [f"  Assets:A{leg.account_id}  {leg.amount} USD\n" for leg in entry.legs]
+            parts.append("\n")
+    file.write_text("".join(parts), encoding="utf-8")
+    return file
