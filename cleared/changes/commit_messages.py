@@ -220,5 +220,9 @@ def setting_changed(key: str, value: str) -> CommitSubject:
     return _subject("config", f"{key} = {_one_line(value)}")
 
 
+def bank_added(accounts: Sequence[str], format: str) -> CommitSubject:
+    return _subject("config", f"bank account {', '.join(accounts)} ({_one_line(format)})")
+
+
 def settings_approved() -> CommitSubject:
     return CommitSubject("config: approved as edited")

@@ -88,11 +88,18 @@ def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None
 
 
 def import_handed_files(
-    host: Host, handed: Sequence[HandedFile], names: Sequence[str], left: Sequence[LeftFile], *, run: bool, json: bool
+    host: Host,
+    handed: Sequence[HandedFile],
+    names: Sequence[str],
+    left: Sequence[LeftFile],
+    *,
+    run: bool,
+    json: bool,
+    needs_files: bool = True,
 ) -> None:
     """Run the agents that watch the drop folder, for files that were copied there; say what became of each.
 
-    Exits with 1 where nothing could be imported, where a bank file was left, and where a run failed.
+    Exits with 1 where nothing could be imported (and ``needs_files``), a bank file was left, or a run failed.
     """
     paths = [f"{host.layout.import_dir}/{name}" for name in names]
     for file in left:
@@ -113,7 +120,7 @@ def import_handed_files(
     failed = False
     for each in runs:
         failed |= _print_outcome(each, json=json)
-    if failed or not handed or any(file.is_bank_file for file in left):
+    if failed or (needs_files and not handed) or any(file.is_bank_file for file in left):
         raise typer.Exit(1)
 
 

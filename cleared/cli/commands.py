@@ -38,6 +38,7 @@ class Entry:
 SECTIONS: Final = {
     "Books": (
         Entry("import", "bank_files", "import_bank_files", "Import bank files, or show what is understood of one"),
+        Entry("bank", "bank", "app", "Add bank accounts by one of their files, and list them"),
         Entry("journal", "journal", "app", "Read, write, check, void and open entries"),
         Entry("split", "queue", "split_entry", "Split an entry over several accounts"),
         Entry("accounts", "accounts", "app", "List the chart of accounts, and change it"),

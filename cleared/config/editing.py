@@ -41,7 +41,7 @@ def set_value(text: str, dotted: str, value: str) -> str:
     before, root = read_config(text)
     target = _resolve_key(before, dotted)
     piece, plain_value = _format_value(target.field, dotted, value)
-    changed = _insert_value(text, root, target.keys, piece, dotted)
+    changed = insert_value(text, root, target.keys, piece, dotted)
     after, _ = read_config(changed)
     expected = copy.deepcopy(dict(before.data))
     _put_value(expected, target.keys, plain_value)
@@ -125,7 +125,9 @@ def format_scalar(value: str) -> str:
     return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _insert_value(text: str, root: Node | None, keys: list[str | int], piece: str, dotted: str) -> str:
+def insert_value(text: str, root: Node | None, keys: list[str | int], piece: str, dotted: str) -> str:
+    """``text`` with the YAML ``piece`` where ``keys`` lead; what is missing on the way is added. ``dotted``: the key in
+    messages. Raises ``UsageError`` where that cannot be done in place."""
     newline = "\r\n" if "\r\n" in text else "\n"
     node, key_node, rest = root, None, list(keys)
     while rest and node is not None:
@@ -146,7 +148,7 @@ def _insert_value(text: str, root: Node | None, keys: list[str | int], piece: st
         return _replace_value(text, key_node, node, piece, dotted)
     if node.is_null and key_node is not None:  # ``section:`` and nothing below it
         lines = _format_lines(rest, piece, " " * (key_node.column + 2), newline)
-        return _insert_after_line(text, key_node.end, lines, newline)
+        return insert_after_line(text, key_node.end, lines, newline)
     if node.kind != "map":
         raise UsageError(f"{dotted} cannot be set there", remedy="Edit config.yaml by hand.")
     if not node.plain:
@@ -158,7 +160,7 @@ def _insert_value(text: str, root: Node | None, keys: list[str | int], piece: st
     if node is root:
         return _append_lines(text, _format_lines(rest, piece, " " * node.column, newline), newline, gap=len(rest) > 1)
     lines = _format_lines(rest, piece, " " * node.pairs[0][0].column, newline)
-    return _insert_after_line(text, _content_end(node), lines, newline)
+    return insert_after_line(text, find_content_end(node), lines, newline)
 
 
 def _find_pair(node: Node, key: str) -> tuple[Node, Node] | None:
@@ -178,7 +180,7 @@ def _replace_value(text: str, key: Node | None, node: Node, piece: str, dotted: 
     return text[: node.start] + piece + text[end:]
 
 
-def _content_end(node: Node) -> int:
+def find_content_end(node: Node) -> int:
     """Where the content of a node ends, without the comments behind it."""
     while node.plain and (node.pairs or node.items):
         node = node.pairs[-1][1] if node.pairs else node.items[-1]
@@ -196,7 +198,8 @@ def _append_lines(text: str, lines: str, newline: str, *, gap: bool = False) -> 
     return text + (newline if gap else "") + lines + newline
 
 
-def _insert_after_line(text: str, position: int, lines: str, newline: str) -> str:
+def insert_after_line(text: str, position: int, lines: str, newline: str) -> str:
+    """``text`` with ``lines`` below the line of ``position``."""
     if text[:position].endswith("\n"):  # a block of text ends behind its line
         return text[:position] + lines + newline + text[position:]
     end = text.find("\n", position)

@@ -278,10 +278,12 @@ def _make_statement(account: _Account, places: int) -> Statement:
         places = money.currency_exponent(account.currency) if account.currency else places
         day = values.get("LEDGERBAL.DTASOF", "")
         closing = Balance(read_amount(text, places, "BALAMT"), read_packed_date(day, "DTASOF") if day else None)
+    savings = values.get(f"{source}.ACCTTYPE", "").upper() in ("SAVINGS", "MONEYMRKT", "CD")
+    kind = "credit_card" if account.kind == "CCSTMTRS" else "savings" if savings else "checking"
     start, end = (values.get(f"BANKTRANLIST.{tag}", "") for tag in ("DTSTART", "DTEND"))
     return Statement(
         first_day=read_packed_date(start, "DTSTART") if start else None,
         last_day=read_packed_date(end, "DTEND") if end else None,
         rows=tuple(account.rows), account=number, bank=bank, currency=account.currency, closing=closing,
-        hints=list_account_hints([number], bank),
+        hints=(*list_account_hints([number], bank), ("type", kind)),
     )  # fmt: skip

@@ -77,6 +77,27 @@ def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     return _commit_settings(host, (before, text), edit_committed, policy, commit_messages.setting_changed(key, value))
 
 
+def add_settings(host: Host, edit: Callable[[str], str], message: CommitSubject) -> SettingsOutcome:
+    """Change ``config.yaml`` by ``edit``, which changes no protected setting, in one commit, as ``set_setting`` does.
+
+    Raises what ``edit`` raises, and ``PolicyError`` where the result has other protected settings.
+    """
+    before = (host.root / host.layout.config_file).read_bytes()
+    text = edit(before.decode("utf-8")).encode("utf-8")
+    policy = protected_settings_of(host.config)
+    changed = compare_settings(
+        protected_settings_of(load_config(before.decode("utf-8-sig"))),
+        protected_settings_of(load_config(text.decode("utf-8-sig"))),
+    )
+    if changed:
+        raise PolicyError(f"{changed[0][0]} takes effect only when approved", remedy="Set it: cleared config set.")
+
+    def edit_committed(committed: bytes | None) -> bytes | None:
+        return text if committed is None or committed == before else edit(committed.decode("utf-8")).encode("utf-8")
+
+    return _commit_settings(host, (before, text), edit_committed, policy, message)
+
+
 def approve_settings(host: Host) -> SettingsOutcome:
     """Approve ``config.yaml`` as it was edited by hand. Raises as ``set_setting`` does.
 

@@ -48,7 +48,7 @@ def test_the_wordings() -> None:
         m.proposal_rejected("P1", "no"), m.proposal_outdated("P1", None), m.proposal_outdated("P1", "P2"),
         m.agent_rolled_back("ingest", "abc"), m.agent_rolled_back("ingest", None), m.regression_test_added("t"),
         m.entry_written("2025-01-001", "a\nb"), m.new_workspace_id_given(),
-        m.setting_changed("a.b", "1"), m.settings_approved(),
+        m.setting_changed("a.b", "1"), m.settings_approved(), m.bank_added(["a", "b"], "ofx"),
     ] == [
         "init: My firm", "agent: ingest", "a; b",
         "log: ingest went on, and changed nothing", "log: ingest failed: why", "log: ingest asks: Pay it?",
@@ -65,7 +65,7 @@ def test_the_wordings() -> None:
         "agent: P1 rejected: no", "agent: P1 is stale", "agent: P1 is stale, P2 takes its place",
         "agent: ingest rolled back to abc", "agent: ingest rolled back to nothing: there was no version before",
         "test: t is a regression case", "post: 2025-01-001 a b", "agent: these books have an id of their own",
-        "config: a.b = 1", "config: approved as edited",
+        "config: a.b = 1", "config: approved as edited", "config: bank account a, b (ofx)",
     ]  # fmt: skip
 
 

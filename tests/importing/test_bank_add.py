@@ -1,0 +1,115 @@
+"""``cleared bank add``: an account by one of its files; what is unknown is guessed, shown, and corrected (B19)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness import Workspace, refused, unchanged
+from statement_files import LINES, MONTH, Line, Told, write_ofx
+
+from cleared.config.loading import load_config
+from cleared.importers.csv_guess import guess_profile
+
+GERMAN = """Umsätze Girokonto;DE89 3704 0044 0532 0130 00
+
+Buchungstag;Valuta;Verwendungszweck;Betrag;Saldo
+31.01.2025;31.01.2025;GITHUB PRO;-4,00;2.496,00
+15.01.2025;15.01.2025;Rechnung 12 Müller KG;1.250,00;2.500,00
+"""
+PLAIN = "Date,Description,Amount\n2025-01-31,GITHUB PRO,-4.00\n2025-01-30,INVOICE,1500.00\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "statement.dat"
+
+
+def test_the_first_file_makes_the_starters_account_the_banks(ws: Workspace, file: Path) -> None:
+    """An OFX file gives its number; the account's own CSV goes on fitting. The file is imported."""
+    file.write_text(write_ofx(MONTH))
+    before = ws.read("config.yaml")
+    done = ws.ok("bank", "add", str(file))
+    assert "GITHUB *PRO" in done.err and len(ws.entries()) == 6
+    (account,) = load_config(ws.read("config.yaml")).bank_accounts
+    assert (account.match.account, account.format) == ("1234567890", "chase_checking")
+    assert len(ws.read("config.yaml").splitlines()) == len(before.splitlines()) + 2, "all else stays"
+    assert "config: bank account checking (ofx)" in ws.git("log", "--format=%s")
+    ws.in_order()
+
+
+def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, file: Path) -> None:
+    card = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),))
+    file.write_text(write_ofx(MONTH, card, replace(MONTH, account="55", lines=())))
+    ws.ok("bank", "add", str(file))
+    accounts = load_config(ws.read("config.yaml")).bank_accounts
+    assert [(a.id, a.type, a.ledger_account, a.match.account) for a in accounts] == [
+        ("checking", "checking", 1010, "1234567890"), ("card", "credit_card", 2010, "4111XXXXXXXX1234"),
+        ("checking_55", "checking", 1020, "55"),
+    ]  # fmt: skip
+    assert len(ws.entries()) == 7
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--account", "nobody"), 2, "no bank account", "card")
+        refused(ws("bank", "add", str(file), "--id", "card"), 2, "already")
+
+
+def test_an_unknown_csv_is_described_in_the_configuration(ws: Workspace, file: Path) -> None:
+    """Columns, dates, decimal mark, preamble and encoding are told from the file."""
+    file.write_bytes(GERMAN.encode("cp1252"))
+    ws.ok("bank", "add", str(file), "--id", "sparkasse", "--ledger-account", "1030", "--name", "Giro", "--no-run")
+    config = load_config(ws.read("config.yaml"))
+    profile = config.import_.profiles["sparkasse"]
+    assert (profile.decimal, profile.thousands, profile.delimiter, profile.encoding) == (",", ".", ";", "cp1252")
+    assert profile.date_format == "%d.%m.%Y" and profile.skip_lines == 2
+    assert dict(profile.columns) == {
+        "date": "Buchungstag", "transaction_date": "Valuta", "balance": "Saldo", "amount": "Betrag",
+        "description": "Verwendungszweck",
+    }  # fmt: skip
+    assert config.bank_accounts[1].format == "sparkasse"
+    assert "Giro" in ws.ok("accounts", "list").out
+    assert ws.json("import", str(file))["runs"][0]["result"]["imported"] == 2
+    assert [b["id"] for b in ws.json("bank", "list")] == ["checking", "sparkasse"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "question"),
+    [
+        ("Date,Description,Amount\n01/02/2025,X,-1.00\n", ("--date-format", "%d/%m/%Y"), "--date-format %m/%d/%Y or"),
+        ("Date,Description,Amount\n2025-01-31,X,1.00\n", ("--sign", "inverted"), "No amount is negative"),
+        ("Date;Description;Amount\n2025-01-31;X;-1,234\n", ("--decimal", "."), "decimal mark"),
+        ("Date,A,B\n2025-01-31,7,-1.00\n", ("--column", "description=A"), "Which column is the description"),
+    ],
+)
+def test_what_the_file_does_not_say_is_asked(
+    ws: Workspace, file: Path, text: str, options: tuple[str, str], question: str
+) -> None:
+    """Without a terminal that is a refusal which names the options; nothing is written."""
+    file.write_text(text)
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file)), 2, question)
+    ws.ok("bank", "add", str(file), *options)
+    (entry,) = ws.entries()
+    assert entry["amount"] in ("1.00", "1234.00")
+    assert ("2025-02-01" if "%d/%m" in options[1] else "2025-01-31") == entry["date"]
+
+
+def test_signs_are_told_by_a_column_or_by_the_running_balance() -> None:
+    directed = b"Date,Text,Kind,Amount\n2025-01-31,X,debit,1.00\n2025-01-30,Y,credit,2.00\n"
+    guess = guess_profile(directed, {"columns": {"direction": "Kind", "description": "Text"}})
+    assert not guess.questions and guess.values["columns"]["direction"] == "Kind"
+    card = b"Date,Description,Amount,Balance\n2025-01-30,X,10.00,-10.00\n2025-01-31,Y,-4.00,-6.00\n"
+    assert guess_profile(card, {}).values["sign"] == "inverted"
+    split = b"Date,Description,Withdrawal,Deposit\n2025-01-30,X,1.00,\n2025-01-31,Y,,2.00\n"
+    assert {"debit", "credit"} <= set(guess_profile(split, {}).values["columns"])
+    headless = b'"01/31/2025","-4.00","x","GITHUB"\n"01/30/2025","9.00","x","ACME"\n'
+    assert guess_profile(headless, {}).values["headers"]
+
+
+def test_what_is_no_table_is_refused(ws: Workspace, file: Path) -> None:
+    with unchanged(ws):
+        for data in (b"hello\n", b"\x89PNG....", b"a,b\n1,2\n", b"%PDF-1.7"):
+            file.write_bytes(data)
+            assert ws("bank", "add", str(file)).code == 1
+        file.write_text(write_ofx(replace(MONTH, lines=LINES))[:-9])
+        refused(ws("bank", "add", str(file)), 1, "truncated")
