@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.bulk import SCRIPT, fill_books
 from bench.measure import Result, seconds
 from bench.startup import CLEARED
-from bench.workspaces import chase, host, place, workspace
+from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared import queries
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
 
@@ -91,8 +91,13 @@ def reports(quick: bool) -> Result:
     )  # fmt: skip
 
 
-@cache
 def _books() -> Path:
+    use_own_home()
+    return _make_books()
+
+
+@cache
+def _make_books() -> Path:
     root = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
     fill_books(root)
     return root

@@ -48,6 +48,11 @@ def chase(rows: int, *, days: int = 28) -> bytes:
     return "\n".join([HEADER, *reversed(lines), ""]).encode()
 
 
+def use_own_home() -> None:
+    """Nothing is measured with the keys of whoever measures."""
+    os.environ["CLEARED_HOME"] = str(Path(_folder.name) / "home")
+
+
 def ingest_script() -> str:
     """The starter agent's script, as shipped."""
     return starters.starter_files()["agents/ingest.py"].decode()
@@ -67,7 +72,7 @@ def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] |
 def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
     """The scripts, records for them, and the books that these are bound to: the gate would take longer than what is
     measured."""
-    os.environ["CLEARED_HOME"] = str(Path(_folder.name) / "home")
+    use_own_home()
     key = own_key(Path(_folder.name) / "nowhere", create=True)
     assert key is not None
     found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}

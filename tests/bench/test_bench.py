@@ -1,6 +1,7 @@
 """``python -m bench`` goes on working as the program changes: each figure is taken once, with the smallest sizes.
 
 Those that start a service or a loop, and then wait, are not: what they set up is what ``throughput`` and ``tree`` do.
+Nor are those that start the command again and again, as ``whole_list`` does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SIZES = (
 )  # fmt: skip
 WAITING = {
     "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "job", "enqueued", "idle_loop", "memory",
-    "memory_commits",
+    "memory_commits", "balance", "month_list", "check_again", "check_whole",
 }  # fmt: skip
 
 
