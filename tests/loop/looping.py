@@ -217,7 +217,7 @@ writes = tried("writes", writes=("made",))
 dials = tried("dials")
 decides = tried("decides", timeout=30)
 strays = tried("strays", writes=("made",))
-stubborn = tried("stubborn", writes=("made",), timeout=0.5)
+stubborn = tried("stubborn", writes=("made",), timeout=2)
 tells = tried("tells")
 
 
